@@ -23,8 +23,11 @@ from statesvc.delivery.signing import SigningKey
 SignatureKind = Literal["hmac", "ed25519"]
 
 PREFIX: Final = "whsec_"
+PRIVATE_PREFIX: Final = "whsk_"
 PUBLIC_PREFIX: Final = "whpk_"
 SECRET_BYTES: Final = 32
+CHOSEN_BYTES: Final = range(24, 65)
+"""How long a shared secret may be, by Standard Webhooks."""
 ROTATION_GRACE_HOURS_MAX: Final = 7 * 24
 
 
@@ -41,6 +44,27 @@ class Secret:
     def fresh(cls, kind: SignatureKind = "hmac") -> Self:
         """A new random secret."""
         return cls(key=secrets.token_bytes(SECRET_BYTES), kind=kind)
+
+    @classmethod
+    def chosen(cls, text: str) -> Self:
+        """What `written` wrote, or a caller chose. Raises ValueError."""
+        kind: SignatureKind = "ed25519" if text.startswith(PRIVATE_PREFIX) else "hmac"
+        prefix = PRIVATE_PREFIX if kind == "ed25519" else PREFIX
+        try:
+            key = base64.b64decode(text.removeprefix(prefix), validate=True)
+        except ValueError:
+            key = b""
+        if not text.startswith(prefix) or (len(key) != SECRET_BYTES if kind == "ed25519" else len(key) not in CHOSEN_BYTES):
+            raise ValueError(
+                f"must be `{PREFIX}` and {CHOSEN_BYTES[0]} to {CHOSEN_BYTES[-1]} random bytes in base64, "
+                f"or `{PRIVATE_PREFIX}` and the {SECRET_BYTES} of an Ed25519 seed"
+            )
+        return cls(key=key, kind=kind)
+
+    @property
+    def written(self) -> str:
+        """As `chosen` reads it."""
+        return (PRIVATE_PREFIX if self.kind == "ed25519" else PREFIX) + base64.b64encode(self.key).decode()
 
     @property
     def shown(self) -> str:

@@ -69,6 +69,10 @@ class SubscriptionRequest:
     """Seconds by type: what has waited longer is not tried again."""
 
 
+class SubscriptionExistsError(Exception):
+    """There is, or was, one under the id that was chosen."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subscription:
     """One subscription as stored, without its secrets."""
@@ -107,13 +111,23 @@ class Subscription:
 
 
 async def create(
-    connection: AsyncConnection[Any], keyring: Keyring, request: SubscriptionRequest, *, actor: str, owner: str, why: str = ""
+    connection: AsyncConnection[Any],
+    keyring: Keyring,
+    request: SubscriptionRequest,
+    *,
+    actor: str,
+    owner: str,
+    why: str = "",
+    chosen: tuple[UUID, Secret] | None = None,
 ) -> tuple[UUID, Secret]:
-    """Makes a subscription; its secret is readable here and never again. Raises NotGrantedError."""
-    subscription_id, secret = uuid4(), Secret.fresh(request.signature)
+    """Makes a subscription; its secret is readable here and never again. Raises NotGrantedError.
+
+    `chosen`: its id and secret, where the caller brings them. Raises SubscriptionExistsError.
+    """
+    subscription_id, secret = chosen or (uuid4(), Secret.fresh(request.signature))
     async with connection.transaction():
         await require_of_owner(connection, owner, needed(request.payload, pii=request.pii))
-        await connection.execute(
+        inserted = await connection.execute(
             _SQL["insert"],
             {
                 "subscription_id": subscription_id,
@@ -134,6 +148,8 @@ async def create(
                 "sealed_login": seal_login(keyring, subscription_id, request.login),
             },
         )
+        if not inserted.rowcount:
+            raise SubscriptionExistsError
         await connection.execute(_SQL["add_throttle"], {"subscription_id": subscription_id})
         details = {"host": _host(request.url), **_granted(request.payload, pii=request.pii)}
         await _record(connection, "subscription.create", subscription_id, actor=actor, why=why, details=details)
@@ -145,6 +161,20 @@ async def find(connection: AsyncConnection[Any], subscription_id: UUID) -> Subsc
     cursor = connection.cursor(row_factory=class_row(Subscription))
     await cursor.execute(_SQL["find"], {"subscription_id": subscription_id})
     return await cursor.fetchone()
+
+
+async def is_as_wished(
+    connection: AsyncConnection[Any], keyring: Keyring, stored: Subscription, wish: SubscriptionRequest, secret: Secret
+) -> bool:
+    """Whether the stored subscription is the one that this wish would make, signed with this secret."""
+    same = all(
+        getattr(stored, name) == getattr(wish, name) for name in ("url", "payload", "pii", "signature", "rate_per_second", "coalesce")
+    )
+    filters = all(_listed(getattr(stored, name)) == _listed(getattr(wish, name)) for name in ("carriers", "statuses", "types", "shipments"))
+    if not (same and filters and stored.give_up_after == wish.give_up_after and stored.has_login == (wish.login is not None)):
+        return False
+    row = await (await connection.execute(_SQL["lock_secrets"], {"subscription_id": stored.subscription_id}, binary=True)).fetchone()
+    return row is not None and open_secrets(keyring, stored.subscription_id, row[0])[0].key == secret.key
 
 
 async def owner_of(connection: AsyncConnection[Any], subscription_id: UUID) -> str | None:
@@ -245,18 +275,23 @@ async def rotate(
     actor: str,
     signature: SignatureKind | None = None,
     why: str = "",
+    chosen: Secret | None = None,
 ) -> Secret | None:
     """A new secret; the former one signs too until the grace is over. None where there is no such subscription.
 
-    `signature` None: of the kind that the subscription has.
+    `signature` None: of the kind that the subscription has. `chosen`: the new secret, where the caller brings it; nothing changes where
+    it signs already.
     """
     async with connection.transaction():
         row = await (await connection.execute(_SQL["lock_secrets"], {"subscription_id": subscription_id}, binary=True)).fetchone()
         if row is None:
             return None
         sealed, now, kind = row
-        secret = Secret.fresh(signature or kind)
-        held = rotated(open_secrets(keyring, subscription_id, sealed), secret, now=now, grace=grace)
+        present = open_secrets(keyring, subscription_id, sealed)
+        secret = chosen or Secret.fresh(signature or kind)
+        if chosen is not None and (present[0].kind, present[0].key) == (chosen.kind, chosen.key):
+            return chosen
+        held = rotated(present, secret, now=now, grace=grace)
         await connection.execute(
             _SQL["set_secrets"],
             {

@@ -4,7 +4,8 @@ INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, owne
     signature, rate_per_second, coalesces, give_up_after, sealed_secrets, sealed_login)
 VALUES (%(subscription_id)s, statesvc.clock(), %(created_by)s, %(owner)s, %(url)s, %(carriers)s::text[], %(statuses)s::text[], %(types)s::text[],
     %(shipments)s::text[], %(payload)s, %(pii)s, %(signature)s, %(rate_per_second)s::float8, %(coalesce)s, %(give_up_after)s::jsonb,
-    %(sealed_secrets)b::bytea[], %(sealed_login)b::bytea);
+    %(sealed_secrets)b::bytea[], %(sealed_login)b::bytea)
+ON CONFLICT (subscription_id) DO NOTHING;
 
 -- name: find
 -- One subscription that is not deleted.

@@ -16,7 +16,7 @@ from statesvc.http.operation import PartialChange
 from statesvc.http.paging import PageParameters
 from statesvc.shipments.models import text_of
 from statesvc.subscriptions.recorded_attempts import LimiterSummary
-from statesvc.subscriptions.subscription_secrets import ROTATION_GRACE_HOURS_MAX, SignatureKind
+from statesvc.subscriptions.subscription_secrets import ROTATION_GRACE_HOURS_MAX, Secret, SignatureKind
 from statesvc.subscriptions.subscription_store import Condition
 from statesvc.subscriptions.url import URL_CHARS_MAX
 
@@ -132,6 +132,48 @@ class SubscriptionWish(BaseModel):
         if self.pii and self.payload == "thin":
             raise ValueError("`pii` is for the payload `full`: a thin one holds nothing personal")
         return self
+
+
+def _secret(text: str) -> str:
+    Secret.chosen(text)
+    return text
+
+
+SecretText = Annotated[
+    str,
+    Field(
+        max_length=100,
+        description="`whsec_` and 24 to 64 random bytes in base64; or `whsk_` and the 32 bytes of an Ed25519 seed. It is stored sealed and "
+        "shown to no one.",
+    ),
+    AfterValidator(_secret),
+]
+
+
+class ChosenSubscription(SubscriptionWish):
+    """A subscription whose id and secret the caller chose."""
+
+    secret: SecretText
+
+    @model_validator(mode="after")
+    def _signs_as_wished(self) -> Self:
+        if Secret.chosen(self.secret).kind != self.signature:
+            raise ValueError("`signature` and `secret` are of different kinds: `whsec_` is for hmac, `whsk_` for ed25519")
+        return self
+
+
+class ChosenSecret(BaseModel):
+    """A secret that the caller chose."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    secret: SecretText
+    grace_hours: Annotated[
+        float,
+        Field(
+            ge=0, le=ROTATION_GRACE_HOURS_MAX, allow_inf_nan=False, description="For this time both secrets sign. 0: the former ends now."
+        ),
+    ] = 24
 
 
 class SubscriptionChange(PartialChange):

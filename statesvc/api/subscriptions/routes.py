@@ -10,12 +10,11 @@ from aiohttp import web
 from psycopg import AsyncConnection
 
 from events.crypto.keyring import Keyring
-from events.recipes import number_of
 from statesvc.api.personal_reads import PersonalReadings
+from statesvc.api.subscriptions.chosen_secrets import ChosenSubscriptions
 from statesvc.api.subscriptions.models import (
     AttemptShown,
     AttemptsParameters,
-    GiveUpAfter,
     RotationParameters,
     SubscriptionChange,
     SubscriptionDetail,
@@ -26,32 +25,30 @@ from statesvc.api.subscriptions.models import (
     SubscriptionWish,
     TestRequest,
     TrialShown,
-    WatchedShipment,
 )
 from statesvc.api.subscriptions.ownership import absent, grants_checked, owner_seen_by, require_scopes, require_visible
 from statesvc.api.subscriptions.portal_links import PortalLinks
 from statesvc.api.subscriptions.replay_call import replay_routes
 from statesvc.api.subscriptions.shown import attempt_shown, subscription_shown
+from statesvc.api.subscriptions.wishes import ages, checked_address, requested, watched
 from statesvc.database.pool import Connections
 from statesvc.database.wakeups.channels import OUTBOX
 from statesvc.database.wakeups.waker import Wakes
 from statesvc.delivery.addresses import Network
 from statesvc.delivery.outcome import TOTAL_SECONDS
-from statesvc.delivery.outgoing import Login
 from statesvc.delivery.targets import Targets
 from statesvc.http.api_keys import caller_of
 from statesvc.http.key_store import Scope
 from statesvc.http.operation import WHY_TAKEN, Operation, Reply, Route, answer, body, operation, parameters, why_of
 from statesvc.http.paging import Page, decode_cursor, encode_cursor
-from statesvc.http.problem import CREATED, NO_CONTENT, Code, Problem, Violation
+from statesvc.http.problem import CREATED, NO_CONTENT, Code, Problem
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.subscriptions import subscription_store as store
 from statesvc.subscriptions.key_revocation import needed
 from statesvc.subscriptions.recorded_attempts import read_attempts, read_limiter
 from statesvc.subscriptions.subscription_secrets import Secret
-from statesvc.subscriptions.subscription_store import Subscription, SubscriptionRequest, Switch
+from statesvc.subscriptions.subscription_store import Subscription, Switch
 from statesvc.subscriptions.test_delivery import record_test, send_test
-from statesvc.subscriptions.url import UrlRefusedError, checked_url
 
 T = TypeVar("T")
 
@@ -74,26 +71,12 @@ class SubscriptionCalls:
         """Makes one; answers its secret, once."""
         asked = body(request, SubscriptionWish)
         require_scopes(request, needed(asked.payload, pii=asked.pii))
-        url, login = await self._checked_url(asked.url)
-        wish = SubscriptionRequest(
-            url=url,
-            login=login,
-            carriers=asked.carriers,
-            statuses=None if asked.statuses is None else [status.value for status in asked.statuses],
-            types=None if asked.types is None else [kind.value for kind in asked.types],
-            shipments=_watched(asked.shipments),
-            payload=asked.payload,
-            pii=asked.pii,
-            signature=asked.signature,
-            rate_per_second=asked.rate_per_second,
-            coalesce=asked.coalesce,
-            give_up_after=_ages(asked.give_up_after_seconds),
-        )
+        wish = await requested(asked, self.allowed)
         caller = caller_of(request)
         async with self.pool.connection() as connection:
             with grants_checked():
                 subscription_id, secret = await store.create(
-                    connection, self.keyring, wish, actor=caller.actor, owner=caller.owner, **why_of(request)
+                    connection, self.keyring, wish, actor=caller.actor, owner=caller.owner, chosen=None, **why_of(request)
                 )
             made = await self._shown(connection, subscription_id)
         location = {"Location": f"{PATH}/{subscription_id}"}
@@ -127,14 +110,14 @@ class SubscriptionCalls:
             await require_visible(connection, request, subscription_id)
         changes: dict[str, Any] = asked.model_dump(mode="json", include=asked.model_fields_set - {"shipments", "give_up_after_seconds"})
         if "shipments" in asked.model_fields_set:
-            changes["shipments"] = _watched(asked.shipments)
+            changes["shipments"] = watched(asked.shipments)
         if "give_up_after_seconds" in asked.model_fields_set:
-            changes["give_up_after"] = _ages(asked.give_up_after_seconds)
+            changes["give_up_after"] = ages(asked.give_up_after_seconds)
         if asked.pii:
             require_scopes(request, [Scope.PII])
         login = None
         if "url" in changes:
-            changes["url"], login = await self._checked_url(asked.url)
+            changes["url"], login = await checked_address(asked.url, self.allowed)
         caller = caller_of(request)
         async with self.pool.connection() as connection:
             if changes:
@@ -182,6 +165,7 @@ class SubscriptionCalls:
                 grace=grace,
                 actor=caller_of(request).actor,
                 signature=asked.signature,
+                chosen=None,
                 **why_of(request),
             )
             if secret is None:
@@ -231,12 +215,6 @@ class SubscriptionCalls:
         cursor = encode_cursor([shown[-1].recorded_at.isoformat(), shown[-1].webhook_id, shown[-1].number], bound_to) if more else None
         return answer(Page([attempt_shown(one, one.response(self.keyring) if asked.responses else None) for one in shown], cursor))
 
-    async def _checked_url(self, text: str) -> tuple[str, Login | None]:
-        try:
-            return await checked_url(text, self.allowed)
-        except UrlRefusedError as error:
-            raise Problem(Code.INVALID_REQUEST, "the body breaks the contract", violations=[Violation("/body/url", str(error))]) from None
-
     async def _shown(self, connection: AsyncConnection[Any], subscription_id: UUID) -> SubscriptionShown:
         found = _there(await store.find(connection, subscription_id), subscription_id)
         return subscription_shown(found, await store.public_keys(connection, self.keyring, [subscription_id]))
@@ -271,16 +249,6 @@ def _there(found: Subscription | None, subscription_id: UUID) -> Subscription:
     if found is None:
         raise absent(subscription_id)
     return found
-
-
-def _watched(shipments: Sequence[WatchedShipment] | None) -> list[str] | None:
-    if shipments is None:
-        return None
-    return [f"{one.carrier_id}/{number_of(one.carrier_id, one.tracking_number)}" for one in shipments]
-
-
-def _ages(asked: GiveUpAfter) -> dict[str, float]:
-    return {kind.value: seconds for kind, seconds in asked.items() if seconds is not None}
 
 
 def _shown_once(secret: Secret) -> str | None:
@@ -319,6 +287,7 @@ def routes(
     return [
         *replay_routes(pool, waker, archive),
         *PortalLinks(pool, keyring).routes(),
+        *ChosenSubscriptions(pool, keyring, allowed).routes(),
         Route(
             "POST",
             PATH,

@@ -1,0 +1,50 @@
+"""What callers wish of a subscription, checked, as it is stored."""
+
+from collections.abc import Sequence
+
+from events.recipes import number_of
+from statesvc.api.subscriptions.models import GiveUpAfter, SubscriptionWish, WatchedShipment
+from statesvc.delivery.addresses import Network
+from statesvc.delivery.outgoing import Login
+from statesvc.http.problem import Code, Problem, Violation
+from statesvc.subscriptions.subscription_store import SubscriptionRequest
+from statesvc.subscriptions.url import UrlRefusedError, checked_url
+
+
+async def checked_address(text: str, allowed: Sequence[Network]) -> tuple[str, Login | None]:
+    """The URL without its login, and that. Raises the problem `invalid_request`."""
+    try:
+        return await checked_url(text, allowed)
+    except UrlRefusedError as error:
+        raise Problem(Code.INVALID_REQUEST, "the body breaks the contract", violations=[Violation("/body/url", str(error))]) from None
+
+
+async def requested(asked: SubscriptionWish, allowed: Sequence[Network]) -> SubscriptionRequest:
+    """The wish with its URL checked. Raises the problem `invalid_request`."""
+    url, login = await checked_address(asked.url, allowed)
+    return SubscriptionRequest(
+        url=url,
+        login=login,
+        carriers=asked.carriers,
+        statuses=None if asked.statuses is None else [status.value for status in asked.statuses],
+        types=None if asked.types is None else [kind.value for kind in asked.types],
+        shipments=watched(asked.shipments),
+        payload=asked.payload,
+        pii=asked.pii,
+        signature=asked.signature,
+        rate_per_second=asked.rate_per_second,
+        coalesce=asked.coalesce,
+        give_up_after=ages(asked.give_up_after_seconds),
+    )
+
+
+def watched(shipments: Sequence[WatchedShipment] | None) -> list[str] | None:
+    """`carrier_id/NUMBER` each, the number normalized."""
+    if shipments is None:
+        return None
+    return [f"{one.carrier_id}/{number_of(one.carrier_id, one.tracking_number)}" for one in shipments]
+
+
+def ages(asked: GiveUpAfter) -> dict[str, float]:
+    """Seconds by type, of the types that have a bound."""
+    return {kind.value: seconds for kind, seconds in asked.items() if seconds is not None}
