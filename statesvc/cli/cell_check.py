@@ -29,6 +29,7 @@ class _Contents:
     carriers: Sequence[str]
     origins: frozenset[str]
     keys: frozenset[str]
+    subscriptions: frozenset[str]
     pending: Sequence[str]
 
 
@@ -82,8 +83,13 @@ async def _read(connection: AsyncConnection[Any]) -> _Contents:
     carriers = await (await connection.execute(_SQL["carriers_here"], {"carriers": sorted(CARRIERS)})).fetchall()
     origins = await (await connection.execute(_SQL["log_origins"])).fetchall()
     keys = await (await connection.execute(_SQL["live_keys"])).fetchall()
+    subscriptions = await (await connection.execute(_SQL["live_subscriptions"])).fetchall()
     return _Contents(
-        [carrier for (carrier,) in carriers], frozenset(origin for (origin,) in origins), frozenset(key for (key,) in keys), pending
+        [carrier for (carrier,) in carriers],
+        frozenset(origin for (origin,) in origins),
+        frozenset(key for (key,) in keys),
+        frozenset(one for (one,) in subscriptions),
+        pending,
     )
 
 
@@ -99,7 +105,7 @@ def compared(directory: CellDirectory, contents: Mapping[str, _Contents]) -> lis
             findings.append(fail(name, f"it has data of carriers that the directory maps to another cell: {where}"))
         else:
             findings.append(ok(name, "it holds no carrier of another cell"))
-    return [*findings, *_origins(contents), *_keys(contents)]
+    return [*findings, *_origins(contents), *_keys(contents), *_subscriptions(contents)]
 
 
 def _origins(contents: Mapping[str, _Contents]) -> list[Finding]:
@@ -119,3 +125,17 @@ def _keys(contents: Mapping[str, _Contents]) -> list[Finding]:
         for name, found in contents.items()
         if every - found.keys
     ]
+
+
+def _subscriptions(contents: Mapping[str, _Contents]) -> list[Finding]:
+    """A subscription to the carriers of one cell alone may be in that cell alone: the operator knows."""
+    every = frozenset[str]().union(*(found.subscriptions for found in contents.values()))
+    return [
+        warn(name, f"{len(missing)} subscriptions of other cells are not here ({_few(missing)}): make them by PUT (docs/cells.md)")
+        for name, found in contents.items()
+        if (missing := sorted(every - found.subscriptions))
+    ]
+
+
+def _few(ids: list[str]) -> str:
+    return ", ".join(ids[:3]) + (", ..." if len(ids) > 3 else "")

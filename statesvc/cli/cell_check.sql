@@ -13,3 +13,7 @@ SELECT DISTINCT origin FROM statesvc.signing_key;
 -- name: live_keys
 -- The public ids of the keys that are good here.
 SELECT key_id FROM statesvc.api_key WHERE revoked_at IS NULL;
+
+-- name: live_subscriptions
+-- The ids of the subscriptions that are not deleted.
+SELECT subscription_id::text FROM statesvc.subscription WHERE deleted_at IS NULL;

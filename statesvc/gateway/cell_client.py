@@ -112,14 +112,34 @@ class CellClient:
         found = {name: answer for name, answer in zip(asked, answers, strict=True) if answer is not None}
         return Gathered(found, [name for name in asked if name not in found])
 
+    async def ask_all(self, request: web.Request, method: str, path: str, document: Mapping[str, Any] | None = None) -> Gathered:
+        """A call to every cell, with this document, in the caller's name."""
+        body = None if document is None else orjson.dumps(document)
+        names = list(self.directory.cells)
+        answers = await asyncio.gather(*(self.ask(request, name, path=path, method=method, body=body) for name in names))
+        found = {name: answer for name, answer in zip(names, answers, strict=True) if answer is not None}
+        return Gathered(found, [name for name in names if name not in found])
+
     async def ask(
-        self, request: web.Request, name: str, *, path: str, query: Mapping[str, Any] | None = None, body: bytes | None = None
+        self,
+        request: web.Request,
+        name: str,
+        *,
+        path: str,
+        method: str | None = None,
+        query: Mapping[str, Any] | None = None,
+        body: bytes | None = None,
     ) -> CellAnswer | None:
-        """The cell's answer to the caller's call; None where it does not come in time, is an error of the cell's own, or no JSON."""
+        """The cell's answer to the caller's call; None where it does not come in time, is an error of the cell's own, or no JSON.
+
+        `method` and `body`: where they are not the caller's; then the body is JSON.
+        """
         headers = _passed_on(request)
+        if method is not None:
+            headers[hdrs.CONTENT_TYPE] = "application/json"
 
         async def asked() -> CellAnswer:
-            return await _read_answer(await self._open(name, request.method, path, params=query, headers=headers, data=body))
+            return await _read_answer(await self._open(name, method or request.method, path, params=query, headers=headers, data=body))
 
         return await self._timed(name, asked)
 

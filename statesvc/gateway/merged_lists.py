@@ -30,6 +30,11 @@ DEAD_LETTERS: Final = ListOrder(
     key=lambda one: [-one["dead_letter_id"]], rank=lambda one: (-_instant(one["created_at"]).timestamp(), -one["dead_letter_id"])
 )
 """The newest first. Their numbers are of their cell; across cells their times compare."""
+SUBSCRIPTIONS: Final = ListOrder(
+    key=lambda one: [_instant(one["created_at"]).isoformat(timespec="microseconds"), one["id"]],
+    rank=lambda one: (_instant(one["created_at"]), one["id"]),
+)
+"""The oldest first, each as each cell has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,5 +97,6 @@ def routes(cells: CellClient) -> Sequence[Route]:
         for path, name, summary, order in (
             ("/v1/shipments", "list_shipments", "Find and list shipments", SHIPMENTS),
             ("/v1/dead-letters", "list_dead_letters", "List dead letters", DEAD_LETTERS),
+            ("/v1/subscriptions", "list_subscriptions", "List subscriptions, as each cell has them", SUBSCRIPTIONS),
         )
     ]

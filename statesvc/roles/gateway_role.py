@@ -8,7 +8,7 @@ from aiohttp import web
 
 from statesvc.cells.directory import DirectoryError, read_directory
 from statesvc.cells.proxies import BODY_MEGABYTES_MAX
-from statesvc.gateway import event_split, feed_over_cells, gateway_calls, merged_lists, stream_over_cells
+from statesvc.gateway import event_split, feed_over_cells, gateway_calls, merged_lists, stream_over_cells, subscriptions_over_cells
 from statesvc.gateway.cell_client import CellClient
 from statesvc.gateway.stream_over_cells import StreamOverCells
 from statesvc.http.app import Server, build_app
@@ -68,6 +68,7 @@ async def run(launch: Launch) -> int:
             *feed_over_cells.routes(cells),
             *event_split.routes(cells),
             *stream_over_cells.routes(cells, streams),
+            *subscriptions_over_cells.routes(cells),
             # last: it takes what no other does
             *gateway_calls.routes(cells),
         ]

@@ -10,6 +10,7 @@ from http import HTTPStatus
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from uuid import uuid4
 
 import httpx
 import pytest
@@ -217,6 +218,9 @@ async def what_subscribers_do(call: Any) -> None:
     await call("pause_subscription", made.id)
     await call("resume_subscription", made.id)
     await call("rotate_subscription_secret", made.id)
+    secret = "whsec_" + "A" * 32
+    await call("put_subscription_secret", made.id, body=call.model("ChosenSecret", secret=secret))
+    await call("put_subscription", uuid4(), body=call.model("ChosenSubscription", url=url, secret=secret), status=201)
     await call("test_subscription", made.id, body=call.model("TestRequest"))
     await call("list_attempts", made.id)
     wish = call.model("ReplayWish", since=datetime.now(UTC).isoformat(), dry_run=True)

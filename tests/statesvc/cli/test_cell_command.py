@@ -92,6 +92,18 @@ async def test_keys_become_the_same_in_all_cells_and_a_revoked_one_ends_everywhe
         assert recorded == [("key.copy",)]
 
 
+@pytest.mark.usefixtures("cells")
+async def test_check_names_subscriptions_that_a_cell_lacks(shell: Shell, database: Database) -> None:
+    async with await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as connection:
+        await connection.execute(
+            "INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, owner, url, sealed_secrets)"
+            " VALUES ('00000000-0000-4000-8000-000000000001', statesvc.clock(), 'me', 'me', 'https://there.invalid', '{}')"
+        )
+    said = await shell("cell", "check", exit_code=1)
+    assert "south: 1 subscriptions of other cells are not here (00000000-0000-4000-8000-000000000001)" in said
+    assert "north: 1 subscriptions" not in said
+
+
 def _add_gateway(file: Path) -> None:
     file.write_text(file.read_text().replace("epoch = 3", 'epoch = 3\ngateway = ["http://127.0.0.1:3"]'))
 
