@@ -53,6 +53,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "rebuild": Command("statesvc.cli.rebuild_command", "rebuild a projection from the log, alongside live traffic"),
     "renormalize": Command("statesvc.cli.renormalize_command", "read history again, append corrections"),
     "archive": Command("statesvc.cli.archive", "the archives of bodies and of the log: list, run, verify, log"),
+    "backup": Command("statesvc.cli.backup_command", "what a restore would miss: check"),
     "legal-hold": Command("statesvc.cli.legal_hold", "whose bodies outlive every retention"),
     "log": Command("statesvc.cli.log_fork", "go on with the log after a restore that lost published entries: fork"),
     "verify": Command("statesvc.cli.verify", "the whole log against its signed heads, and against one stored elsewhere"),

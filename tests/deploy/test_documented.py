@@ -28,7 +28,7 @@ NO_COMMAND: Final = {"statesvc key id"}
 UPS_BODY: Final = ROOT / "tests/events/carriers/fixtures/ups/track_alert_delivered_signed.json"
 KEY: Final = "a-long-and-random-first-key"
 SETTINGS: Final = {"STATESVC_BOOTSTRAP_KEY": KEY, "STATESVC_WEBHOOK_SECRET_UPS": "my-ups-credential"}
-FINDINGS: Final = {"doctor", "status"}
+FINDINGS: Final = {"backup", "doctor", "status"}
 """Commands that end with 1 where they find something: a server of tests gives cause."""
 CURL: Final = 'curl() { command curl --silent --show-error --fail-with-body "$@"; }; '
 

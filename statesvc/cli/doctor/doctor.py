@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import os
+from collections.abc import Sequence
 from typing import Any
 
 from statesvc.cli.doctor.checks import run_checks
@@ -25,8 +26,12 @@ def run(options: argparse.Namespace) -> int:
     if options.settings:
         _list_settings(as_json=options.json)
         return 0
-    findings = asyncio.run(_findings())
-    if options.json:
+    return write_findings(asyncio.run(_findings()), as_json=options.json)
+
+
+def write_findings(findings: Sequence[Finding], *, as_json: bool) -> int:
+    """Prints them; the exit code: 1 where a check failed."""
+    if as_json:
         write_json([{"severity": finding.severity.value, "about": finding.about, "text": finding.text} for finding in findings])
     else:
         write_table(("", "ABOUT", ""), [(MARKS[finding.severity], finding.about, finding.text) for finding in findings])

@@ -1,0 +1,138 @@
+"""`statesvc backup check`. With archiving and a base backup: tests/acceptance/test_restore.py."""
+
+import json
+import os
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from statesvc.cli.backup_checks import ReplicationSlot, WalArchiving, check_archiving, check_base_backups, check_slots
+from statesvc.cli.base_backups import BaseBackupError, in_folder, in_stanza, stanza_times
+from statesvc.cli.doctor.finding import Finding, Severity
+from statesvc.sealer.leadership import Publication
+from tests.world.database import Database
+from tests.world.shell import Shell, use
+from tests.world.story import story
+
+WELL = WalArchiving(
+    is_on=True,
+    archived="000000010000000000000003",
+    archived_seconds=20.0,
+    failed="000000010000000000000001",
+    failed_seconds=9000.0,
+    waiting_bytes=5_000_000,
+    file_bytes=16_777_216,
+    timeout_seconds=60,
+    is_streamed=False,
+)
+NOW = datetime(2026, 11, 23, tzinfo=UTC)
+DAYS = 35
+
+
+def severities(findings: list[Finding]) -> list[Severity]:
+    return [finding.severity for finding in findings]
+
+
+def archiving(**changes: object) -> list[Finding]:
+    return list(check_archiving(replace(WELL, **changes)))  # type: ignore[arg-type]
+
+
+def test_archiving_that_goes_well_is_well_though_it_failed_before() -> None:
+    assert severities(archiving()) == [Severity.OK]
+
+
+def test_without_archiving_a_restore_misses_everything_since_the_base_backup() -> None:
+    (found,) = archiving(is_on=False)
+    assert found.severity is Severity.FAIL
+    assert "everything since the last base backup" in found.text
+    assert severities(archiving(is_on=False, is_streamed=True)) == [Severity.WARN]
+
+
+def test_a_command_that_fails_is_named_with_its_file() -> None:
+    (found,) = archiving(failed="000000010000000000000004", failed_seconds=3.0)
+    assert found.severity is Severity.FAIL
+    assert "000000010000000000000004" in found.text
+    assert severities(archiving(archived=None, archived_seconds=None, waiting_bytes=None)) == [Severity.FAIL]
+
+
+def test_archiving_that_stands_still_fails_only_while_something_waits() -> None:
+    (found,) = archiving(archived_seconds=4000.0, waiting_bytes=90_000_000)
+    assert (found.severity, "90 MB" in found.text) == (Severity.FAIL, True)
+    assert severities(archiving(archived_seconds=4000.0, waiting_bytes=100)) == [Severity.OK]
+
+
+def test_a_file_that_may_stay_open_for_ever_is_said() -> None:
+    assert severities(archiving(timeout_seconds=0)) == [Severity.OK, Severity.WARN]
+
+
+def test_slots_without_a_reader_and_those_left_behind_are_named() -> None:
+    well = ReplicationSlot(name="standby", behind_bytes=10, status="reserved", is_active=True)
+    assert severities(list(check_slots([well]))) == [Severity.OK]
+    idle, lost = check_slots(
+        [well, ReplicationSlot("old", 3e9, "extended", is_active=False), ReplicationSlot("gone", 0, "lost", is_active=False)]
+    )
+    assert (idle.severity, "old has no reader and holds 3,000 MB" in idle.text) == (Severity.WARN, True)
+    assert (lost.severity, "gone" in lost.text) == (Severity.FAIL, True)
+
+
+@pytest.mark.parametrize(
+    ("ages", "found"),
+    [([], [Severity.FAIL]), ([3, 1], [Severity.OK]), ([20, 9], [Severity.WARN]), ([40, 1], [Severity.OK, Severity.WARN])],
+)
+def test_base_backups_are_neither_too_old_nor_retained_too_long(ages: list[int], found: list[Severity]) -> None:
+    ended = [NOW - timedelta(days=age, minutes=1) for age in ages]
+    assert severities(list(check_base_backups(ended, now=NOW, backup_days=DAYS))) == found
+
+
+def test_what_pg_basebackup_left_is_found_one_or_many(tmp_path: Path) -> None:
+    for name, at in (("monday", 1000), ("sunday", 900)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "backup_manifest").write_text("{}")
+        os.utime(tmp_path / name / "backup_manifest", (at, at))
+    (tmp_path / "unfinished").mkdir()
+    assert [each.timestamp() for each in in_folder(tmp_path)] == [900, 1000]
+    assert [each.timestamp() for each in in_folder(tmp_path / "monday")] == [1000]
+    with pytest.raises(BaseBackupError, match="cannot be read"):
+        in_folder(tmp_path / "missing")
+
+
+def test_what_pgbackrest_says_is_understood() -> None:
+    answer = [
+        {
+            "name": "main",
+            "status": {"code": 0, "message": "ok"},
+            "backup": [
+                {"error": False, "timestamp": {"start": 90, "stop": 100}},
+                {"error": True, "timestamp": {"start": 190, "stop": 200}},
+            ],
+        },
+        {"name": "other", "status": {"code": 2, "message": "no valid backups"}, "backup": []},
+    ]
+    assert [each.timestamp() for each in stanza_times(json.dumps(answer).encode(), "main")] == [100]
+    with pytest.raises(BaseBackupError, match="no valid backups"):
+        stanza_times(json.dumps(answer).encode(), "other")
+    with pytest.raises(BaseBackupError, match="is not there"):
+        stanza_times(json.dumps(answer).encode(), "missing")
+    with pytest.raises(BaseBackupError, match="not understood"):
+        stanza_times(b'[{"name": "main"}]', "main")
+    with pytest.raises(BaseBackupError, match="not installed"):
+        in_stanza("main", program="no-such-program")
+
+
+async def test_a_server_as_it_comes_would_lose_all_since_the_base_backup(
+    database: Database, shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use(database, monkeypatch)
+    monkeypatch.setenv("STATESVC_SEALER_CHECKPOINT_FILE", str(tmp_path / "checkpoint"))
+    async with story(database, Publication(file=tmp_path / "checkpoint", origin="log.example/tests")) as log:
+        await log.act()
+        await log.seal()
+    found = {(each["about"], each["severity"]): each["text"] for each in await shell.json("backup", "check", exit_code=1)}
+    assert "since the last base backup" in found["write-ahead log", "fail"]
+    assert "has 1 of 1 entries" in found["published heads", "ok"]
+    assert "STATESVC_CHECKPOINT_PUBLISH" in found["published heads", "warn"]
+    assert "--stanza" in found["base backup", "warn"]
+    assert ("tombstones", "warn") in found
+    assert "does not hold it" in found["master key", "fail"]
