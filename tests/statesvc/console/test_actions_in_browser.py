@@ -52,9 +52,12 @@ async def test_a_pile_is_read_planned_and_replayed_in_parts_by_itself(tab: Tab, 
         assert flaws == []
 
 
-async def test_a_code_is_taught_and_a_receiver_paused(tab: Tab, scan: Statement) -> None:
+async def test_what_is_taught_held_or_paused_is_undone_too_on_a_phone(tab: Tab, scan: Statement) -> None:
     await tab.api.carriers.say(scan("1Z1", None, kind=Kind.UNMAPPED, type="Q", code="77"))
     await tab.api.call("POST", "/v1/subscriptions", scopes="subscriptions", json={"url": "https://shop.invalid/hook"})
+    await tab.api.carriers.execute(
+        "INSERT INTO statesvc.notice (kind, target, created_at, details) VALUES ('subscription.failing', 'x', statesvc.clock(), '{}')"
+    )
     async with browser.page() as page:
         await page.set_viewport_size(browser.PHONE)
         await _log_in(page, tab, "ops subscriptions")
@@ -64,10 +67,39 @@ async def test_a_code_is_taught_and_a_receiver_paused(tab: Tab, scan: Statement)
         await page.get_by_label("Status").select_option("in_transit")
         await _confirm(page, "Map it")
         await expect(page.get_by_role("status")).to_contain_text("Mapping 1 is in effect.")
-        await page.get_by_role("link", name="Subscriptions").click()
-        await page.get_by_role("link", name="https://shop.invalid/hook").click()
-        await page.get_by_role("link", name="Pause").click()
-        await _confirm(page, "Pause it")
+        await page.get_by_role("link", name="Take it back").click()
+        await _confirm(page, "Take it back")
+        await _says(page, "The mapping is taken back.")
+        await _with_keys(page, "Carriers", "ups", "Hold", button="Hold it")
+        await _says(page, "UPS is on hold.")
+        await _with_keys(page, "Release", button="Release it")
+        await expect(page.get_by_role("status")).to_contain_text("UPS is released.")
+        await _with_keys(page, "Subscriptions", "https://shop.invalid/hook", "Pause", button="Pause it")
         await expect(page.get_by_role("status")).to_contain_text("It is paused.")
-        assert await browser.faults(page) == []
-        assert await browser.sideways(page) == 0
+        await _with_keys(page, "Resume", button="Resume it")
+        await _says(page, "It is resumed.")
+        await _with_keys(page, "Notices", "Mark as seen", button="Mark as seen")
+        await _says(page, "Notice 1 is marked as seen.")
+    done = [(action["verb"], action["details"].get("why")) for action in (await tab.api.pages("/v1/actions", scopes="ops"))[0]]
+    verbs = ("notice.seen", "subscription.resume", "subscription.pause", "release", "hold", "unmap_code", "map_code")
+    assert [(verb, why) for verb, why in done if verb in verbs] == [(verb, "a drill") for verb in verbs]
+
+
+async def _says(page: Page, sentence: str) -> None:
+    """What was done; the page has no fault and fits the window."""
+    await expect(page.get_by_role("status")).to_contain_text(sentence)
+    assert await browser.faults(page) == []
+    assert await browser.sideways(page) == 0
+
+
+async def _with_keys(page: Page, *links: str, button: str) -> None:
+    """Follows the links and does it, without a mouse: the button that does it has the focus once its dry run shows."""
+    for link in links:
+        await page.get_by_role("link", name=link, exact=True).focus()
+        await page.keyboard.press("Enter")
+    await page.get_by_label("Why", exact=True).focus()
+    await page.keyboard.type("a drill")
+    await page.keyboard.press("Enter")
+    sure = page.get_by_role("region", name="What it would do").get_by_role("button", name=button, exact=True)
+    await expect(sure).to_be_focused()
+    await page.keyboard.press("Enter")
