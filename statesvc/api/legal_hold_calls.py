@@ -23,6 +23,10 @@ class LegalHoldsParameters(PageParameters):
     """Legal holds, the newest first."""
 
     carrier_id: Annotated[Name | None, Field(description="Only those of this carrier.")] = None
+    tracking_number: Annotated[
+        Name | None,
+        Field(description="Only those on this number. With `carrier_id` in any spelling, without it in none of a carrier's own."),
+    ] = None
     released: Annotated[bool, Field(description="Those that were released, too.")] = False
 
 
@@ -49,7 +53,7 @@ class LegalHoldCalls:
     async def list(self, request: web.Request) -> Reply[Page[LegalHold]]:
         """A page, newest first."""
         asked = parameters(request, LegalHoldsParameters)
-        bound_to: dict[str, Any] = {"list": "legal-holds", "carrier_id": asked.carrier_id, "released": asked.released}
+        bound_to: dict[str, Any] = {"list": "legal-holds", **asked.model_dump(include={"carrier_id", "tracking_number", "released"})}
         before = NEWEST
         if asked.cursor is not None:
             (before,) = decode_cursor(asked.cursor, bound_to, fields=1)
@@ -57,7 +61,12 @@ class LegalHoldCalls:
                 raise Problem(Code.INVALID_CURSOR, "the cursor names nothing that is here; start again without one")
         async with self.pool.connection() as connection:
             holds, more = await list_holds(
-                connection, carrier_id=asked.carrier_id, released_too=asked.released, before=before, limit=asked.limit
+                connection,
+                carrier_id=asked.carrier_id,
+                tracking_number=asked.tracking_number,
+                released_too=asked.released,
+                before=before,
+                limit=asked.limit,
             )
         return answer(Page(holds, None if more is None else encode_cursor([more], bound_to)))
 

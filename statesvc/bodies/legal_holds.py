@@ -80,11 +80,20 @@ async def release_hold(
 
 
 async def list_holds(
-    connection: AsyncConnection[Any], *, carrier_id: str | None = None, released_too: bool = False, before: int = NEWEST, limit: int
+    connection: AsyncConnection[Any],
+    *,
+    carrier_id: str | None = None,
+    tracking_number: str | None = None,
+    released_too: bool = False,
+    before: int = NEWEST,
+    limit: int,
 ) -> tuple[list[LegalHold], int | None]:
     """A page, the newest first, and the `before` of the next one (None: this is the last)."""
+    number = None if tracking_number is None else number_of(carrier_id or "", tracking_number)
     cursor = connection.cursor(row_factory=class_row(LegalHold))
-    await cursor.execute(_SQL["list_holds"], {"carrier_id": carrier_id, "all": released_too, "before": before, "limit": limit + 1})
+    await cursor.execute(
+        _SQL["list_holds"], {"carrier_id": carrier_id, "number": number, "all": released_too, "before": before, "limit": limit + 1}
+    )
     holds = await cursor.fetchall()
     return holds[:limit], holds[limit - 1].legal_hold_id if len(holds) > limit else None
 

@@ -20,6 +20,7 @@ RETURNING legal_hold_id, carrier_id, number, tracking_number, placed_at, placed_
 SELECT h.legal_hold_id, h.carrier_id, h.number, h.tracking_number, h.placed_at, h.placed_by, h.why, h.released_at, h.released_by,
     h.released_why
 FROM statesvc.legal_hold h
-WHERE (%(carrier_id)s::text IS NULL OR h.carrier_id = %(carrier_id)s) AND (%(all)s OR h.released_at IS NULL)
+WHERE (%(carrier_id)s::text IS NULL OR h.carrier_id = %(carrier_id)s) AND (%(number)s::text IS NULL OR h.number = %(number)s)
+    AND (%(all)s OR h.released_at IS NULL)
     AND h.legal_hold_id < %(before)s::bigint
 ORDER BY h.legal_hold_id DESC LIMIT %(limit)s;

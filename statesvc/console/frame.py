@@ -10,6 +10,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
+from urllib.parse import quote
 
 from aiohttp import hdrs, web
 
@@ -232,7 +233,7 @@ class ScreenFrame:
                 "values": values,
                 "dry_run": dry_run,
                 "errors": errors,
-                "back": action.back.format_map(visit.request.match_info),
+                "back": action.back.format_map({name: quote(part, safe="") for name, part in visit.request.match_info.items()}),
             },
             section=action.section,
         )

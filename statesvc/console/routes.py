@@ -12,6 +12,7 @@ from statesvc.console.inner_calls import InnerCalls
 from statesvc.console.overview import Overview
 from statesvc.console.pages import Templates
 from statesvc.console.screen import Disclosure, FormAction, Screen
+from statesvc.console.shipment_forms import shipment_actions
 from statesvc.console.shipment_screens import shipment_pages
 from statesvc.console.subscription_screens import subscription_pages
 from statesvc.console.teaching_screens import teaching_pages
@@ -31,6 +32,7 @@ def routes(calls: Sequence[Route], *, pool: Connections, keys: Keys, limits: Key
     pages: list[tuple[list[Screen], list[FormAction], list[Disclosure]]] = [
         ([Overview(pool).screen()], [], []),
         *((screens, [], disclosures) for screens, disclosures in about_shipments),
+        ([], shipment_actions(), []),
         (*carrier_pages(pool), []),
         teaching_pages(),
         dead_letter_pages(),

@@ -137,7 +137,8 @@ class FormAction:
     """Something that an operator does: a form that asks for a why, a dry run, a confirmation.
 
     `inputs` are asked for besides the why; `back` is where the form's way out leads, with the path's own names in braces.
-    `carry_out` answers a page where a sentence does not do: what is shown once, or is done in parts (`progress_page.py`).
+    `is_drastic`: a second press of Enter does not do it by mistake. `carry_out` answers a page where a sentence does not do: what is shown
+    once, or is done in parts (`progress_page.py`).
     """
 
     path: str

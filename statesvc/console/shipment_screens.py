@@ -195,6 +195,7 @@ async def _record(visit: Visit, asked: AskedShipment, include: str | None = None
         "references": await _unless(Code.NOT_FOUND, visit.ask(f"GET {CALL}/references", **asked.number)) if full is None else None,
         "observations": page["observations"],
         "remarks": REMARKS,
+        "holds": (await visit.ask("GET /v1/legal-holds", **asked.number))["items"] if visit.has(Scope.AUDIT) else [],
         "readings": audit["readings"],
         "has_more": audit["next_cursor"] is not None,
         "seals": (seals := seals_of(full if full is not None else page["items"])),

@@ -1,4 +1,4 @@
-"""What operators do with a subscription: pause, resume, test, send a range again, make a new secret."""
+"""What operators do with a subscription: pause, resume, test, send a range again, make a new secret, bound its rate, delete."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -151,6 +151,49 @@ async def _rotate(visit: Visit, values: Values) -> Shown:
     return Shown("subscription_secret.html", {"made": made, "hours": hours, "path": _then(visit)})
 
 
+async def _rate_inputs(visit: Visit) -> Sequence[Input]:
+    rate = (await _one(visit))["rate_per_second"]
+    hint = "Empty: no more than its receiver takes, which the limiter finds out by itself."
+    return [Input(name="rate_per_second", label="Notifications a second, at most", value=_number(rate), hint=hint)]
+
+
+def _rate(values: Values) -> dict[str, Any]:
+    return {"rate_per_second": values.get("rate_per_second") or None}
+
+
+def _number(rate: float | None) -> str:
+    return "" if rate is None else f"{rate:g}"
+
+
+async def _would_rate(visit: Visit, values: Values) -> DryRun:
+    present, wanted = _number((await _one(visit))["rate_per_second"]), _rate(values)
+    visit.calls.check(f"PATCH {CALL}", wanted)
+    return DryRun(
+        sentences=[f"Now: {present or 'no bound'}.", f"Then: {wanted['rate_per_second'] or 'no bound'}, in all notifiers together."]
+    )
+
+
+async def _set_rate(visit: Visit, values: Values) -> Done:
+    await visit.ask(f"PATCH {CALL}", _rate(values), subscription_id=visit.path("subscription_id"))
+    return Done(sentence="Its rate is set.", then=_then(visit))
+
+
+async def _would_delete(visit: Visit, _values: Values) -> DryRun:
+    one = await _one(visit)
+    return DryRun(
+        sentences=[
+            f"Nothing is sent to {one['url']} any more, and what waits for it goes nowhere. Its secret ends.",
+            "It cannot be undone: a new subscription has another id and another secret. To stop for a while, pause it.",
+        ]
+    )
+
+
+async def _delete(visit: Visit, _values: Values) -> Done:
+    one = await _one(visit)
+    await visit.ask(f"DELETE {CALL}", subscription_id=one["id"])
+    return Done(sentence=f"The subscription of {one['url']} is deleted.", then=LIST)
+
+
 def subscription_actions() -> list[FormAction]:
     """The rows of the table."""
     about: dict[str, Any] = {"scope": Scope.SUBSCRIPTIONS, "section": LIST, "back": ONE}
@@ -176,6 +219,24 @@ def subscription_actions() -> list[FormAction]:
             inputs=_rotate_inputs,
             dry_run=_would_rotate,
             carry_out=_rotate,
+            is_drastic=True,
+            **about,
+        ),
+        FormAction(
+            path=ONE + "/rate",
+            title="Bound its rate",
+            button="Set it",
+            inputs=_rate_inputs,
+            dry_run=_would_rate,
+            carry_out=_set_rate,
+            **about,
+        ),
+        FormAction(
+            path=ONE + "/delete",
+            title="Delete",
+            button="Delete it",
+            dry_run=_would_delete,
+            carry_out=_delete,
             is_drastic=True,
             **about,
         ),

@@ -27,6 +27,10 @@ async def test_a_hold_is_placed_listed_released_and_stands_in_the_log(api: Any, 
     assert (again.status, again.body["code"]) == (409, "conflict")
     (listed,) = (await api.get(PATH, scopes="audit")).body["items"]
     assert listed == placed.body
+    for asked in ({"tracking_number": "1z 99"}, {"tracking_number": "1Z-99", "carrier_id": "ups"}):
+        assert (await api.get(PATH, scopes="audit", params=asked)).body["items"] == [listed]
+    for asked in ({"tracking_number": "1Z98"}, {"tracking_number": "1Z99", "carrier_id": "fedex"}):
+        assert (await api.get(PATH, scopes="audit", params=asked)).body["items"] == []
     released = await turn(api, f"{PATH}/release", "1Z99")
     assert (released.status, released.body["released_why"]) == (200, "case 7")
     assert not await under_hold(api, "1Z99")

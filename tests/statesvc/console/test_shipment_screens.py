@@ -212,3 +212,49 @@ async def test_a_change_is_shown_at_the_event_that_says_it(tab: Tab, scan: State
     text = await tab.text(PAGE)
     assert "Out for delivery status: out for delivery" in text
     assert "Unknown code T/ZZ We do not know this code yet" in text
+
+
+async def test_a_legal_hold_is_placed_and_released_and_keeps_a_shipment_from_being_erased(tab: Tab, scan: Statement) -> None:
+    await _steps(tab, scan, Status.DELIVERED)
+    await tab.log_in("admin", may_change="on")
+    assert "/erase" in await (await tab.get(PAGE)).text()
+    assert "1 shipment now" in await tab.preview(f"{PAGE}/hold", why="case 7")
+    assert "A legal hold stands on UPS 1Z7." in await tab.act(f"{PAGE}/hold", why="case 7")
+    text = await tab.text(PAGE)
+    assert "A legal hold stands on its number since" in text
+    assert "case 7" in text
+    assert "stands on it already" in await tab.preview(f"{PAGE}/hold", why="again")
+    assert "release it first" in await tab.preview(f"{PAGE}/erase", why="they asked")
+    assert "case 7" in await tab.preview(f"{PAGE}/release-hold", why="settled")
+    assert "is released" in await tab.act(f"{PAGE}/release-hold", why="settled")
+    assert "No legal hold stands on it." in await tab.preview(f"{PAGE}/release-hold", why="twice")
+    assert "Erased: 1 shipment." in await tab.act(f"{PAGE}/erase", why="they asked")
+    assert "Its personal data was erased" in await tab.text(PAGE)
+    rows = await (await tab.api.connection.execute("SELECT canonical FROM statesvc.action ORDER BY batch_id, ordinal")).fetchall()
+    found = [(one["verb"], one["details"]["why"]) for (canonical,) in rows if "why" in (one := json.loads(canonical))["details"]]
+    assert found == [("place_legal_hold", "case 7"), ("release_legal_hold", "settled"), ("erase", "they asked")]
+
+
+async def test_only_an_admin_is_shown_how_to_erase_and_only_while_changes_are_allowed(tab: Tab, scan: Statement) -> None:
+    await _steps(tab, scan, Status.DELIVERED)
+    await tab.log_in("read audit ops", may_change="on")
+    assert "/erase" not in await (await tab.get(PAGE)).text()
+    assert (await tab.get(f"{PAGE}/erase")).status == 403
+    await tab.log_in("admin")
+    assert "/erase" not in await (await tab.get(PAGE)).text()
+    refused = await tab.post(f"{PAGE}/erase", form_token=await tab.form_token(PAGE), why="no", step="do")
+    assert refused.status == 403
+    assert (await tab.api.get("/v1/shipments/ups/1Z7")).body["erased"] is False
+
+
+async def test_of_a_number_that_was_used_twice_only_the_one_on_the_page_is_erased(tab: Tab, scan: Statement) -> None:
+    for discriminator in ("2460001~1", "2460001~2"):
+        await tab.api.carriers.say(scan("777", Status.DELIVERED, discriminator=discriminator), carrier_id="fedex")
+    await tab.log_in("admin", may_change="on")
+    page = "/console/shipments/fedex/777"
+    assert "2 shipments" in await tab.preview(f"{page}/hold", why="case 8")
+    assert "Erased: 1 shipment." in await tab.act(f"{page}/erase?discriminator=2460001~1", why="they asked")
+    erased = [
+        (await tab.api.get("/v1/shipments/fedex/777", params={"discriminator": each})).body["erased"] for each in ("2460001~1", "2460001~2")
+    ]
+    assert erased == [True, False]

@@ -136,6 +136,19 @@ async def test_what_an_operator_does_is_on_record_with_its_why(tab: Tab, scan: S
     ]
 
 
+async def test_its_rate_is_bounded_and_it_is_deleted(tab: Tab) -> None:
+    path = await _subscribe(tab.api)
+    await tab.log_in("ops subscriptions", may_change="on")
+    assert "Now: no bound. Then: 2.5" in await tab.preview(f"{path}/rate", why="contract", rate_per_second="2.5")
+    assert "Its rate is set." in await tab.act(f"{path}/rate", why="contract", rate_per_second="2.5")
+    assert "At most 2.5 a second" in await tab.text(path)
+    assert "rate_per_second: " in await tab.preview(f"{path}/rate", why="contract", rate_per_second="fast")
+    assert "Then: no bound" in await tab.preview(f"{path}/rate", why="contract ended", rate_per_second="")
+    assert "is deleted." in await tab.act(f"{path}/delete", why="they left")
+    assert (await tab.get(path)).status == 404
+    assert (await _actions(tab.api))[1:] == [("subscription.change", "contract"), ("subscription.delete", "they left")]
+
+
 async def test_the_calls_take_the_header(tab: Tab) -> None:
     asked = partial(tab.api.call, scopes="subscriptions", headers={"Statesvc-Why": "a shop of ours"})
     made = await asked("POST", "/v1/subscriptions", json={"url": "https://shop.invalid/hook"})
