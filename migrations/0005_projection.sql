@@ -35,11 +35,13 @@ CREATE INDEX shipment_number ON statesvc.shipment (number, carrier_id);
 CREATE INDEX shipment_updated ON statesvc.shipment (terminal, recorded_at, shipment_id);
 CREATE INDEX shipment_due ON statesvc.shipment (due_at) WHERE due_at IS NOT NULL;
 
--- What is expected of a carrier's shipments ('*': of all), and after how many hours it is observed that it did not happen; what a row leaves
--- out, the next wider one says, at last the service's own defaults. `rearm_recorded_at`, `rearm_shipment_id`: up to where the unfinished
+-- What is expected of a carrier's shipments ('*': of all), or of those of one of its services ('': of all), and after how many hours it is
+-- observed that it did not happen; what a row leaves out, the next wider one says, at last our own defaults. `service` is spelled as it is
+-- compared. `rearm_recorded_at`, `rearm_shipment_id`: up to where the unfinished
 -- shipments were given their due times by these rules (NULL: all of them were).
 CREATE TABLE statesvc.expectation_rules (
-    carrier_id text PRIMARY KEY,
+    carrier_id text,
+    service text NOT NULL DEFAULT '' CHECK (length(service) <= 80),
     revision bigint NOT NULL CHECK (revision > 0),
     rules jsonb NOT NULL,
     changed_at timestamptz NOT NULL,
@@ -47,6 +49,8 @@ CREATE TABLE statesvc.expectation_rules (
     why text NOT NULL,
     rearm_recorded_at timestamptz,
     rearm_shipment_id uuid,
+    PRIMARY KEY (carrier_id, service),
+    CHECK (carrier_id <> '*' OR service = ''),
     CHECK ((rearm_recorded_at IS NULL) = (rearm_shipment_id IS NULL))
 );
 

@@ -430,6 +430,7 @@ CREATE TRIGGER refuse_unpacked BEFORE DELETE ON statesvc.event_key FOR EACH ROW 
 
 CREATE TABLE statesvc.expectation_rules (
     carrier_id text NOT NULL,
+    service text DEFAULT ''::text NOT NULL,
     revision bigint NOT NULL,
     rules jsonb NOT NULL,
     changed_at timestamp with time zone NOT NULL,
@@ -437,11 +438,13 @@ CREATE TABLE statesvc.expectation_rules (
     why text NOT NULL,
     rearm_recorded_at timestamp with time zone,
     rearm_shipment_id uuid,
-    CONSTRAINT expectation_rules_check CHECK (((rearm_recorded_at IS NULL) = (rearm_shipment_id IS NULL))),
-    CONSTRAINT expectation_rules_revision_check CHECK ((revision > 0))
+    CONSTRAINT expectation_rules_check CHECK (((carrier_id <> '*'::text) OR (service = ''::text))),
+    CONSTRAINT expectation_rules_check1 CHECK (((rearm_recorded_at IS NULL) = (rearm_shipment_id IS NULL))),
+    CONSTRAINT expectation_rules_revision_check CHECK ((revision > 0)),
+    CONSTRAINT expectation_rules_service_check CHECK ((length(service) <= 80))
 );
 ALTER TABLE ONLY statesvc.expectation_rules
-    ADD CONSTRAINT expectation_rules_pkey PRIMARY KEY (carrier_id);
+    ADD CONSTRAINT expectation_rules_pkey PRIMARY KEY (carrier_id, service);
 
 CREATE TABLE statesvc.fanout (
     shipment_id uuid NOT NULL,

@@ -61,7 +61,7 @@ def shipment_row(
 ) -> ShipmentRow:
     """The row of `state` after the event with the highest version, which names the times and words given.
 
-    `rules`: of its carrier; None: nothing is expected of it.
+    `rules`: of its carrier and service; None: nothing is expected of it.
     """
     deadline = rules and next_deadline(state, rules, recorded_at=recorded_at)
     return ShipmentRow(
@@ -91,10 +91,12 @@ def shipment_row(
     )
 
 
-def rebuilt_row(shipment_id: UUID, history: Sequence[bytes], rules_of: Callable[[str], ExpectationRules] | None = None) -> ShipmentRow:
+def rebuilt_row(
+    shipment_id: UUID, history: Sequence[bytes], rules_of: Callable[[str, str | None], ExpectationRules] | None = None
+) -> ShipmentRow:
     """The row that all events and observations of a shipment add up to; `history` holds their canonical bytes, at least one event.
 
-    Events oldest first; observations anywhere among them. `rules_of`: the rules of a carrier.
+    Events oldest first; observations anywhere among them. `rules_of`: the rules of a carrier and a service.
     """
     events = [decode_event(canonical) for canonical in history if not is_observation(canonical)]
     observed = observed_from_log(history)
@@ -111,5 +113,5 @@ def rebuilt_row(shipment_id: UUID, history: Sequence[bytes], rules_of: Callable[
         number=normalize_number(last.tracking_number),
         tracking_number=last.tracking_number,
         discriminator=last.discriminator,
-        rules=rules_of and rules_of(last.carrier_id),
+        rules=rules_of and rules_of(last.carrier_id, state.service),
     )

@@ -1,4 +1,4 @@
-"""`/v1/expectations...`: after how many hours it is observed that something did not happen, of all carriers and of one."""
+"""`/v1/expectations...`: after how many hours it is observed that something did not happen, of all carriers, of one, of its services."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from statesvc.http.api_keys import caller_of
 from statesvc.http.operation import Reply, Route, answer, body, operation, parameters
 from statesvc.http.paging import Page
 from statesvc.http.problem import Code, Problem
-from statesvc.shipments.expectation_rules import ALL_CARRIERS
+from statesvc.shipments.expectation_rules import EVERYTHING, NoRuleScopeError, RuleScope, rule_scope
 
 _TAG: Final = "expectations"
 _ONE: Final = "/v1/expectations/{carrier_id}"
@@ -40,54 +40,57 @@ class ExpectationCalls:
         del request
         async with self.pool.connection() as connection:
             stated = await stated_rules(connection)
-        return answer(Page([_shown(stated, carrier_id) for carrier_id in dict.fromkeys([ALL_CARRIERS, *stated.rows])], None))
+        return answer(Page([_shown(stated, scope) for scope in dict.fromkeys([EVERYTHING, *stated.rows])], None))
 
     async def show(self, request: web.Request) -> Reply[CarrierExpectations]:
         """Also of a carrier of which nothing was stated."""
-        carrier_id = _carrier_id(request)
+        scope = _scope(request)
         async with self.pool.connection() as connection:
-            return answer(_shown(await stated_rules(connection), carrier_id))
+            return answer(_shown(await stated_rules(connection), scope))
 
     async def preview(self, request: web.Request) -> Reply[RulePreview]:
         """What stating them would do to the shipments that wait now."""
-        carrier_id = _carrier_id(request)
+        scope = _scope(request)
         async with self.pool.connection() as connection:
-            return answer(await preview_rules(connection, carrier_id, body(request, RulesRequest).rules))
+            return answer(await preview_rules(connection, scope, body(request, RulesRequest).rules))
 
     async def change(self, request: web.Request) -> Reply[CarrierExpectations]:
         """Replaces what is stated."""
-        carrier_id, wanted = _carrier_id(request), body(request, RulesStatement)
+        scope, wanted = _scope(request), body(request, RulesStatement)
         async with self.pool.connection() as connection:
-            await self._state(connection, request, carrier_id, wanted)
-            return answer(_shown(await stated_rules(connection), carrier_id))
+            await self._state(connection, request, scope, wanted)
+            return answer(_shown(await stated_rules(connection), scope))
 
-    async def _state(self, connection: AsyncConnection[Any], request: web.Request, carrier_id: str, wanted: RulesStatement) -> None:
+    async def _state(self, connection: AsyncConnection[Any], request: web.Request, scope: RuleScope, wanted: RulesStatement) -> None:
         actor = caller_of(request).actor
         try:
-            await state_rules(connection, carrier_id, wanted.rules, why=wanted.why, actor=actor, replaces=wanted.replaces)
+            await state_rules(connection, scope, wanted.rules, why=wanted.why, actor=actor, replaces=wanted.replaces)
         except RulesChangedError as error:
             raise Problem(
                 Code.CONFLICT, f"nothing was done: {error}; preview them again", members={"latest_revision": error.revision}
             ) from error
 
 
-def _carrier_id(request: web.Request) -> str:
-    carrier_id = parameters(request, ExpectationParameters).carrier_id
-    if carrier_id in {"all", ALL_CARRIERS}:
-        return ALL_CARRIERS
-    if carrier_id not in CARRIERS:
+def _scope(request: web.Request) -> RuleScope:
+    asked = parameters(request, ExpectationParameters)
+    try:
+        scope = rule_scope(asked.carrier_id, asked.service)
+    except NoRuleScopeError as error:
+        raise Problem(Code.INVALID_REQUEST, str(error)) from None
+    if scope != EVERYTHING and scope.carrier_id not in CARRIERS:
         raise Problem(Code.UNKNOWN_CARRIER, "no such carrier_id; `statesvc carriers` lists them")
-    return carrier_id
+    return scope
 
 
-def _shown(stated: StatedBook, carrier_id: str) -> CarrierExpectations:
-    row = stated.of(carrier_id)
+def _shown(stated: StatedBook, scope: RuleScope) -> CarrierExpectations:
+    row = stated.of(scope)
     return CarrierExpectations(
-        carrier_id=carrier_id,
+        carrier_id=row.carrier_id,
+        service=row.service or None,
         revision=row.revision,
         stated=cast("StatedHours", row.rules),
-        inherited=cast("AllHours", stated.inherited(carrier_id).hours()),
-        in_effect=cast("AllHours", stated.book.of(carrier_id).hours()),
+        inherited=cast("AllHours", stated.inherited(scope).hours()),
+        in_effect=cast("AllHours", stated.book.of(*scope).hours()),
         changed_at=row.changed_at,
         changed_by=row.changed_by,
         why=row.why,
@@ -106,7 +109,7 @@ def routes(pool: Connections) -> Sequence[Route]:
             operation(
                 operation_id="list_expectations",
                 summary="List what is expected of shipments",
-                description="Hours for all carriers first, then for those of which something else was stated.",
+                description="Hours for all carriers first, then for carriers and their services of which something else was stated.",
                 scope="ops",
                 tag=_TAG,
                 response=Page[CarrierExpectations],

@@ -5,6 +5,7 @@ from typing import Annotated, Final
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, with_config
 from typing_extensions import TypedDict
 
+from events.service_name import SERVICE_CHARACTERS_MAX
 from statesvc.api.parameters import Name
 
 HOURS_MAX: Final = 8_760
@@ -50,11 +51,19 @@ class AllHours(TypedDict):
 
 
 class ExpectationParameters(BaseModel):
-    """One carrier."""
+    """One carrier, or one of its services."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     carrier_id: Annotated[Name, Field(description="A carrier_id; `all` or `*` for those that say nothing themselves.")]
+    service: Annotated[
+        str | None,
+        Field(
+            max_length=SERVICE_CHARACTERS_MAX,
+            description="One of the carrier's services, as the carrier names it; case and blanks do not matter. Left out: the carrier.",
+            examples=["UPS Ground"],
+        ),
+    ] = None
 
 
 class RulesRequest(BaseModel):
@@ -92,12 +101,15 @@ class RulesStatement(RulesRequest):
 
 
 class CarrierExpectations(TypedDict):
-    """What is expected of a carrier's shipments."""
+    """What is expected of a carrier's shipments, or of those of one of its services."""
 
     carrier_id: Annotated[str, Field(description="`*`: all that say nothing themselves.")]
+    service: Annotated[str | None, Field(description="As it is compared: in lower case. Null: those that state nothing themselves.")]
     revision: Annotated[int, Field(description="0: nothing was ever stated.")]
     stated: StatedHours
-    inherited: Annotated[AllHours, Field(description="What holds where it states nothing: of all carriers, or the service's defaults.")]
+    inherited: Annotated[
+        AllHours, Field(description="What holds where it states nothing: of the carrier, of all carriers, or our defaults.")
+    ]
     in_effect: AllHours
     changed_at: AwareDatetime | None
     changed_by: str | None

@@ -1,4 +1,4 @@
-"""`statesvc expectations`: what is expected of shipments; `... set CARRIER NAME=HOURS ...` states it for one carrier or for all.
+"""`statesvc expectations`: what is expected of shipments; `... set CARRIER NAME=HOURS ...` states it for a carrier, its service, or all.
 
 `set` shows first what it would do to the shipments that wait; nothing is changed without `--yes`.
 """
@@ -20,7 +20,7 @@ from statesvc.cli.session import actor, service_connection
 from statesvc.expectations.rule_changes import NEVER, RulesChangedError, StatedBook, named_hours, state_rules, stated_rules
 from statesvc.expectations.rule_preview import RulePreview, preview_rules
 from statesvc.settings.service_settings import load_settings
-from statesvc.shipments.expectation_rules import ALL_CARRIERS
+from statesvc.shipments.expectation_rules import EVERYTHING, NoRuleScopeError, RuleScope, rule_scope
 
 INHERIT: Final = "inherit"
 _STALLED: Final = "stalled."
@@ -32,7 +32,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """What the commands take."""
     parser.add_argument("--json", action="store_true", help="for scripts")
     commands = parser.add_subparsers(dest="what", metavar="set")
-    state = commands.add_parser("set", help="state hours of a carrier, or of all; shows what it would change, and changes it with --yes")
+    state = commands.add_parser(
+        "set", help="state hours of a carrier, of one of its services, or of all; shows what it would change, and changes it with --yes"
+    )
     state.add_argument("carrier", help="a carrier id, or all")
     state.add_argument(
         "hours",
@@ -40,6 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=HOURS",
         help=f"such as stalled.in_transit=96, pickup_expiring={NEVER}, overdue={INHERIT}; what is not named stays as it was stated",
     )
+    state.add_argument("--service", help="only shipments of this service of the carrier, as the carrier names it: 'UPS Ground'")
     state.add_argument("--why", default="", help="stands in the log; needed with --yes")
     state.add_argument("--yes", action="store_true", help="do it")
     state.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="for scripts")
@@ -49,41 +52,55 @@ def run(options: argparse.Namespace) -> int:
     """Lists, previews or states."""
     if options.what is None:
         return asyncio.run(_list(as_json=options.json))
-    if options.carrier == "all":
-        options.carrier = ALL_CARRIERS
-    if options.carrier != ALL_CARRIERS:
-        carrier_named(options.carrier)
+    options.scope = _scope(options.carrier, options.service)
     if options.yes and not options.why.strip():
         raise CommandError("--why is missing: it stands in the log", exit_code=2)
     return asyncio.run(_state(options))
 
 
+def _scope(carrier: str, service: str | None) -> RuleScope:
+    try:
+        scope = rule_scope(carrier, service)
+    except NoRuleScopeError as error:
+        raise CommandError(str(error), exit_code=2) from error
+    if scope != EVERYTHING:
+        carrier_named(carrier)
+    return scope
+
+
 async def _list(*, as_json: bool) -> int:
     async with service_connection(load_settings()) as connection:
         stated = await stated_rules(connection)
-    carriers = list(dict.fromkeys([ALL_CARRIERS, *stated.rows]))
+    scopes = list(dict.fromkeys([EVERYTHING, *stated.rows]))
     if as_json:
-        write_json([_described(stated, carrier_id) for carrier_id in carriers])
+        write_json([_described(stated, scope) for scope in scopes])
         return 0
-    effective = [dict(named_hours(stated.book.of(carrier_id).hours())) for carrier_id in carriers]
-    own = [dict(named_hours(stated.of(carrier_id).rules)) for carrier_id in carriers]
-    headings = ["HOURS", *("all" if carrier_id == ALL_CARRIERS else carrier_id for carrier_id in carriers)]
+    effective = [dict(named_hours(stated.book.of(*scope).hours())) for scope in scopes]
+    own = [dict(named_hours(stated.of(scope).rules)) for scope in scopes]
+    headings = ["HOURS", *map(_heading, scopes)]
     write_table(headings, [(name, *(_cell(name, *each) for each in zip(effective, own, strict=True))) for name in sorted(effective[0])])
     write_line("* stated; the others are inherited, at last from the service's defaults")
     return 0
+
+
+def _heading(scope: RuleScope) -> str:
+    if scope == EVERYTHING:
+        return "all"
+    return f"{scope.carrier_id}: {scope.service}" if scope.service else scope.carrier_id
 
 
 def _cell(name: str, effective: dict[str, int | str], own: dict[str, int | str]) -> str:
     return f"{effective[name]}{'*' if name in own else ''}"
 
 
-def _described(stated: StatedBook, carrier_id: str) -> dict[str, Any]:
-    row = stated.of(carrier_id)
+def _described(stated: StatedBook, scope: RuleScope) -> dict[str, Any]:
+    row = stated.of(scope)
     return {
-        "carrier_id": carrier_id,
+        "carrier_id": row.carrier_id,
+        "service": row.service or None,
         "revision": row.revision,
         "stated": row.rules,
-        "in_effect": stated.book.of(carrier_id).hours(),
+        "in_effect": stated.book.of(*scope).hours(),
         "changed_at": row.changed_at,
         "changed_by": row.changed_by,
         "why": row.why,
@@ -93,8 +110,8 @@ def _described(stated: StatedBook, carrier_id: str) -> dict[str, Any]:
 
 async def _state(options: argparse.Namespace) -> int:
     async with service_connection(load_settings()) as connection:
-        rules = _merged((await stated_rules(connection)).of(options.carrier).rules, options.hours)
-        preview = await preview_rules(connection, options.carrier, rules)
+        rules = _merged((await stated_rules(connection)).of(options.scope).rules, options.hours)
+        preview = await preview_rules(connection, options.scope, rules)
         revision = await _apply(connection, options, rules, preview) if options.yes else None
     if options.json:
         write_json({"rules": rules, "revision": revision, "preview": preview.model_dump(mode="json")})
@@ -111,7 +128,7 @@ async def _state(options: argparse.Namespace) -> int:
 
 async def _apply(connection: Connection, options: argparse.Namespace, rules: dict[str, Any], preview: RulePreview) -> int:
     try:
-        return await state_rules(connection, options.carrier, rules, why=options.why, actor=actor(), replaces=preview.replaces)
+        return await state_rules(connection, options.scope, rules, why=options.why, actor=actor(), replaces=preview.replaces)
     except RulesChangedError as error:
         raise CommandError(f"nothing was done: {error}; look at it again (`statesvc expectations`)") from error
 

@@ -118,7 +118,7 @@ async def _look_again(connection: Connection, asked: Sequence[UUID], report: Wat
     rules = rule_book(now.expectations)
     rows = []
     for shipment in found:
-        observations, row = _looked_at(shipment, rules.of(shipment.carrier_id), now)
+        observations, row = _looked_at(shipment, rules.of(shipment.carrier_id, shipment.state.service), now)
         report.observations += observations
         rows.append(row)
     await connection.execute(_SQL["save_observed"], encoded(rows, _OBSERVED))

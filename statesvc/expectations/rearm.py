@@ -12,7 +12,7 @@ from projections.state import ShipmentState
 from statesvc.database.arrays import Columns, encoded, ints, timestamps, uuids
 from statesvc.database.queries import queries
 from statesvc.log.batch_row import LONGEST_TRANSACTION
-from statesvc.shipments.expectation_rules import ALL_CARRIERS, RuleBook, read_rules
+from statesvc.shipments.expectation_rules import ALL_CARRIERS, RuleBook, RuleScope, read_rules
 
 PAGE_ROWS: Final = 1_000
 _DUE: Final[Columns] = {"shipment_ids": uuids, "versions": ints, "due_ats": timestamps}
@@ -41,13 +41,13 @@ async def rearm(connection: Connection) -> bool:
         row = await (await connection.execute(_SQL["unapplied"], {"settle_seconds": settle_seconds})).fetchone()
         if row is None:
             return False
-        carrier_id, *after = row
+        carrier_id, service, *after = row
         page = await unfinished(connection, *after, limit=PAGE_ROWS)
-        if moved := list(_moved(page, carrier_id, await read_rules(connection))):
+        if moved := list(_moved(page, RuleScope(carrier_id, service), await read_rules(connection))):
             await connection.execute(_SQL["set_due"], encoded(moved, _DUE))
         last = page[-1] if len(page) == PAGE_ROWS else None
         applied = {"recorded_at": last and last.recorded_at, "shipment_id": last and last.shipment_id}
-        await connection.execute(_SQL["applied_to"], {"carrier_id": carrier_id, **applied})
+        await connection.execute(_SQL["applied_to"], {"carrier_id": carrier_id, "service": service, **applied})
         return True
 
 
@@ -58,11 +58,14 @@ async def unfinished(connection: Connection, after_recorded_at: datetime, after_
     return [Unfinished(*row) for row in await cursor.fetchall()]
 
 
-def _moved(page: Sequence[Unfinished], carrier_id: str, rules: RuleBook) -> Iterator[tuple[UUID, int, datetime | None]]:
-    """Those of the carrier that are due at another time by the rules."""
+def _moved(page: Sequence[Unfinished], scope: RuleScope, rules: RuleBook) -> Iterator[tuple[UUID, int, datetime | None]]:
+    """Those within the scope that are due at another time by the rules."""
     for one in page:
-        if carrier_id in (ALL_CARRIERS, one.carrier_id):
-            deadline = next_deadline(ShipmentState.from_json(one.state), rules.of(one.carrier_id), recorded_at=one.recorded_at)
+        if scope.carrier_id in (ALL_CARRIERS, one.carrier_id):
+            state = ShipmentState.from_json(one.state)
+            if not scope.covers(one.carrier_id, state.service):
+                continue
+            deadline = next_deadline(state, rules.of(one.carrier_id, state.service), recorded_at=one.recorded_at)
             due_at = deadline.due_at if deadline else None
             if due_at != one.due_at:
                 yield one.shipment_id, one.version, due_at

@@ -5,7 +5,7 @@ SELECT pg_try_advisory_xact_lock(hashtextextended('statesvc.expectations.rearm',
 -- name: unapplied
 -- A change of rules whose shipments have not all been given their due times by it. Not before every append that may have read the rules
 -- before it has ended.
-SELECT x.carrier_id, x.rearm_recorded_at, x.rearm_shipment_id FROM statesvc.expectation_rules x
+SELECT x.carrier_id, x.service, x.rearm_recorded_at, x.rearm_shipment_id FROM statesvc.expectation_rules x
 WHERE x.rearm_recorded_at IS NOT NULL AND x.changed_at < statesvc.clock() - make_interval(secs => %(settle_seconds)s)
 ORDER BY x.revision LIMIT 1 FOR UPDATE SKIP LOCKED;
 
@@ -24,4 +24,4 @@ WHERE s.shipment_id = u.shipment_id AND s.version = u.version;
 -- name: applied_to
 -- Up to where the change is applied; NULL: to all.
 UPDATE statesvc.expectation_rules x SET rearm_recorded_at = %(recorded_at)s, rearm_shipment_id = %(shipment_id)s
-WHERE x.carrier_id = %(carrier_id)s;
+WHERE x.carrier_id = %(carrier_id)s AND x.service = %(service)s;

@@ -17,6 +17,7 @@ from projections.expectations import ExpectationRules, next_deadline, passed
 from projections.state import ShipmentState
 from statesvc.database.queries import queries
 from statesvc.expectations.rule_changes import StatedBook, stated_rules
+from statesvc.shipments.expectation_rules import RuleScope
 
 PAGE_ROWS: Final = 500
 """Some 30 ms of computing."""
@@ -29,7 +30,7 @@ class RulePreview(BaseModel):
     """What stating the rules would do now."""
 
     replaces: Annotated[int, Field(description="The revision that is there now: give it back when you state them. 0: none.")]
-    shipments: Annotated[int, Field(description="Unfinished shipments of the carrier that were looked at.")]
+    shipments: Annotated[int, Field(description="Unfinished shipments of the carrier, and the service, that were looked at.")]
     rearmed: Annotated[int, Field(description="Of these, such as would be looked at at another time.")]
     observed_at_once: Annotated[
         dict[str, int], Field(description="By kind: observations, and so notifications, that would follow at once, and do not today.")
@@ -38,7 +39,7 @@ class RulePreview(BaseModel):
 
 
 async def preview_rules(
-    connection: AsyncConnection[Any], carrier_id: str, rules: Mapping[str, Any], *, seconds: float = SECONDS_MAX
+    connection: AsyncConnection[Any], scope: RuleScope, rules: Mapping[str, Any], *, seconds: float = SECONDS_MAX
 ) -> RulePreview:
     """Of rules as `state_rules` takes them."""
     stated = await stated_rules(connection)
@@ -46,10 +47,10 @@ async def preview_rules(
     assert row is not None  # noqa: S101 - a SELECT without FROM has one row
     now: datetime = row[0]
     before: tuple[datetime, UUID] = (now + timedelta(days=1), _LAST_ID)
-    tally = _Tally(stated, carrier_id, rules, now)
+    tally = _Tally(stated, scope, rules, now)
     until = time.monotonic() + seconds
     while True:
-        asked = {"carrier_id": carrier_id, "before_recorded_at": before[0], "before_shipment_id": before[1], "limit": PAGE_ROWS}
+        asked = {"carrier_id": scope.carrier_id, "before_recorded_at": before[0], "before_shipment_id": before[1], "limit": PAGE_ROWS}
         rows = await (await connection.execute(_SQL["newest_unfinished"], asked, binary=True)).fetchall()
         for recorded_at, _, of_carrier, state in rows:
             if state is not None:
@@ -57,7 +58,7 @@ async def preview_rules(
         is_last = len(rows) < PAGE_ROWS
         if is_last or time.monotonic() >= until:
             return RulePreview(
-                replaces=stated.of(carrier_id).revision,
+                replaces=stated.of(scope).revision,
                 shipments=tally.shipments,
                 rearmed=tally.rearmed,
                 observed_at_once=dict(sorted(tally.observed_at_once.items())),
@@ -67,16 +68,19 @@ async def preview_rules(
 
 
 class _Tally:
-    def __init__(self, stated: StatedBook, carrier_id: str, rules: Mapping[str, Any], now: datetime) -> None:
+    def __init__(self, stated: StatedBook, scope: RuleScope, rules: Mapping[str, Any], now: datetime) -> None:
+        self.scope = scope
         self.present = stated.book
-        self.proposed = stated.replaced(carrier_id, rules).book
+        self.proposed = stated.replaced(scope, rules).book
         self.now = now
         self.shipments = 0
         self.rearmed = 0
         self.observed_at_once: Counter[str] = Counter()
 
     def add(self, carrier_id: str, state: ShipmentState, recorded_at: datetime) -> None:
-        present, proposed = self.present.of(carrier_id), self.proposed.of(carrier_id)
+        if not self.scope.covers(carrier_id, state.service):
+            return
+        present, proposed = self.present.of(carrier_id, state.service), self.proposed.of(carrier_id, state.service)
         self.shipments += 1
         if next_deadline(state, present, recorded_at=recorded_at) != next_deadline(state, proposed, recorded_at=recorded_at):
             self.rearmed += 1

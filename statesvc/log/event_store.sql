@@ -133,7 +133,7 @@ ON CONFLICT DO NOTHING;
 -- The wall clock under the locks just taken, the id of the batch, and the epoch of the log. The epoch is read straight from its table: the
 -- lock of that lasts as long as the transaction, and a fork takes the table for itself. With it the rules of what is expected of shipments: few rows, mostly none.
 SELECT statesvc.clock(), statesvc.next_batch_id(), (SELECT max(e.epoch) FROM statesvc.log_epoch e),
-    (SELECT jsonb_agg(jsonb_build_array(x.carrier_id, x.revision, x.rules) ORDER BY x.carrier_id COLLATE "C")::text FROM statesvc.expectation_rules x);
+    (SELECT jsonb_agg(jsonb_build_array(x.carrier_id, x.service, x.revision, x.rules) ORDER BY x.carrier_id COLLATE "C", x.service COLLATE "C")::text FROM statesvc.expectation_rules x);
 
 -- name: count_conflicts
 -- Counts each contradiction as often as this batch has it; `seen` above that means that it has its entry already.

@@ -4,36 +4,86 @@ An append reads them with its clock, as one text that is parsed once: what they 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import orjson
 from psycopg import AsyncConnection
 
+from events.service_name import SERVICE_CHARACTERS_MAX, SERVICE_RULE, service_key, service_name
 from projections.expectations import DEFAULT_RULES, ExpectationRules
 from statesvc.database.queries import queries
 
 _SQL = queries("statesvc.shipments", "expectation_rules")
 ALL_CARRIERS: Final = "*"
+ALL_SERVICES: Final = ""
+
+
+class RuleScope(NamedTuple):
+    """Whose shipments rules are about. `service` is spelled as it is compared."""
+
+    carrier_id: str
+    service: str = ALL_SERVICES
+
+    @property
+    def wider(self) -> "RuleScope":
+        """Whose rules hold where these say nothing."""
+        return EVERYTHING if self.service == ALL_SERVICES else RuleScope(self.carrier_id)
+
+    def covers(self, carrier_id: str, service: str | None) -> bool:
+        """Whether it is about a shipment of this carrier and service, whose name is as printed."""
+        if self.carrier_id not in (ALL_CARRIERS, carrier_id):
+            return False
+        return self.service in (ALL_SERVICES, service_key(service))
+
+    def __str__(self) -> str:
+        """As actions name it."""
+        return f"carrier {self.carrier_id}" if self.service == ALL_SERVICES else f"carrier {self.carrier_id}, service {self.service}"
+
+
+EVERYTHING: Final = RuleScope(ALL_CARRIERS)
+
+
+class NoRuleScopeError(ValueError):
+    """Nothing that rules can be about."""
+
+
+def rule_scope(carrier_id: str, service: str | None) -> RuleScope:
+    """By names in any spelling; `all`: all carriers. Raises NoRuleScopeError for what names no service."""
+    if carrier_id in {"all", ALL_CARRIERS}:
+        if service is not None:
+            raise NoRuleScopeError("a service is one carrier's: name the carrier")
+        return EVERYTHING
+    if service is None:
+        return RuleScope(carrier_id)
+    key = service_key(service_name(service))
+    if key is None or len(key) > SERVICE_CHARACTERS_MAX:
+        raise NoRuleScopeError(f"the service {SERVICE_RULE}")
+    return RuleScope(carrier_id, key)
 
 
 @dataclass(frozen=True, slots=True)
 class RuleBook:
-    """`default`: of the carriers that have no rules of their own."""
+    """The most specific wins: a carrier's service, the carrier, `default`. Services are spelled as they are compared."""
 
     default: ExpectationRules = DEFAULT_RULES
     by_carrier: Mapping[str, ExpectationRules] = field(default_factory=dict)
+    by_service: Mapping[tuple[str, str], ExpectationRules] = field(default_factory=dict)
 
-    def of(self, carrier_id: str) -> ExpectationRules:
-        """Those of a carrier."""
-        return self.by_carrier.get(carrier_id, self.default)
+    def of(self, carrier_id: str, service: str | None = None) -> ExpectationRules:
+        """Those of a shipment of this carrier and service, whose name is as printed; None: none is known."""
+        of_service = self.by_service.get((carrier_id, service_key(service) or "")) if self.by_service else None
+        return of_service or self.by_carrier.get(carrier_id, self.default)
 
-    def changed(self, carrier_id: str, document: Mapping[str, Any], *, revision: int) -> "RuleBook":
-        """With other rules of one carrier, or of all that have none."""
-        if carrier_id == ALL_CARRIERS:
-            return RuleBook(DEFAULT_RULES.changed(document, revision=revision), self.by_carrier)
-        return RuleBook(self.default, {**self.by_carrier, carrier_id: self.default.changed(document, revision=revision)})
+    def changed(self, scope: RuleScope, document: Mapping[str, Any], *, revision: int) -> "RuleBook":
+        """With rules that name a scope, over those of what is wider, which are here already."""
+        if scope == EVERYTHING:
+            return replace(self, default=DEFAULT_RULES.changed(document, revision=revision))
+        rules = self.of(*scope.wider).changed(document, revision=revision)
+        if scope.service == ALL_SERVICES:
+            return replace(self, by_carrier={**self.by_carrier, scope.carrier_id: rules})
+        return replace(self, by_service={**self.by_service, scope: rules})
 
 
 DEFAULTS: Final = RuleBook()
@@ -41,10 +91,10 @@ DEFAULTS: Final = RuleBook()
 
 @lru_cache(maxsize=16)
 def rule_book(text: str | None) -> RuleBook:
-    """From rows of carrier, revision and rules, as JSON, `*` before all carriers; None: there are none."""
+    """From rows of carrier, service, revision and rules, as JSON, the wider before the narrower; None: there are none."""
     book = DEFAULTS
-    for carrier_id, revision, document in orjson.loads(text or "[]"):
-        book = book.changed(carrier_id, document, revision=revision)
+    for carrier_id, service, revision, document in orjson.loads(text or "[]"):
+        book = book.changed(RuleScope(carrier_id, service), document, revision=revision)
     return book
 
 

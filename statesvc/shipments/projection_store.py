@@ -82,7 +82,7 @@ def _columns(shipment_id: UUID, projected: Projected, first_recorded_at: datetim
         number=last.proposal.number,
         tracking_number=event.tracking_number,
         discriminator=event.discriminator,
-        rules=rules.of(event.carrier_id),
+        rules=rules.of(event.carrier_id, projected.state.service),
     )
     return as_members(row)
 

@@ -19,12 +19,13 @@ def acme_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("statesvc.api.expectation_calls.CARRIERS", {ACME.carrier_id: ACME})
 
 
-async def put(api: Any, rules: dict[str, Any], carrier_id: str = "acme", **more: Any) -> Any:
-    return await api.call("PUT", f"{PATH}/{carrier_id}", scopes="ops", json={"rules": rules, "why": "their contract", **more})
+async def put(api: Any, rules: dict[str, Any], carrier_id: str = "acme", service: str | None = None, **more: Any) -> Any:
+    asked = {"json": {"rules": rules, "why": "their contract", **more}, "params": {"service": service} if service is not None else {}}
+    return await api.call("PUT", f"{PATH}/{carrier_id}", scopes="ops", **asked)
 
 
-async def preview(api: Any, rules: dict[str, Any], carrier_id: str = "acme") -> Any:
-    return await api.call("POST", f"{PATH}/{carrier_id}/preview", scopes="ops", json={"rules": rules})
+async def preview(api: Any, rules: dict[str, Any], carrier_id: str = "acme", **query: str) -> Any:
+    return await api.call("POST", f"{PATH}/{carrier_id}/preview", scopes="ops", json={"rules": rules}, params=query)
 
 
 async def apply(shop: Shop) -> int:
@@ -106,6 +107,34 @@ async def test_rules_of_all_reach_those_that_state_nothing(api: Any, shop: Shop)
     await put(api, {"stalled": {"in_transit": 24}}, "all")
     await apply(shop)
     assert len((await watch(shop, hours=25)).observations) == 1
+
+
+async def test_a_service_inherits_from_its_carrier_and_wins_over_it(api: Any, shop: Shop) -> None:
+    await say(shop, "A1", "in_transit", service="Acme Next Day")
+    await say(shop, "A2", "in_transit", service="Acme Slow")
+    await say(shop, "A3", "in_transit")
+    await put(api, {"stalled": {"in_transit": 200}, "overdue": 5})
+    tight = {"stalled": {"in_transit": 24}}
+    assert (await preview(api, tight, service="acme  next DAY")).body["shipments"] == 1
+    stated = (await put(api, tight, service="acme  next DAY")).body
+    assert (stated["carrier_id"], stated["service"], stated["in_effect"]["overdue"]) == ("acme", "acme next day", 5)
+    assert (stated["inherited"]["stalled"]["in_transit"], stated["in_effect"]["stalled"]["in_transit"]) == (200, 24)
+    assert (await api.get(f"{PATH}/acme", scopes="ops", params={"service": "Acme Next Day"})).body == stated
+    listed = (await api.get(PATH, scopes="ops")).body["items"]
+    assert [(each["carrier_id"], each["service"]) for each in listed] == [("*", None), ("acme", None), ("acme", "acme next day")]
+    action = json.loads((await shop.rows(ACTIONS))[-1][0])
+    assert (action["target"], action["details"]["stalled.in_transit"]) == ("carrier acme, service acme next day", 24)
+    await apply(shop)
+    observed = (await watch(shop, hours=30)).observations
+    assert [one.shipment.number for one in observed] == ["A1"]
+    assert (await api.get(f"{PATH}/acme", scopes="ops", params={"service": "Acme Next Day"})).body["applied"] is True
+
+
+@pytest.mark.parametrize(
+    ("carrier_id", "service"), [("all", "Acme Slow"), ("acme", ""), ("acme", "call +49 170 1234567"), ("acme", "x" * 81)]
+)
+async def test_a_service_is_one_carriers_and_named_as_a_service(api: Any, carrier_id: str, service: str) -> None:
+    assert (await put(api, {}, carrier_id, service)).status == 422
 
 
 async def test_what_is_refused(api: Any) -> None:

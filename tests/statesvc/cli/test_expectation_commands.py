@@ -39,10 +39,15 @@ async def test_hours_are_shown_previewed_stated_and_inherited_again(royal: Shop,
     changed = await shell.json("expectations", "set", "royalmail", "overdue=inherit", "--why", "as all", "--yes")
     assert (changed["revision"], changed["rules"]) == (3, {"stalled": {"in_transit": 96}})
     assert "96*" in await shell("expectations")
+    of_service = ("expectations", "set", "royalmail", "--service", "Tracked  24", "overdue=1")
+    assert "revision 4" in await shell(*of_service, "--why", "their contract", "--yes")
+    assert [each["service"] for each in await shell.json("expectations")] == [None, None, "tracked 24"]
+    assert "royalmail: tracked 24" in await shell("expectations")
 
 
 @pytest.mark.usefixtures("own_processes", "royal")
 async def test_what_is_refused(shell: Shell) -> None:
     for wrong in ("stalled.delivered=3", "overdue", "late=3", "overdue=-1", "overdue=soon", "stalled.in_transit=0"):
         assert wrong.partition("=")[0] in await shell("expectations", "set", "royalmail", wrong, exit_code=2)
+    assert "one carrier's" in await shell("expectations", "set", "all", "--service", "Ground", "overdue=3", exit_code=2)
     assert "statesvc carriers" in await shell("expectations", "set", "nobody", "overdue=3", exit_code=2)

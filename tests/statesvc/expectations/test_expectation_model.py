@@ -35,7 +35,7 @@ from statesvc.expectations.observe import observe
 from statesvc.expectations.rearm import rearm
 from statesvc.expectations.rule_changes import state_rules
 from statesvc.log.archive.log_archive import LogArchive
-from statesvc.shipments.expectation_rules import read_rules
+from statesvc.shipments.expectation_rules import RuleBook, read_rules, rule_scope
 from statesvc.shipments.rebuild.rebuild import Rebuild
 from tests.projections.stated_fact import fact_of
 from tests.world.database import Database
@@ -57,6 +57,8 @@ _HISTORY = (
 _ROW = b"SELECT flags, due_at, state FROM statesvc.shipment WHERE shipment_id = %(shipment_id)s"
 NEW_YORK, TOKYO = timezone(timedelta(hours=-5)), timezone(timedelta(hours=9))
 STALLS = {"picked_up": 72, "in_transit": 120, "exception": 72, "out_for_delivery": 48, "delivery_attempted": 72, "returning": 240}
+Hours = dict[str, int | None]
+SERVICES = ["UPS Ground", "UPS SurePost"]
 OTHERS = {"not_picked_up": 120, "overdue": 0, "delivery_missed": 0, "pickup_expiring": 120}
 DAYS_OF_NEWS = 30
 EXAMPLES = settings(
@@ -113,7 +115,12 @@ class Parcel:
         if status == "out_for_delivery":
             yield "delivery_missed", f"{last.time.instant:%Y-%m-%d}", _midnight_after(last.time.instant, last.time.instant)
 
-    def pass_by(self, now: datetime, hours: dict[str, int | None]) -> None:
+    def service(self) -> str:
+        """As the newest statement that names one has it; as it is compared."""
+        named = [each for each in self.said if each.service is not None]
+        return (max(named, key=lambda each: each.time.instant).service or "").lower() if named else ""
+
+    def pass_by(self, now: datetime, hours: Hours) -> None:
         """What is observed at a pass."""
         state = fold(self.facts)
         for kind, cause, since in self.causes():
@@ -149,7 +156,16 @@ class Watched(RuleBasedStateMachine):
         self.example = next(EXAMPLE)
         self.parcels: list[Parcel] = []
         self.said = 0
-        self.state({})
+        self.stated: dict[tuple[str, str], Hours] = {}
+        for scope in (("*", ""), ("ups", ""), *(("ups", service) for service in SERVICES)):
+            self.state({}, scope)
+
+    def hours_of(self, service: str) -> Hours:
+        """The most specific wins."""
+        found: Hours = {**{f"stalled.{status}": hours for status, hours in STALLS.items()}, **OTHERS}
+        for scope in (("*", ""), ("ups", ""), *([("ups", service)] if service else [])):
+            found |= self.stated.get(scope, {})
+        return found
 
     def now(self) -> datetime:
         found: datetime = self.run(self.log.rows("SELECT statesvc.clock()"))[0][0]
@@ -161,13 +177,16 @@ class Watched(RuleBasedStateMachine):
         hours_ago=st.one_of(st.integers(0, 6), st.integers(0, 200), st.integers(600, 900)),
         eta=st.one_of(st.none(), st.integers(-3, 6)),
         where=st.sampled_from([NEW_YORK, TOKYO]),
+        service=st.sampled_from([None, None, *SERVICES]),
     )
-    def scan(self, place: int, status: Status | None, hours_ago: int, eta: int | None, where: timezone) -> None:
+    def scan(
+        self, *, place: int, status: Status | None, hours_ago: int, eta: int | None, where: timezone, service: str | None = None
+    ) -> None:
         parcel, now = self.parcel(place), self.now()
         at = (now - timedelta(hours=hours_ago, minutes=self.said)).astimezone(where)
         day = None if eta is None else f"{at + timedelta(days=eta):%Y-%m-%d}"
         kind = Kind.SCAN if status else Kind.UNMAPPED
-        self.say(parcel, status, at, kind=kind, estimated_delivery=day)
+        self.say(parcel, status, at, kind=kind, estimated_delivery=day, service=service)
 
     @rule(place=st.integers(0, 3), which=st.integers(0, 20), status=st.sampled_from([None, None, Status.IN_TRANSIT, Status.DELIVERED]))
     def correct(self, place: int, which: int, status: Status | None) -> None:
@@ -193,7 +212,7 @@ class Watched(RuleBasedStateMachine):
         while self.run(observe(self.log.connection, worker="watcher")).is_full:
             pass
         for parcel in self.parcels:
-            parcel.pass_by(now, self.hours)
+            parcel.pass_by(now, self.hours_of(parcel.service()))
         self.compare()
 
     @rule(
@@ -203,15 +222,19 @@ class Watched(RuleBasedStateMachine):
                 "stalled": st.dictionaries(st.sampled_from(sorted(STALLS)), st.one_of(st.none(), st.integers(1, 200))),
                 **{name: st.one_of(st.none(), st.integers(1, 200)) for name in OTHERS},
             },
-        )
+        ),
+        scope=st.sampled_from([("*", ""), ("ups", ""), *(("ups", service) for service in SERVICES), ("fedex", ""), ("fedex", SERVICES[0])]),
     )
-    def state(self, rules: dict[str, Any]) -> None:
-        """Other rules of the carrier; shipments that wait follow before anything else happens."""
-        self.hours: dict[str, int | None] = {f"stalled.{status}": hours for status, hours in (STALLS | rules.get("stalled", {})).items()}
-        self.hours |= OTHERS | {name: hours for name, hours in rules.items() if name != "stalled"}
+    def state(self, rules: dict[str, Any], scope: tuple[str, str] = ("ups", "")) -> None:
+        """Other rules of all carriers, of one, of one of its services; shipments that wait follow before anything else happens."""
+        carrier_id, service = scope
+        self.stated[carrier_id, service.lower()] = {
+            **{f"stalled.{status}": hours for status, hours in rules.get("stalled", {}).items()},
+            **{name: hours for name, hours in rules.items() if name != "stalled"},
+        }
 
         async def change() -> None:
-            await state_rules(self.log.connection, "ups", rules, why="a test", actor="test")
+            await state_rules(self.log.connection, rule_scope(carrier_id, service or None), rules, why="a test", actor="test")
 
         self.run(change())
         self.move_clock(61)
@@ -278,11 +301,13 @@ def by_chance(machine: type[Watched]) -> None:
 
 
 def a_short_story(machine: type[Watched]) -> None:
-    """A promise passes and a parcel stalls, moves on, and stalls again."""
+    """A promise passes and a parcel stalls, moves on, and stalls again, by the rules of its service."""
     parcels = machine()
     parcels.start()
+    parcels.state({"stalled": {"in_transit": 110}}, ("ups", SERVICES[0]))
+    parcels.state({"stalled": {"in_transit": 300}}, ("ups", ""))
     for _ in range(2):
-        parcels.scan(place=0, status=Status.IN_TRANSIT, hours_ago=0, eta=1, where=NEW_YORK)
+        parcels.scan(place=0, status=Status.IN_TRANSIT, hours_ago=0, eta=1, where=NEW_YORK, service=SERVICES[0])
         parcels.look()
         parcels.time_passes(130)
         parcels.look()
@@ -316,14 +341,20 @@ def _arms_no_promise(state: ShipmentState, *more: Any, **named: Any) -> Any:
     return None if found and found.kind == "overdue" else found
 
 
+def _knows_no_service(book: RuleBook, carrier_id: str, service: str | None = None) -> Any:
+    del service
+    return book.by_carrier.get(carrier_id, book.default)
+
+
 @pytest.mark.parametrize(
     ("module", "name", "broken"),
     [
         (observing, "passed", _forgets),
         (projected, "flagged", _keeps_flags),
         (projected, "next_deadline", _arms_no_promise),
+        (RuleBook, "of", _knows_no_service),
     ],
-    ids=["observes again", "flags outlive their cause", "a promise is not armed"],
+    ids=["observes again", "flags outlive their cause", "a promise is not armed", "a service's rules are not those of its carrier"],
 )
 async def test_the_machine_notices_what_is_broken(
     database: Database, monkeypatch: pytest.MonkeyPatch, module: Any, name: str, broken: Callable[..., Any]
