@@ -23,10 +23,11 @@ from tests.world.api import Api, Statement
 from tests.world.console import Tab
 from tests.world.deliver import deliver
 
-SCOPES: Final = "ops audit pii read subscriptions"
+SCOPES: Final = "admin"
 SHIPMENTS: Final = 10_000
 DEAD_LETTERS: Final = 1_000
 SUBSCRIPTIONS: Final = 500
+SHIPMENT: Final = "/console/shipments/ups/1Z00000001"
 PAGE_SECONDS_MAX: Final = 0.2
 _CARRIERS: Final = ("ups", "fedex", "dhl_unified", "canonical")
 _AT_ONCE: Final = 250
@@ -97,9 +98,13 @@ def _screens(one: dict[str, str]) -> Iterator[tuple[str, str]]:
     yield from {
         "overview": "/console",
         "shipments": "/console/shipments",
+        "shipment": SHIPMENT,
+        "legal-hold": f"{SHIPMENT}/hold",
+        "erase": f"{SHIPMENT}/erase",
         "carriers": carriers,
         "carrier": f"{carriers}/ups",
         "carrier-hold": f"{carriers}/ups/hold",
+        "carrier-release": f"{carriers}/ups/release",
         "carrier-dial": f"{carriers}/ups/dial",
         "carrier-allot": f"{carriers}/ups/allot",
         "code": f"{carriers}/ups/code?raw_type=Q&raw_code=7",
@@ -119,15 +124,22 @@ def _screens(one: dict[str, str]) -> Iterator[tuple[str, str]]:
         "test": f"{subscription}/test",
         "replay-range": f"{subscription}/replay",
         "rotate": f"{subscription}/rotate-secret",
+        "resume": f"{subscription}/resume",
+        "rate": f"{subscription}/rate",
+        "delete": f"{subscription}/delete",
         "queue": "/console/queue",
         "workers": "/console/workers",
         "notices": "/console/notices",
+        "notice-seen": "/console/notices/1/seen",
         "record": "/console/record",
     }.items()
 
 
 FILLED: Final = {
+    "legal-hold": {},
+    "erase": {},
     "carrier-hold": {},
+    "carrier-release": {},
     "carrier-dial": {},
     "teach": {"#input-status": "delivered"},
     "replay": {},
@@ -137,6 +149,9 @@ FILLED: Final = {
     "test": {},
     "replay-range": {"#input-since": "2026-01-01T00:00"},
     "rotate": {},
+    "rate": {"#input-rate_per_second": "5"},
+    "delete": {},
+    "notice-seen": {},
 }
 """The actions whose dry run is shown too, with what is filled in besides the why."""
 

@@ -3,7 +3,7 @@
 import pytest
 from playwright.async_api import Page, expect
 
-from events.vocabulary import Kind
+from events.vocabulary import Kind, Status
 from statesvc.console import dead_letter_forms
 from tests.statesvc.api.test_dead_letter_replay import bury_messages, open_dead_letters
 from tests.world import browser
@@ -83,6 +83,30 @@ async def test_what_is_taught_held_or_paused_is_undone_too_on_a_phone(tab: Tab, 
     done = [(action["verb"], action["details"].get("why")) for action in (await tab.api.pages("/v1/actions", scopes="ops"))[0]]
     verbs = ("notice.seen", "subscription.resume", "subscription.pause", "release", "hold", "unmap_code", "map_code")
     assert [(verb, why) for verb, why in done if verb in verbs] == [(verb, "a drill") for verb in verbs]
+
+
+@pytest.mark.soak
+async def test_a_shipment_is_held_released_and_erased_and_a_receiver_bounded_and_deleted(tab: Tab, scan: Statement) -> None:
+    await tab.api.carriers.say(scan("1Z1", Status.DELIVERED))
+    await tab.api.call("POST", "/v1/subscriptions", scopes="subscriptions", json={"url": "https://shop.invalid/hook"})
+    async with browser.page() as page:
+        await page.set_viewport_size(browser.PHONE)
+        await _log_in(page, tab, "admin")
+        await page.goto(str(tab.client.make_url("/console/shipments/ups/1Z1")))
+        await _with_keys(page, "Place a legal hold", button="Place it")
+        await _says(page, "A legal hold stands on UPS 1Z1.")
+        await _with_keys(page, "Release the legal hold", button="Release it", is_drastic=True)
+        await _says(page, "The legal hold on UPS 1Z1 is released.")
+        await _with_keys(page, "Erase personal data", button="Erase it for ever", is_drastic=True)
+        await _says(page, "Erased: 1 shipment.")
+        await page.goto(str(tab.client.make_url("/console/subscriptions")))
+        await page.get_by_role("link", name="https://shop.invalid/hook").click()
+        await page.get_by_role("link", name="Bound its rate").click()
+        await page.get_by_label("Notifications a second").fill("5")
+        await _confirm(page, "Set it")
+        await _says(page, "Its rate is set.")
+        await _with_keys(page, "Delete", button="Delete it", is_drastic=True)
+        await _says(page, "The subscription of https://shop.invalid/hook is deleted.")
 
 
 async def _says(page: Page, sentence: str) -> None:
