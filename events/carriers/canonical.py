@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Annotated, Final, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
 from events.carriers.carrier import Carrier, Hmac
 from events.clear_part import Digest
@@ -109,10 +109,20 @@ class CanonicalLocation(BaseModel):
     facility: Annotated[Short | None, BeforeValidator(_number)] = None
 
 
+_CONTRADICTIONS: Final[list[JsonValue]] = [
+    {"properties": {"kind": {"enum": [None, "scan"]}, "status": {"type": "null"}}},
+    {"required": ["kind", "status"], "properties": {"kind": {"enum": ["info", "unmapped"]}, "status": {"type": "string"}}},
+    {"required": ["kind"], "properties": {"kind": {"const": "unmapped"}, "carrier_code": {"type": "null"}}},
+    {"required": ["corrects"], "properties": {"kind": {"not": {"const": "correction"}}, "corrects": {"type": "string"}}},
+    {"required": ["status"], "properties": {"status": {"const": "unknown"}}},
+]
+"""What `_agree` and `_stated` refuse, as JSON Schema has it."""
+
+
 class CanonicalEvent(BaseModel):
     """One carrier event as its sender states it. Fields that are not listed are ignored."""
 
-    model_config = ConfigDict(extra="ignore")
+    model_config = ConfigDict(extra="ignore", json_schema_extra={"not": {"anyOf": _CONTRADICTIONS}})
 
     carrier_id: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_]{0,63}$")]
     event_id: Annotated[Id, BeforeValidator(_number)]

@@ -1,9 +1,11 @@
 """What the calls about code mappings take and answer."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic.config import JsonDict
 
+from events.clear_part import TEXT
 from events.parsing.meanings import Meaning
 from events.vocabulary import Kind, Reason, Status
 from statesvc.api.parameters import Name
@@ -15,6 +17,7 @@ from statesvc.repair.teaching.samples import SAMPLES_MAX
 
 REVISION_MAX = 2**63 - 1
 WHY_LENGTH_MAX = 1000
+_NO_LISTED_TEXT: JsonDict = {"not": {"const": TEXT}}
 Part = Annotated[str, Field(min_length=1, max_length=1000, pattern=r"^[^\x00]*$")]
 
 
@@ -81,11 +84,19 @@ class ExportParameters(BaseModel):
     include: Include = None
 
 
+_WHOLE: dict[str, Any] = {
+    "if": {"required": ["kind"], "properties": {"kind": {"const": "info"}}},
+    "then": {"properties": {"status": {"type": "null"}, "reason": {"type": "null"}}},
+    "else": {"required": ["status"], "properties": {"status": {"not": {"enum": [None, Status.UNKNOWN]}}}},
+}
+_NAMED: dict[str, Any] = {"not": {"properties": {place: {"type": "null"} for place in ("raw_type", "raw_code", "raw_text")}}}
+
+
 class TaughtMeaning(BaseModel):
     """How a code is to be read."""
 
     model_config = ConfigDict(
-        extra="forbid", frozen=True, json_schema_extra={"examples": [{"kind": "scan", "status": "delivery_attempted"}]}
+        extra="forbid", frozen=True, json_schema_extra={"examples": [{"kind": "scan", "status": "delivery_attempted"}], **_WHOLE}
     )
 
     kind: Annotated[Literal["scan", "info"], Field(description="A scan has a status; an `info` never moves one.")] = "scan"
@@ -112,11 +123,14 @@ class PreviewRequest(BaseModel):
     model_config = ConfigDict(
         extra="forbid",
         frozen=True,
-        json_schema_extra={"examples": [{"raw_type": "X", "raw_code": "9Z", "meaning": {"kind": "scan", "status": "delivery_attempted"}}]},
+        json_schema_extra={
+            "examples": [{"raw_type": "X", "raw_code": "9Z", "meaning": {"kind": "scan", "status": "delivery_attempted"}}],
+            **_NAMED,
+        },
     )
 
-    raw_type: Annotated[Part | None, Field(description="Null: the carrier prints none.")] = None
-    raw_code: Annotated[Part | None, Field(description="Null: the carrier prints none.")] = None
+    raw_type: Annotated[Part | None, Field(description="Null: the carrier prints none.", json_schema_extra=_NO_LISTED_TEXT)] = None
+    raw_code: Annotated[Part | None, Field(description="Null: the carrier prints none.", json_schema_extra=_NO_LISTED_TEXT)] = None
     raw_reason: Annotated[Part | None, Field(description="Only with this reason code next to it; null: any.")] = None
     raw_text: Annotated[
         Part | None, Field(description="Only with this text; case and blanks do not matter. Alone where the carrier prints no code.")

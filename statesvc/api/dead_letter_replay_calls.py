@@ -71,7 +71,11 @@ class ReplayedOne(BaseModel):
 class MeantDeadLetters(BaseModel):
     """Which open dead letters are meant; at least one of carrier, cause and kind."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        json_schema_extra={"not": {"properties": {name: {"type": "null"} for name in ("kind", "carrier_id", "cause")}}},
+    )
 
     kind: DeadLetterKind | None = None
     carrier_id: Name | None = None

@@ -307,6 +307,7 @@ def routes(pool: Connections, archive: LogArchive) -> Sequence[Route]:
             log.inclusion,
             operation(
                 operation_id="prove_inclusion",
+                rules=("It takes `index`, or `carrier_id` and `event_id`.",),
                 summary="Prove that an entry is in the log",
                 scope="read",
                 tag="log",

@@ -1,6 +1,7 @@
 """What the calls about shipments take in path and query."""
 
 import re
+from datetime import date
 from typing import Annotated, Final
 from uuid import UUID
 
@@ -13,6 +14,7 @@ from statesvc.api.replica_reads import MaxStaleness
 from statesvc.http.paging import PageParameters
 
 _NUMBER: Final = re.compile(r"[-+ ]?[0-9_.eE+-]+")
+_DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _PLUS_READ_AS_BLANK: Final = re.compile(r" (?=\d\d:?\d\d$)")
 
 
@@ -25,6 +27,13 @@ def _with_plus(value: object) -> object:
     return _PLUS_READ_AS_BLANK.sub("+", value) if "T" in value else value
 
 
+def _day(value: object) -> object:
+    """Pydantic would take seconds since 1970 too."""
+    if isinstance(value, str) and _NUMBER.fullmatch(value) and not _DAY.fullmatch(value):
+        raise PydanticCustomError("day", "should be a day such as 2026-03-01")
+    return value
+
+
 Name = Annotated[str, Field(min_length=1, max_length=NAMES_BYTES_MAX, pattern=r"^[^\x00]+$")]
 Discriminator = Annotated[
     str | None,
@@ -34,6 +43,7 @@ Discriminator = Annotated[
         description="Distinguishes shipments that bear the same number. Left out: the latest of them.",
     ),
 ]
+Day = Annotated[date, BeforeValidator(_day)]
 Instant = Annotated[AwareDatetime, BeforeValidator(_with_plus)]
 AsOf = Annotated[
     Instant | None,

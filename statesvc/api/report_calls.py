@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import datetime
 from typing import Annotated, Any, Final, Literal
 from uuid import UUID
 
@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
 from events.carriers import CARRIERS
-from statesvc.api.parameters import Name
+from statesvc.api.parameters import Day, Name
 from statesvc.api.report_files import MEDIA_TYPES, ParquetUnavailableError, ReportFormat, as_file
 from statesvc.database.pool import Connections
 from statesvc.http.operation import Reply, Route, answer, operation, parameters
@@ -41,8 +41,8 @@ class PromiseParameters(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    since: Annotated[date | None, Field(description="Promised for this day or later; left out: the last 90 days and those to come.")] = None
-    until: Annotated[date | None, Field(description="Promised for a day before this one.")] = None
+    since: Annotated[Day | None, Field(description="Promised for this day or later; left out: the last 90 days and those to come.")] = None
+    until: Annotated[Day | None, Field(description="Promised for a day before this one.")] = None
     carrier_id: Annotated[Name | None, Field(description="Of this carrier only.")] = None
     lane: Annotated[str | None, Field(pattern=r"^[A-Z]{2}-[A-Z]{2}$", description="Country of the first and of the last scan.")] = None
 
@@ -192,6 +192,10 @@ def routes(pool: Connections) -> Sequence[Route]:
             calls.export,
             operation(
                 operation_id="export_promises",
+                rules=(
+                    "The file would have more than 100,000 rows.",
+                    "Parquet takes the extra `archive` of the installation.",
+                ),
                 summary="Promises as CSV or Parquet",
                 description="In CSV a text that a spreadsheet would compute has an apostrophe before it.",
                 scope="read",

@@ -51,7 +51,11 @@ class GuardBounds(BaseModel):
 class RolloutChange(PartialChange):
     """What to turn; a member that is left out stays as it is. The log stores `why`: no personal data there."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        json_schema_extra={"not": {"properties": {"hold": {"type": "null"}}, "propertyNames": {"enum": ["hold", "why"]}}},
+    )
 
     hold: Annotated[bool | None, Field(description="Messages are stored, not processed, from the next claim on.")] = None
     why: Annotated[str, Field(max_length=WHY_LENGTH_MAX, pattern=r"^[^\x00]*$")] = ""
@@ -244,6 +248,9 @@ def routes(pool: Connections, waker: Wakes, *, carriers: Mapping[str, Carrier] =
             rollouts.change,
             operation(
                 operation_id="change_rollout",
+                rules=(
+                    "The candidate is a registered version of this one carrier, not its stable one; shares and guards take a candidate.",
+                ),
                 summary="Turn a carrier's dial",
                 description=(
                     "In effect at the next claim of every worker. A share of the messages, the same ones each time, is read by the "

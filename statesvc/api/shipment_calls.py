@@ -17,7 +17,7 @@ from statesvc.api.parameters import AuditParameters, HistoryParameters, Shipment
 from statesvc.api.personal_reads import PersonalReadings, reads_personal
 from statesvc.api.replica_reads import STALENESS, StaleReads
 from statesvc.database.pool import Connections
-from statesvc.http.operation import Reply, Route, answer, answer_unless_known, operation, parameters, printed
+from statesvc.http.operation import Reply, RequestHeader, Route, answer, answer_unless_known, operation, parameters, printed
 from statesvc.http.paging import decode_cursor, encode_cursor
 from statesvc.http.problem import NOT_MODIFIED, OK, Code, Problem
 from statesvc.log.archive.log_archive import LogArchive
@@ -40,8 +40,8 @@ from statesvc.shipments.timeline import timeline
 
 LONG_AUDIT_EVENTS: Final = 200
 """A shipment with more events is audited in a process of its own."""
-_KNOWN: Final[Mapping[str, str]] = {
-    hdrs.IF_NONE_MATCH: "The `ETag` of the answer that the caller has: 304 without a body where it still holds."
+_KNOWN: Final = {
+    str(hdrs.IF_NONE_MATCH): RequestHeader("The `ETag` of the answer that the caller has: 304 without a body where it still holds.")
 }
 _TAGGED: Final[Mapping[str, str]] = {hdrs.ETAG: "Of the last event and of the whole answer.", **STALENESS}
 _ONE: Final = "/v1/shipments/{carrier_id}/{tracking_number}"

@@ -140,6 +140,7 @@ def routes(reads: StaleReads, keyring: Keyring) -> Sequence[Route]:
             ShipmentListCall(reads, keyring).page,
             operation(
                 operation_id="list_shipments",
+                rules=("The `reference` stands with more than 1,000 numbers.",),
                 summary="Find and list shipments",
                 description="In the order of their last change: one that changes while you read the pages comes again at the end, with its "
                 "new state, and none is missed. Bounds of time stay as they were for the first page. A page may be short, or empty, and "

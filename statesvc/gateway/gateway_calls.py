@@ -9,6 +9,7 @@ from aiohttp import web
 
 from statesvc.cells.proxies import CARRIER_PATHS
 from statesvc.gateway.cell_client import CellClient, RefusedError, one_or_all, unavailable
+from statesvc.http.app import ANY_PATH
 from statesvc.http.operation import Route, answer, operation
 
 _OF_CARRIER: Final = re.compile(rf"/v1/(?:{'|'.join(CARRIER_PATHS)})/([^/]+)(?:/.*)?")
@@ -98,7 +99,7 @@ def routes(cells: CellClient) -> Sequence[Route]:
         *(
             Route(
                 method,
-                "/{path:.*}",
+                ANY_PATH,
                 calls.forward,
                 operation(operation_id=f"forward_{method.lower()}", summary="To the cell that the call is about", **anything),
             )

@@ -2,10 +2,10 @@
 
 import asyncio
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from aiohttp import web
+from aiohttp import hdrs, web
 from aiohttp.typedefs import Handler
 
 from statesvc.background.waiting import set_within
@@ -16,6 +16,8 @@ from statesvc.http.key_limits import KeyLimits
 from statesvc.http.middleware import guarded, problems, showing_limits
 from statesvc.http.operation import Route
 
+ANY_PATH: Final = "/{path:.*}"
+"""Of a route that takes what no other does."""
 BODY_BYTES_MAX: Final = 1024 * 1024
 LINGERING_SECONDS: Final = 2.0
 KEEPALIVE_SECONDS: Final = 75.0
@@ -30,13 +32,35 @@ def build_app(
     app = web.Application(middlewares=[problems], client_max_size=body_bytes_max)
     if limits is not None:
         app.on_response_prepare.append(showing_limits(limits))
-    for route in routes:
+    served = list(routes)
+    for route in served:
         handler = guarded(route, keys, limits)
-        if route.method == "GET":
+        if route.method == hdrs.METH_GET:
             app.router.add_get(route.path, handler)
         else:
             app.router.add_route(route.method, route.path, handler)
+    if all(route.path != ANY_PATH for route in served):
+        _refuse_other_methods(app, served)
     return app
+
+
+def _refuse_other_methods(app: web.Application, served: Iterable[Route]) -> None:
+    """A path without parameters takes its own methods alone: `/v1/things/{id}` would fit `/v1/things/search` too, and is not meant."""
+    methods: dict[str, set[str]] = {}
+    for route in served:
+        if "{" not in route.path:
+            methods.setdefault(route.path, set()).update(
+                {route.method, hdrs.METH_HEAD} if route.method == hdrs.METH_GET else {route.method}
+            )
+    for path, own in methods.items():
+        app.router.add_route(hdrs.METH_ANY, path, _refusing(sorted(own)))
+
+
+def _refusing(allowed: Sequence[str]) -> Handler:
+    async def refuse(request: web.Request) -> web.StreamResponse:
+        raise web.HTTPMethodNotAllowed(request.method, allowed)
+
+    return refuse
 
 
 class InFlight:

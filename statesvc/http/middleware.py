@@ -4,6 +4,7 @@ What is wrong with a request is reported by place and rule, never with the rejec
 """
 
 import asyncio
+import json
 import re
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
@@ -80,9 +81,24 @@ async def checked_body(request: web.Request, model: type[BaseModel], *, is_optio
     try:
         content = await whole_body(request)
         # a number is no truth value and a text no number: what the document says is what is taken
-        return model.model_validate_json(b"{}" if is_optional and not content else content, strict=True)
+        return _validated(model, b"{}" if is_optional and not content else content)
     except ValidationError as error:
         raise invalid(error, "body") from None
+
+
+def _validated(model: type[BaseModel], content: bytes) -> BaseModel:
+    """Raises ValidationError. To JSON Schema 60.0 is an integer; to pydantic, where it is strict, it is none."""
+    try:
+        return model.model_validate_json(content, strict=True)
+    except ValidationError as error:
+        if all(detail["type"] != "int_type" for detail in error.errors(include_url=False, include_input=False, include_context=False)):
+            raise
+        return model.model_validate_json(json.dumps(json.loads(content, parse_float=_whole)), strict=True)
+
+
+def _whole(text: str) -> int | float:
+    value = float(text)
+    return int(value) if value.is_integer() else value
 
 
 async def whole_body(request: web.Request) -> bytes:
@@ -170,11 +186,6 @@ def showing_limits(limits: KeyLimits) -> Callable[[web.Request, web.StreamRespon
     return show
 
 
-def _own_methods(request: web.Request) -> set[str]:
-    """Of the calls at this path as it stands: `/v1/subscriptions/{id}` fits `/v1/subscriptions/portal-links` too, and is not meant."""
-    return {route.method for resource in request.app.router.resources() if resource.canonical == request.path for route in resource}
-
-
 @web.middleware
 async def problems(request: web.Request, handler: NextHandler) -> web.StreamResponse:
     """Everything that goes wrong leaves as a problem. What the client sees never holds an exception's text."""
@@ -183,7 +194,7 @@ async def problems(request: web.Request, handler: NextHandler) -> web.StreamResp
     except (Problem, LogArchiveError) as error:
         return _problem_of(request, error).response()
     except web.HTTPException as error:
-        translated = from_aiohttp(error, _own_methods(request))
+        translated = from_aiohttp(error)
         if translated is None:
             raise
         return translated.response()

@@ -13,7 +13,7 @@ from pydantic_core.core_schema import DataclassField, LiteralSchema, ModelField,
 
 from statesvc.http.key_limits import RATE_LIMIT, RATE_LIMIT_POLICY
 from statesvc.http.key_store import Scope
-from statesvc.http.operation import Operation, Route
+from statesvc.http.operation import Operation, RequestHeader, Route
 from statesvc.http.problem import PROBLEM_KINDS, Code
 
 _REFERENCE: Final = "#/components/schemas/{model}"
@@ -222,6 +222,8 @@ def _operation(route: Route, path: str, schemas: Schemas) -> dict[str, Any]:
     }
     if contract.description:
         described["description"] = contract.description
+    if contract.rules:
+        described["x-rules"] = [*contract.rules]
     if given := _parameters(contract, path):
         described["parameters"] = given
     accepted = {"application/json": contract.request} if contract.request is not None else contract.accepts
@@ -251,36 +253,58 @@ def _parameters(contract: Operation[Any], path: str) -> list[dict[str, Any]]:
         if name not in in_path
     ]
     given += [
-        {"name": str(name), "in": "header", "required": False, "description": description, "schema": {"type": "string"}}
-        for name, description in contract.request_headers.items()
+        {"name": str(name), "in": "header", "required": False, "description": header.description, "schema": _header_schema(header)}
+        for name, header in contract.request_headers.items()
     ]
     return given
 
 
-def _responses(contract: Operation[Any], schemas: Schemas) -> dict[str, Any]:
+def _header_schema(header: RequestHeader) -> dict[str, Any]:
+    bounds = {"pattern": header.pattern, "maxLength": header.chars_max}
+    return {"type": "string", **{name: bound for name, bound in bounds.items() if bound is not None}}
+
+
+def _streamed(data: dict[str, Any]) -> dict[str, Any]:
+    """One event of a stream, whose `data` holds this as JSON."""
+    members = {"event": {"type": "string"}, "id": {"type": "string"}}
+    embedded = {"type": "string", "contentMediaType": "application/json", "contentSchema": data}
+    return {"type": "object", "description": "One of the events.", "required": ["data"], "properties": {**members, "data": embedded}}
+
+
+def _answers(contract: Operation[Any], schemas: Schemas) -> dict[str, Any]:
+    """Those that are no problem."""
     responses: dict[str, Any] = {}
     for status, description in contract.statuses.items():
         responses[str(status)] = {"description": description}
         model = contract.response or contract.streamed
         if model is not None and 200 <= status < 300:
             schema = schemas[(model, "serialization")]
+            if contract.streamed is not None:
+                schema = _streamed(schema)
             responses[str(status)]["content"] = {media_type: {"schema": schema} for media_type in contract.response_types}
         if contract.response_headers:
             responses[str(status)]["headers"] = {
                 str(name): {"description": description, "schema": {"type": "string"}}
                 for name, description in contract.response_headers.items()
             }
+    return responses
+
+
+def _responses(contract: Operation[Any], schemas: Schemas) -> dict[str, Any]:
+    responses = _answers(contract, schemas)
     codes = [*contract.problems]
     if contract.scope is not None:
         codes += [Code.UNAUTHENTICATED, Code.MISSING_SCOPE]
     if contract.is_limited:
         codes.append(Code.TOO_MANY_REQUESTS)
-    if contract.request is not None or contract.parameters is not None:
+    if contract.request is not None or contract.parameters is not None or contract.rules:
         codes.append(Code.INVALID_REQUEST)
     for code in codes:
         answered = str(int(PROBLEM_KINDS[code].status))
         said = responses.get(answered, {}).get("description")
         described = f"`{code.value}`: {PROBLEM_KINDS[code].title}"
+        if code is Code.INVALID_REQUEST and contract.rules:
+            described = " ".join([f"{described}. Besides what the schemas say:", *contract.rules])
         responses[answered] = _problem(contract, described if said is None else f"{said}; {described}")
     responses["default"] = _problem(contract, "Any other problem")
     for answered, response in responses.items():

@@ -10,7 +10,7 @@ stands; OpenAPI describes the same type; and `Route` does not type-check unless 
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Generic, Literal, TypeVar, overload
+from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar, overload
 
 import orjson
 from aiohttp import hdrs, web
@@ -46,7 +46,21 @@ BODY: Final = web.RequestKey("body", BaseModel)
 WHY: Final = web.RequestKey("why", str)
 WHY_HEADER: Final = "Statesvc-Why"
 WHY_CHARS_MAX: Final = 1000
-WHY_TAKEN: Final = {WHY_HEADER: "Why it is done: stands in the log for ever, so nothing personal."}
+
+
+class RequestHeader(NamedTuple):
+    """A header that a call reads. `pattern`: what it may hold, as JSON Schema has it."""
+
+    description: str
+    pattern: str | None = None
+    chars_max: int | None = None
+
+
+WHY_TAKEN: Final = {
+    WHY_HEADER: RequestHeader(
+        "Why it is done: stands in the log for ever, so nothing personal.", pattern=r"^[^\x00-\x1f\x7f-\xa0\xad]*$", chars_max=WHY_CHARS_MAX
+    )
+}
 """For `request_headers` of operations whose handlers use `why_of`."""
 
 DEADLINE_SECONDS: Final = 10.0
@@ -103,9 +117,10 @@ class Operation(Generic[T]):
 
     `operation_id` names it in generated clients: verb and noun, never changed. `parameters` is a model of the path's and the query's
     parameters (a field named as in the path is the path's). `statuses` describes the answers in words. `request` is a body that is
-    checked; where the handler reads the body itself, `accepts` says what it takes: media types and what they hold. `request_headers` and
-    `response_headers` (of answers that are no problem) are described in words. `checked` False: the handler takes any query and checks the
-    rest itself (webhooks). `carrier_authenticated`: by a carrier's own scheme, or a key with scope `ingest`.
+    checked; where the handler reads the body itself, `accepts` says what it takes: media types and what they hold. `response_headers`
+    (of answers that are no problem) are described in words. `rules`: sentences about what else is refused as `invalid_request`, where no
+    schema can say it. `checked` False: the handler takes any query and checks the rest itself (webhooks). `carrier_authenticated`: by a
+    carrier's own scheme, or a key with scope `ingest`.
     `is_computed`: it takes long to compute, so that a key may have but a few such calls under way.
     `credential`: what does in place of a key. `is_body_optional`: without a body all members have their defaults.
     `streamed` is the model of each event of an answer that is a stream; `deadline_seconds` None: it may take as long as it likes.
@@ -121,13 +136,14 @@ class Operation(Generic[T]):
     request: type[BaseModel] | None = None
     is_body_optional: bool = False
     accepts: Mapping[str, Any] = field(default_factory=dict)
-    request_headers: Mapping[str, str] = field(default_factory=dict)
+    request_headers: Mapping[str, RequestHeader] = field(default_factory=dict)
     response_headers: Mapping[str, str] = field(default_factory=dict)
     response: type[T] | None = None
     streamed: type[Any] | None = None
     response_types: tuple[str, ...] = ("application/json",)
     statuses: Mapping[int, str] = field(default_factory=lambda: {OK: "done"})
     problems: tuple[Code, ...] = ()
+    rules: tuple[str, ...] = ()
     problem_types: tuple[str, ...] = (CONTENT_TYPE,)
     checked: bool = True
     carrier_authenticated: bool = False
@@ -182,7 +198,16 @@ def body(request: web.Request, model: type[M]) -> M:
 
 def why_of(request: web.Request) -> dict[str, str]:
     """Why the caller does it, for the details of the log's entry; empty where it did not say. Raises Problem."""
-    why: str = (request.get(WHY) or request.headers.get(WHY_HEADER) or "").strip()
+    why: str = (request.get(WHY) or _text(request.headers.get(WHY_HEADER, ""))).strip()
     if len(why) > WHY_CHARS_MAX or not why.isprintable():
         raise Problem(Code.INVALID_REQUEST, f"the header {WHY_HEADER} takes at most {WHY_CHARS_MAX} printable characters")
     return {"why": why} if why else {}
+
+
+def _text(header: str) -> str:
+    """A header in UTF-8, or, as RFC 9110 has it of old, in ISO 8859-1."""
+    try:
+        header.encode()
+    except UnicodeEncodeError:
+        return header.encode("utf-8", "surrogateescape").decode("latin-1")
+    return header

@@ -4,7 +4,7 @@ A problem's `code` is stable and for programs; its `detail` is for the person wh
 a secret, or a stack trace.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from http import HTTPStatus
@@ -257,15 +257,12 @@ _AIOHTTP: Final[Mapping[int, tuple[Code, str]]] = {
 }
 
 
-def from_aiohttp(error: web.HTTPException, own_methods: Collection[str] = ()) -> Problem | None:
-    """What aiohttp itself raises, as a problem; None for what is no error (a redirect).
-
-    `own_methods`: of calls that have the very path; none: a call with parameters in its path was meant.
-    """
+def from_aiohttp(error: web.HTTPException) -> Problem | None:
+    """What aiohttp itself raises, as a problem; None for what is no error (a redirect)."""
     if error.status < HTTPStatus.BAD_REQUEST:
         return None
     if isinstance(error, web.HTTPMethodNotAllowed):
-        allowed = ", ".join(sorted(own_methods or error.allowed_methods))
+        allowed = ", ".join(sorted(error.allowed_methods))
         return Problem(Code.METHOD_NOT_ALLOWED, f"{error.method} is not possible here, but {allowed}", headers={hdrs.ALLOW: allowed})
     server_side = error.status >= HTTPStatus.INTERNAL_SERVER_ERROR
     fallback = (Code.INTERNAL_ERROR, "the request failed here; the log has the reason")

@@ -72,10 +72,12 @@ class Webhooks:
             operation_id="receive_webhook",
             summary="A carrier pushes a message",
             description="Authenticated by the carrier's own scheme on the raw bytes, or by an API key with scope `ingest`. The answer "
-            "means that the message is durable; it is the carrier's own ACK, by default `{message_id, duplicate}`.",
+            "means that the message is durable; it is the carrier's own ACK, by default `{message_id, duplicate}`. Whatever is signed "
+            "is taken, an object or not: to several carriers any other answer is final.",
             scope=None,
             carrier_authenticated=True,
             tag="webhooks",
+            is_body_optional=True,
             accepts={"application/json": dict[str, Any], "application/xml": bytes, "application/octet-stream": bytes},
             statuses={OK: "the message is durable"},
             response_headers={MESSAGE_ID_HEADER: "Names the message: `GET /v1/messages/{message_id}` shows it."},

@@ -26,6 +26,7 @@ from tests.bench import (
     rebuild,
     saturation,
     sealing,
+    search,
     storm,
     telemetry,
     verifying,
@@ -57,6 +58,7 @@ PARTS: Final = {
     "verify": verifying.measure,
     "expectations": expectations.measure,
     "promises": promises.measure,
+    "search": search.measure,
 }
 
 

@@ -23,6 +23,8 @@ class Scale:
     neighbour_seconds: int = 20
     normalize_seconds: float = 1.0
     rebuild_events: int = 1_000_000
+    found_shipments: int = 1_000_000
+    searches: int = 5_000
 
 
 QUICK = Scale(
@@ -39,4 +41,6 @@ QUICK = Scale(
     neighbour_seconds=6,
     normalize_seconds=0.3,
     rebuild_events=150_000,
+    found_shipments=50_000,
+    searches=500,
 )

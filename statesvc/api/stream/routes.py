@@ -1,7 +1,7 @@
 """`GET /v1/stream`."""
 
 from collections.abc import Sequence
-from typing import Annotated, Final, Self
+from typing import Annotated, Final, Self, cast
 
 from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -10,8 +10,8 @@ from events.vocabulary import Status
 from statesvc.api.parameters import Name
 from statesvc.api.stream.streams import EVENT_STREAM, Streams
 from statesvc.api.stream.tickets import CHOICES_MAX, PATH, Tickets
-from statesvc.api.stream.window import Selection, StreamedTransition
-from statesvc.http.operation import Route, operation, parameters
+from statesvc.api.stream.window import Selection, StreamedData
+from statesvc.http.operation import RequestHeader, Route, operation, parameters
 from statesvc.http.problem import OK, Code, Problem, Violation
 from statesvc.http.signed_token import TOKEN_CHARS_MAX
 from statesvc.log.cursor import CURSOR_PATTERN, LogCursor, read_cursor
@@ -81,11 +81,14 @@ def routes(streams: Streams, tickets: Tickets) -> Sequence[Route]:
                 credential=tickets.credential,
                 tag="log",
                 parameters=StreamParameters,
-                request_headers={LAST_EVENT_ID: "The `id` of the last event that the client has; goes before `after`."},
-                streamed=StreamedTransition,
+                request_headers={
+                    LAST_EVENT_ID: RequestHeader("The `id` of the last event that the client has; goes before `after`.", CURSOR_PATTERN)
+                },
+                streamed=cast("type[StreamedData]", StreamedData),
                 response_types=(EVENT_STREAM,),
                 statuses={OK: "events `shipment.status_changed` with this as their `data`"},
                 problems=(Code.CURSOR_LOST, Code.TOO_MANY_REQUESTS, Code.OVERLOADED, Code.NOT_READY),
+                rules=("A `ticket` names carriers and statuses: it comes alone, or with `after`.",),
                 deadline_seconds=None,
             ),
         ),

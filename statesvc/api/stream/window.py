@@ -11,6 +11,7 @@ from typing import Annotated, Final
 
 import orjson
 from pydantic import Field
+from typing_extensions import TypedDict
 
 from events.entry import FIRST_EPOCH, rfc3339
 from statesvc.log.cursor import LogCursor
@@ -30,6 +31,16 @@ class StreamedTransition(StatusChange):
     sequence: Annotated[int, Field(description="The shipment's version that changed it: as in notifications.")]
     log_index: Annotated[int, Field(description="Its place in the log; the event's `id` has the log's epoch before it.")]
     recorded_at: Annotated[TimeText, Field(description="When we knew it.")]
+
+
+class StreamReset(TypedDict):
+    """The `data` of an event `reset`: what the client has seen is not of this log."""
+
+    after: Annotated[str, Field(description="What the client had.")]
+    tree_size: Annotated[int, Field(description="How many entries the log has.")]
+
+
+StreamedData = StreamedTransition | StreamReset
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +93,9 @@ def opening_frame(*, retry_seconds: float, place: LogCursor) -> bytes:
 
 def reset_frames(*, retry_seconds: float, asked: LogCursor, tree_size: int, place: LogCursor) -> bytes:
     """The index that the client has seen is not of this log: what it knows is of another one. It gets what happens from now on."""
-    said = orjson.dumps({"after": str(asked), "tree_size": tree_size})
+    data: StreamReset = {"after": str(asked), "tree_size": tree_size}
     # with the place in the event itself: who has one has the other
-    return b"retry: %d\n\nid: %b\nevent: reset\ndata: %b\n\n" % (round(retry_seconds * 1000), str(place).encode(), said)
+    return b"retry: %d\n\nid: %b\nevent: reset\ndata: %b\n\n" % (round(retry_seconds * 1000), str(place).encode(), orjson.dumps(data))
 
 
 @dataclass(frozen=True, slots=True)

@@ -143,6 +143,10 @@ def routes(
     submission = Submission(pool, keyring, waker, writer, archive)
     contract: Operation[Verdicts] = operation(
         operation_id="submit_events",
+        rules=(
+            "The carrier is known, the number holds more than blanks and hyphens, and ids hold no control characters.",
+            "Times lie in the years 1970 to 9998. Number, ids, codes and place together have 2,000 bytes at most.",
+        ),
         summary="Append canonical events",
         description=f"One event as {_JSON}: 201 appended, 200 duplicate, 409 conflict. Many, one per line, as {_LINES[0]}: 200 with a "
         "verdict for each line.",

@@ -1,15 +1,18 @@
 """What the calls about subscriptions take and answer."""
 
+import re
 from collections.abc import Sequence
 from typing import Annotated, Literal, Self
 from uuid import UUID
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic.config import JsonDict
 from typing_extensions import TypedDict
 
 from events.carriers import CARRIERS
 from events.vocabulary import Status
 from projections.notification_type import NotificationType
+from statesvc.delivery.brokers.table import BY_SCHEME
 from statesvc.delivery.event_catalogue import BY_TYPE, CONNECTION_TEST
 from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.http.operation import PartialChange
@@ -37,12 +40,17 @@ def _of_catalogue(kind: str) -> str:
     return kind
 
 
-CarrierId = Annotated[str, Field(max_length=64), AfterValidator(_known)]
+CarrierId = Annotated[
+    str,
+    Field(max_length=64, json_schema_extra={"pattern": f"^({'|'.join(CARRIERS)})$"}, description="As `statesvc carriers` lists them."),
+    AfterValidator(_known),
+]
 GiveUpSeconds = Annotated[float | None, Field(gt=0, le=GIVE_UP_SECONDS_MAX, allow_inf_nan=False)]
 Url = Annotated[
     str,
     Field(
         max_length=URL_CHARS_MAX,
+        json_schema_extra={"pattern": rf"^({'|'.join(['https', 'http', *map(re.escape, BY_SCHEME)])})://\S+$"},
         description="https, or a message broker that gets CloudEvents: `nats+tls://host/subject?stream=..`,"
         " `amqps://host/vhost/exchange?routing_key=..`, `kafka+tls://host/topic`. What is not encrypted (http, nats, amqp, kafka) only for"
         " hosts in the networks of STATESVC_SUBSCRIBER_ALLOW. A broker's URL may hold `user:password@`, which is stored sealed and shown to"
@@ -110,10 +118,13 @@ Coalesce = Annotated[
 ]
 
 
+_PERSONAL_IS_FULL: JsonDict = {"not": {"required": ["pii"], "properties": {"pii": {"const": True}, "payload": {"const": "thin"}}}}
+
+
 class SubscriptionWish(BaseModel):
     """Where to send notifications, and which."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra=_PERSONAL_IS_FULL)
 
     url: Url
     carriers: Carriers = None

@@ -104,6 +104,7 @@ def replay_routes(pool: Connections, waker: Wakes, archive: LogArchive) -> Seque
             RangeReplay(pool, waker, archive).replay,
             operation(
                 operation_id="replay_subscription",
+                rules=("`until` lies after `since`.",),
                 summary="Send a range again",
                 description=(
                     "Puts what was written for the subscription in a range of time back into the outbox, under the same `webhook-id`, and "

@@ -51,6 +51,10 @@ from statesvc.subscriptions.subscription_store import Subscription, Switch
 from statesvc.subscriptions.test_delivery import record_test, send_test
 
 T = TypeVar("T")
+_URL_RULE: Final = (
+    "The `url` is one that this installation sends to: its address may be connected to, what is not encrypted lies in "
+    "STATESVC_SUBSCRIBER_ALLOW, and a broker's names what the broker needs."
+)
 
 PATH: Final = "/v1/subscriptions"
 ONE: Final = PATH + "/{subscription_id}"
@@ -297,6 +301,7 @@ def routes(
                 "Subscribe",
                 parameters=None,
                 request=SubscriptionWish,
+                rules=(_URL_RULE,),
                 statuses={CREATED: "made; `secret` is shown once"},
                 **made,
             ),
@@ -314,7 +319,18 @@ def routes(
             ),
         ),
         Route("GET", ONE, calls.show, _operation("get_subscription", "Show a subscription", response=SubscriptionDetail, **gone)),
-        Route("PATCH", ONE, calls.change, _operation("change_subscription", "Change a subscription", request=SubscriptionChange, **shown)),
+        Route(
+            "PATCH",
+            ONE,
+            calls.change,
+            _operation(
+                "change_subscription",
+                "Change a subscription",
+                request=SubscriptionChange,
+                rules=(_URL_RULE, "`pii` is for the payload `full`."),
+                **shown,
+            ),
+        ),
         Route(
             "DELETE",
             ONE,

@@ -134,7 +134,8 @@ async def test_a_number_is_no_time(api: Any, seconds: str) -> None:
     assert (refused.status, refused.body["errors"][0]["pointer"]) == (422, "/query/updated_before")
 
 
-async def test_a_path_of_its_own_names_its_own_methods(api: Any) -> None:
+@pytest.mark.parametrize("method", ["PUT", "GET"])
+async def test_a_path_of_its_own_has_its_own_methods(api: Any, method: str) -> None:
     """`/v1/subscriptions/{subscription_id}` fits it too, with methods that make no sense there."""
-    refused = await api.client.put("/v1/subscriptions/portal-links")
+    refused = await api.client.request(method, "/v1/subscriptions/portal-links")
     assert (refused.status, refused.headers["Allow"]) == (405, "POST")

@@ -192,7 +192,7 @@ async def test_what_is_corrected_or_cancelled_is_counted_as_it_is_now(api: Any) 
 
 async def test_what_is_refused(api: Any) -> None:
     assert (await api.get(f"{PATH}?carrier_id=nobody")).body["code"] == "unknown_carrier"
-    for wrong in ("by=country", "lane=us", "since=soon", "by=carrier,carrier,lane,month"):
+    for wrong in ("by=country", "lane=us", "since=soon", "until=0.5", "until=86400", "by=carrier,carrier,lane,month"):
         assert (await api.get(f"{PATH}?{wrong}")).status == 422, wrong
     assert (await api.get(f"{PATH}/late?cursor=x")).body["code"] == "invalid_cursor"
     assert (await api.get(f"{PATH}/export?format=xls")).status == 422

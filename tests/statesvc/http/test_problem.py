@@ -2,6 +2,7 @@
 
 import asyncio
 
+import orjson
 import psycopg
 import pytest
 from aiohttp import web
@@ -10,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from statesvc.http.api_keys import Keys
 from statesvc.http.app import build_app
-from statesvc.http.operation import Handler, Route, body, operation, parameters
+from statesvc.http.operation import Handler, Route, body, operation, parameters, why_of
 from statesvc.http.problem import OK, PROBLEM_KINDS, Code, Problem
 from tests.errors_page import PAGE, page
 
@@ -48,6 +49,10 @@ def failing(error: Exception) -> Handler:
     return handler
 
 
+async def why(request: web.Request) -> web.StreamResponse:
+    return web.json_response(why_of(request))
+
+
 async def slow(_request: web.Request) -> web.StreamResponse:
     await asyncio.Event().wait()
     raise AssertionError
@@ -64,6 +69,7 @@ ROUTES = [
         operation(operation_id="call_4", summary="", scope=None),
     ),
     Route("GET", "/broken", failing(psycopg.errors.UndefinedTable("no table")), operation(operation_id="call_5", summary="", scope=None)),
+    Route("GET", "/why", why, operation(operation_id="call_7", summary="", scope=None)),
     Route("GET", "/slow", slow, operation(operation_id="call_6", summary="", scope=None, deadline_seconds=0.05)),
 ]
 
@@ -125,6 +131,24 @@ async def test_a_wrong_body_is_refused_without_quoting_it(client: Client) -> Non
     assert answer.status == 422
     assert {error["pointer"] for error in problem["errors"]} == {"/body/count", "/body/more"}
     assert "Miller" not in str(problem)
+
+
+@pytest.mark.parametrize(
+    ("count", "status"),
+    [("1.0", 200), ("1e3", 200), ("1.5", 422), ("1e400", 422), ("true", 422), ('"1"', 422), ("1" + "0" * 400 + ".0", 422)],
+)
+async def test_an_integer_is_what_json_schema_calls_one(client: Client, count: str, status: int) -> None:
+    document = f'{{"name": "n", "count": {count}}}'
+    answer = await client.post("/echo/x?size=1", data=document, headers={"Content-Type": "application/json"})
+    assert answer.status == status
+
+
+async def test_a_reason_in_a_header_is_utf_8_or_iso_8859_1(client: Client) -> None:
+    for written in ("gelöscht".encode(), "gelöscht".encode("latin-1")):
+        reader, writer = await asyncio.open_connection(client.host, client.port)
+        writer.write(b"GET /why HTTP/1.1\r\nHost: x\r\nConnection: close\r\nStatesvc-Why: " + written + b"\r\n\r\n")
+        assert orjson.loads((await reader.read()).rpartition(b"\r\n")[2]) == {"why": "gelöscht"}
+        writer.close()
 
 
 async def test_a_body_that_is_no_json_or_too_large_is_refused(client: Client) -> None:
