@@ -18,6 +18,7 @@ from statesvc.http.operation import Reply, Route, answer, operation, parameters
 from statesvc.http.paging import LIMIT_DEFAULT, LIMIT_MAX, Page, decode_cursor, encode_cursor
 from statesvc.http.problem import Code, Problem
 from statesvc.shipments.promise_report import (
+    DIMENSIONS,
     FROM_THE_START,
     Dimension,
     LateParcel,
@@ -33,7 +34,7 @@ LATE_MAX: Final = 100_000
 _LONG_SECONDS: Final = 30.0
 _TAG: Final = "reports"
 _PATH: Final = "/v1/reports/promises"
-_BY: Final[tuple[Dimension, ...]] = ("carrier", "lane", "month")
+_BY_ANY: Final = "|".join(DIMENSIONS)
 
 
 class PromiseParameters(BaseModel):
@@ -44,6 +45,7 @@ class PromiseParameters(BaseModel):
     since: Annotated[Day | None, Field(description="Promised for this day or later; left out: the last 90 days and those to come.")] = None
     until: Annotated[Day | None, Field(description="Promised for a day before this one.")] = None
     carrier_id: Annotated[Name | None, Field(description="Of this carrier only.")] = None
+    service: Annotated[Name | None, Field(description="Of this service only, as the carrier names it; case does not matter.")] = None
     lane: Annotated[str | None, Field(pattern=r"^[A-Z]{2}-[A-Z]{2}$", description="Country of the first and of the last scan.")] = None
 
     @property
@@ -51,7 +53,7 @@ class PromiseParameters(BaseModel):
         """As the report takes it. Raises Problem."""
         if self.carrier_id is not None and self.carrier_id not in CARRIERS:
             raise Problem(Code.UNKNOWN_CARRIER, "no such carrier_id; `statesvc carriers` lists them")
-        return PromiseFilter(since=self.since, until=self.until, carrier_id=self.carrier_id, lane=self.lane)
+        return PromiseFilter(since=self.since, until=self.until, carrier_id=self.carrier_id, service=self.service, lane=self.lane)
 
 
 class PromiseReportParameters(PromiseParameters):
@@ -60,15 +62,15 @@ class PromiseReportParameters(PromiseParameters):
     by: Annotated[
         str,
         Field(
-            pattern=r"^(carrier|lane|month)(,(carrier|lane|month)){0,2}$",
-            description="What they are counted by: any of `carrier`, `lane`, `month`, joined by commas.",
+            pattern=rf"^({_BY_ANY})(,({_BY_ANY})){{0,3}}$",
+            description="What they are counted by: any of `carrier`, `service`, `lane`, `month`, joined by commas.",
         ),
-    ] = ",".join(_BY)
+    ] = ",".join(DIMENSIONS)
 
     @property
     def dimensions(self) -> list[Dimension]:
         """In the order of the contract."""
-        return [each for each in _BY if each in self.by.split(",")]
+        return [each for each in DIMENSIONS if each in self.by.split(",")]
 
 
 class LateParameters(PromiseParameters):

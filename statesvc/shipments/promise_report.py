@@ -1,4 +1,4 @@
-"""What carriers promised and what became of it: by carrier, lane and month of the promised day; and the parcels that came late.
+"""What carriers promised and what became of it: by carrier, service, lane and month of the promised day; and the parcels that came late.
 
 The promise is the first estimate that the carrier gave; it is met by a delivery before the midnight that ends its day, where the parcel was
 delivered (`projections.expectations.promised_until`). It is read from the projection, so it follows from the log alone.
@@ -17,18 +17,21 @@ from psycopg.rows import class_row, dict_row
 from pydantic import AwareDatetime, Field
 from typing_extensions import TypedDict
 
+from events.service_name import service_key
 from statesvc.database.queries import queries
 
-Dimension = Literal["carrier", "lane", "month"]
+Dimension = Literal["carrier", "service", "lane", "month"]
+DIMENSIONS: Final[tuple[Dimension, ...]] = ("carrier", "service", "lane", "month")
 DAYS_DEFAULT: Final = 90
 _SQL = queries("statesvc.shipments", "promise_report")
 Connection = AsyncConnection[Any]
 
 
 class PromiseGroup(TypedDict):
-    """Promises of one carrier, lane and month, or of all of a dimension that was not asked for (null)."""
+    """Promises of one carrier, service, lane and month, or of all of a dimension that was not asked for (null)."""
 
     carrier_id: str | None
+    service: Annotated[str | None, Field(description="As it is named most often; case and blanks do not matter.", examples=["UPS Ground"])]
     lane: Annotated[str | None, Field(description="Country of the first and of the last scan.", examples=["US-CA"])]
     month: Annotated[date | None, Field(description="Its first day; of the promised days.")]
     promised: Annotated[int, Field(description="All but those of cancelled shipments.")]
@@ -51,6 +54,7 @@ class LateParcel(TypedDict):
     shipment_id: UUID
     carrier_id: str
     tracking_number: str
+    service: str | None
     lane: str | None
     status: str
     promised_for: date
@@ -76,13 +80,17 @@ class PromiseFilter:
     since: date | None = None
     until: date | None = None
     carrier_id: str | None = None
+    service: str | None = None
     lane: str | None = None
 
 
 class _Count(NamedTuple):
-    carrier_id: str
+    """None: not asked for, or not known."""
+
+    carrier_id: str | None
+    service: str | None
     lane: str | None
-    month: date
+    month: date | None
     outcome: str
     delay_days: int | None
     shipments: int
@@ -91,35 +99,34 @@ class _Count(NamedTuple):
 async def promise_groups(connection: Connection, wanted: PromiseFilter, by: Sequence[Dimension]) -> list[PromiseGroup]:
     """Counted by these dimensions, in their order."""
     cursor = connection.cursor(row_factory=class_row(_Count))
-    await cursor.execute(_SQL["promise_counts"], await _parameters(connection, wanted))
-    return grouped(await cursor.fetchall(), by)
+    asked = {f"by_{each}": each in by for each in DIMENSIONS}
+    await cursor.execute(_SQL["promise_counts"], await _parameters(connection, wanted) | asked)
+    return grouped(await cursor.fetchall())
 
 
-def grouped(counts: Iterable[_Count], by: Sequence[Dimension]) -> list[PromiseGroup]:
-    """Counts of the finest groups as those that were asked for."""
-    groups: dict[tuple[str | None, str | None, date | None], list[_Count]] = defaultdict(list)
+def grouped(counts: Iterable[_Count]) -> list[PromiseGroup]:
+    """By carrier, service, lane and month; a service is one however it is spelled."""
+    groups: dict[tuple[str | None, str | None, str | None, date | None], list[_Count]] = defaultdict(list)
     for each in counts:
-        key = (
-            each.carrier_id if "carrier" in by else None,
-            each.lane if "lane" in by else None,
-            each.month if "month" in by else None,
-        )
-        groups[key].append(each)
-    return [_group(*key, groups[key]) for key in sorted(groups, key=lambda key: tuple(map(str, key)))]
+        groups[each.carrier_id, service_key(each.service), each.lane, each.month].append(each)
+    return [_group(groups[key]) for key in sorted(groups, key=lambda key: tuple(map(str, key)))]
 
 
-def _group(carrier_id: str | None, lane: str | None, month: date | None, counts: Sequence[_Count]) -> PromiseGroup:
+def _group(counts: Sequence[_Count]) -> PromiseGroup:
     outcomes: Counter[str] = Counter()
     delays: Counter[int] = Counter()
+    services: Counter[str | None] = Counter()
     for each in counts:
         outcomes[each.outcome] += each.shipments
+        services[each.service] += each.shipments
         if each.delay_days is not None:
             delays[each.delay_days] += each.shipments
     judged = outcomes["on_time"] + outcomes["late"] + outcomes["overdue"]
     return PromiseGroup(
-        carrier_id=carrier_id,
-        lane=lane,
-        month=month,
+        carrier_id=counts[0].carrier_id,
+        service=max(services, key=lambda name: (services[name], name or "")),
+        lane=counts[0].lane,
+        month=counts[0].month,
         promised=outcomes.total(),
         on_time=outcomes["on_time"],
         late=outcomes["late"],
@@ -156,4 +163,5 @@ async def _parameters(connection: Connection, wanted: PromiseFilter) -> dict[str
     row = await (await connection.execute(_SQL["today"])).fetchone()
     assert row is not None  # noqa: S101 - a SELECT without FROM has one row
     since = wanted.since or row[0] - timedelta(days=DAYS_DEFAULT)
-    return {"since": since, "until": wanted.until or date(9999, 1, 1), "carrier_id": wanted.carrier_id, "lane": wanted.lane}
+    until = wanted.until or date(9999, 1, 1)
+    return {"since": since, "until": until, "carrier_id": wanted.carrier_id, "service": wanted.service, "lane": wanted.lane}

@@ -1,4 +1,4 @@
-"""How long the report of promises takes over a million events: two hundred thousand shipments, and, for comparison, a million of them."""
+"""How long the report of promises takes over a million shipments; and, for comparison, over a million events, of 200,000 shipments."""
 
 import time
 from datetime import date
@@ -8,14 +8,14 @@ from typing import Final
 
 from psycopg import AsyncConnection
 
-from statesvc.shipments.promise_report import PromiseFilter, late_parcels, promise_groups
+from statesvc.shipments.promise_report import DIMENSIONS, PromiseFilter, late_parcels, promise_groups
 from tests.bench.bench import Bench
 from tests.bench.processor import server_cpu_seconds
 from tests.bench.report import Row, milliseconds
 
 EVENTS_OF_A_SHIPMENT: Final = 5
 BAR_SECONDS: Final = 2.0
-_STATE: Final = '{"format":4,"status":"in_transit","newest":[1,1,"x","",""]}'
+_STATE: Final = '{"format":5,"status":"in_transit","newest":[1,1,"x","",""]}'
 """Eight of these are as long as a state is."""
 
 
@@ -23,11 +23,13 @@ def shipments(count: int, *, one_under_way_in: int) -> str:
     """Fills the table: so many shipments of four carriers, promised in three days; the others were delivered within five."""
     return f"""
 INSERT INTO statesvc.shipment (shipment_id, version, recorded_at, first_recorded_at, last_event_at, status_since, delivered_at, attempts,
-    terminal, carrier_id, number, tracking_number, discriminator, status, flags, promised_until, lane, due_at, state)
+    terminal, carrier_id, number, tracking_number, discriminator, status, flags, promised_until, lane, service, due_at, state)
 SELECT gen_random_uuid(), {EVENTS_OF_A_SHIPMENT}, at, at, at, at, delivered, 0, delivered IS NOT NULL,
     (ARRAY['ups', 'fedex', 'gls', 'dpd'])[1 + n % 4], '1ZX' || n, '1ZX' || n, '',
     CASE WHEN delivered IS NULL THEN 'in_transit' ELSE 'delivered' END, '{{}}', at + interval '3 days',
-    (ARRAY['US-US', 'US-CA', 'DE-FR', 'GB-US', NULL])[1 + n % 5], CASE WHEN delivered IS NULL THEN at + interval '90 days' END,
+    (ARRAY['US-US', 'US-CA', 'DE-FR', 'GB-US', NULL])[1 + n % 5],
+    (ARRAY['Ground', 'Express', 'Next Day Air', 'Economy', 'Two Day', 'Freight', NULL])[1 + n % 7],
+    CASE WHEN delivered IS NULL THEN at + interval '90 days' END,
     convert_to(repeat('{_STATE}', 8), 'UTF8')
 FROM (SELECT n, now() - n % 86400 * interval '80 seconds' AS at FROM generate_series(1, {count}) n) x
 CROSS JOIN LATERAL (SELECT CASE WHEN n % {one_under_way_in} > 0 THEN at + n % 120 * interval '1 hour' END AS delivered) y
@@ -37,7 +39,7 @@ CROSS JOIN LATERAL (SELECT CASE WHEN n % {one_under_way_in} > 0 THEN at + n % 12
 async def measure(bench: Bench) -> list[Row]:
     """The rows of this part."""
     rows = []
-    for count, bar in ((200_000, BAR_SECONDS), (1_000_000, None)):
+    for count, bar in ((200_000, None), (1_000_000, BAR_SECONDS)):
         async with bench.server.database() as place:
             await place.execute(shipments(count, one_under_way_in=20), "VACUUM ANALYZE statesvc.shipment", "CHECKPOINT")
             data = Path(await place.value("SHOW data_directory"))
@@ -48,7 +50,7 @@ async def measure(bench: Bench) -> list[Row]:
                 wanted = PromiseFilter(since=date(2000, 1, 1))
                 for _ in range(bench.scale.runs):
                     began, used = time.perf_counter(), server_cpu_seconds(data)
-                    await promise_groups(connection, wanted, ("carrier", "lane", "month"))
+                    await promise_groups(connection, wanted, DIMENSIONS)
                     report.append(time.perf_counter() - began)
                     cpu.append(server_cpu_seconds(data) - used)
                     began = time.perf_counter()

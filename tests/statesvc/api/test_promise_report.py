@@ -21,6 +21,7 @@ PATH = "/v1/reports/promises"
 EVER = "since=2026-01-01"
 ZONES = [timezone(timedelta(hours=hours)) for hours in (-8, -5, 0, 2, 9, 13)]
 CARRIERS = ("ups", "fedex", "royalmail")
+SERVICES = (None, "Ground", "GROUND ", "Express 2nd Day")
 COUNTRIES = ("US", "CA", "DE", "GB")
 
 
@@ -51,15 +52,22 @@ class Promised:
         return ("overdue" if ends <= now else "open"), None
 
     @property
-    def key(self) -> tuple[str, str, str]:
+    def key(self) -> tuple[str, str | None, str, str]:
         ordered = sorted(self.scans, key=lambda each: each.time.instant)
         promised = next(each.estimated_delivery for each in ordered if each.estimated_delivery)
-        return self.carrier_id, f"{ordered[0].place.country}-{ordered[-1].place.country}", f"{promised[:7]}-01"
+        services = [each.service.strip().lower() for each in ordered if each.service is not None]
+        return (
+            self.carrier_id,
+            services[-1] if services else None,
+            f"{ordered[0].place.country}-{ordered[-1].place.country}",
+            f"{promised[:7]}-01",
+        )
 
 
 def parcels(chance: Random, count: int) -> Iterator[Promised]:
     for place in range(count):
         parcel = Promised(f"1Z{place:06}", chance.choice(CARRIERS))
+        services = chance.choice(((None,), SERVICES))
         zone, at = chance.choice(ZONES), MORNING + timedelta(minutes=chance.randrange(60 * 24 * 60))
         end = chance.choice([Status.DELIVERED] * 6 + [Status.IN_TRANSIT, Status.RETURNING, Status.LOST, Status.CANCELLED])
         way = [Status.INFO_RECEIVED, Status.PICKED_UP, Status.IN_TRANSIT, end]
@@ -67,7 +75,8 @@ def parcels(chance: Random, count: int) -> Iterator[Promised]:
             at += timedelta(minutes=chance.randrange(1, 60 * 30))
             local = at.astimezone(zone)
             estimate = f"{local + timedelta(days=chance.randrange(5)):%Y-%m-%d}" if chance.randrange(3) else None
-            reading = scan(parcel.number, 0, status, native_id=f"{parcel.number}-{step}", estimated_delivery=estimate)
+            said: dict[str, Any] = {"estimated_delivery": estimate, "service": chance.choice(services)}
+            reading = scan(parcel.number, 0, status, native_id=f"{parcel.number}-{step}", **said)
             where = EventPlace(country=chance.choice(COUNTRIES))
             parcel.scans.append(replace(reading, time=replace(reading.time, instant=local), place=where))
         chance.shuffle(parcel.scans)
@@ -86,8 +95,8 @@ async def test_the_report_is_what_a_model_makes_of_the_same_scans(api: Any, coun
     said = list(parcels(Random(18), count))
     await say_all(Story(api.connection, api.keyring), said)
     now = datetime.now(UTC)
-    wanted: dict[tuple[str, str, str], Counter[str]] = defaultdict(Counter)
-    delays: dict[tuple[str, str, str], Counter[str]] = defaultdict(Counter)
+    wanted: dict[tuple[str, str | None, str, str], Counter[str]] = defaultdict(Counter)
+    delays: dict[tuple[str, str | None, str, str], Counter[str]] = defaultdict(Counter)
     late = set()
     for parcel in said:
         outcome = parcel.outcome(now)
@@ -99,7 +108,7 @@ async def test_the_report_is_what_a_model_makes_of_the_same_scans(api: Any, coun
         if outcome[0] in {"late", "overdue", "not_delivered"}:
             late.add(parcel.number)
     groups = (await api.get(f"{PATH}?{EVER}")).body["groups"]
-    found = {(each["carrier_id"], each["lane"], each["month"]): each for each in groups}
+    found = {(each["carrier_id"], each["service"] and each["service"].lower(), each["lane"], each["month"]): each for each in groups}
     assert {key: {name: each[name] for name in counts} for (key, counts), each in _paired(wanted, found)} == wanted
     assert {key: each["delay_days"] for key, each in found.items() if each["delay_days"]} == delays
     assert sum(each["promised"] for each in groups) == sum(counts.total() for counts in wanted.values())
@@ -107,9 +116,13 @@ async def test_the_report_is_what_a_model_makes_of_the_same_scans(api: Any, coun
     ups = sum((counts for key, counts in wanted.items() if key[0] == "ups"), Counter[str]())
     assert (whole["on_time"], whole["late"], whole["lane"]) == (ups["on_time"], ups["late"], None)
     assert whole["on_time_share"] == round(ups["on_time"] / (ups["on_time"] + ups["late"] + ups["overdue"]), 4)
+    (ground,) = _one(await api.get(f"{PATH}?{EVER}&by=service&service=ground"))
+    of_ground = sum((counts for key, counts in wanted.items() if key[1] == "ground"), Counter[str]())
+    assert (ground["service"].lower(), ground["on_time"], ground["lane"]) == ("ground", of_ground["on_time"], None)
     listed = await every_page(api, f"{PATH}/late?{EVER}&limit=100")
     assert {each["tracking_number"] for each in listed} == late
     assert len(listed) == len(late)
+    assert {each["service"] and each["service"].lower() for each in listed} == {None, "ground", "express 2nd day"}
     assert all(each["days_late"] > 0 for each in listed)
 
 
@@ -153,8 +166,8 @@ async def test_files_hold_the_same_and_no_spreadsheet_computes_a_number(api: Any
     media_type, content = await _file(api, "format=parquet")
     table = pq.read_table(io.BytesIO(content)).to_pylist()
     assert media_type == "application/vnd.apache.parquet"
-    assert [(row["carrier_id"], f"{row['month']}", row["on_time_share"]) for row in table] == [
-        (each["carrier_id"], each["month"], each["on_time_share"]) for each in groups
+    assert [(row["carrier_id"], row["service"], f"{row['month']}", row["on_time_share"]) for row in table] == [
+        (each["carrier_id"], each["service"], each["month"], each["on_time_share"]) for each in groups
     ]
     late = await every_page(api, f"{PATH}/late?{EVER}")
     _, content = await _file(api, "format=csv&table=late")
@@ -192,7 +205,7 @@ async def test_what_is_corrected_or_cancelled_is_counted_as_it_is_now(api: Any) 
 
 async def test_what_is_refused(api: Any) -> None:
     assert (await api.get(f"{PATH}?carrier_id=nobody")).body["code"] == "unknown_carrier"
-    for wrong in ("by=country", "lane=us", "since=soon", "until=0.5", "until=86400", "by=carrier,carrier,lane,month"):
+    for wrong in ("by=country", "lane=us", "since=soon", "until=0.5", "until=86400", "by=carrier,carrier,lane,month,month"):
         assert (await api.get(f"{PATH}?{wrong}")).status == 422, wrong
     assert (await api.get(f"{PATH}/late?cursor=x")).body["code"] == "invalid_cursor"
     assert (await api.get(f"{PATH}/export?format=xls")).status == 422
