@@ -18,7 +18,7 @@ from tests.world.forked import ForkedProcess, fork
 MASTER_KEY = "bWFzdGVyLWtleS1vZi10aGUtdGVzdHMtMzItYnl0ZXM="
 BOOTSTRAP_KEY = "a-bootstrap-key-for-the-acceptance-tests"
 UPS_SECRET = "ups-test-credential"
-START_SECONDS = 30
+START_SECONDS = 90
 ROOT = Path(__file__).parents[2]
 
 
@@ -33,15 +33,18 @@ def free_port() -> int:
 class RoleProcess:
     """One `statesvc ROLE` process."""
 
-    def __init__(self, role: str, process: asyncio.subprocess.Process | ForkedProcess, port: int, log: Path) -> None:
+    def __init__(
+        self, role: str, process: asyncio.subprocess.Process | ForkedProcess, port: int, log: Path, *, host: str = "127.0.0.1"
+    ) -> None:
         self.role = role
         self.process = process
         self.port = port
         self.log = log
+        self.host = host
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"http://{self.host}:{self.port}"
 
     def kill(self) -> None:
         self.process.kill()
@@ -150,7 +153,7 @@ class Service:
                     stdout=output,
                     stderr=output,
                 )
-        role = RoleProcess(name, process, port, log)
+        role = RoleProcess(name, process, port, log, host=environment.get("STATESVC_HOST", "127.0.0.1"))
         self.roles.append(role)
         return role
 

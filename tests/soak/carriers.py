@@ -30,6 +30,8 @@ class Sent:
     answers: Counter[int] = field(default_factory=Counter)
     """By status; 0: no answer."""
     ack_seconds: list[float] = field(default_factory=list)
+    acked_at: list[float] = field(default_factory=list)
+    """On the monotonic clock, in order."""
 
 
 class Carriers:
@@ -76,7 +78,8 @@ class Carriers:
             pause = _PAUSES_SECONDS[min(tries, len(_PAUSES_SECONDS) - 1)]
             tries += 1
             await asyncio.sleep(pause * self._rng.uniform(0.5, 1.0))
-        self.sent.ack_seconds.append(time.monotonic() - self._unanswered.pop(number))
+        self.sent.acked_at.append(time.monotonic())
+        self.sent.ack_seconds.append(self.sent.acked_at[-1] - self._unanswered.pop(number))
         if self._rng.random() < IMPATIENT_SHARE:
             self.sent.retries += 1
             await self._try(told)

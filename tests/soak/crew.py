@@ -5,6 +5,7 @@ import random
 import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Final
 
 from tests.acceptance.processes import RoleProcess, Service, free_port
@@ -92,6 +93,7 @@ class Crew:
         self.members = [Member(service, post) for post in posts]
         self._service = service
         self._keeping: list[asyncio.Task[None]] = []
+        self._turns = count()
 
     async def start(self) -> None:
         """Returns when all are ready. One after another: together they would starve each other on a small machine."""
@@ -107,6 +109,12 @@ class Crew:
     @property
     def api_url(self) -> str:
         return self.url_of("api")
+
+    @property
+    def webhook_url(self) -> str:
+        """Where carriers push: to each `ingress` in turn, as a load balancer does; to the `api` where there is none."""
+        ingresses = [member for member in self.members if member.post.role == "ingress"]
+        return ingresses[next(self._turns) % len(ingresses)].process.url if ingresses else self.api_url
 
     def url_of(self, role: str) -> str:
         """Of the first one with this role."""

@@ -138,12 +138,16 @@ async def told(
     posts: Sequence[Post] = CREW,
     settings: Mapping[str, str] | None = None,
     seen_as: postgres.Server | None = None,
+    forks: bool = False,
 ) -> AsyncIterator[Story]:
-    """Sets the scene; the block is what goes wrong; then the reckoning, which may fail. `seen_as`: how the service reaches the server."""
+    """Sets the scene; the block is what goes wrong; then the reckoning, which may fail. `seen_as`: how the service reaches the server.
+
+    `forks`: as `Service` has it.
+    """
     dsns = seen_as or server
     # a checkpoint outside the database: the sealer would notice one that went back in time
     told_all = {**_SETTINGS, "STATESVC_SEALER_CHECKPOINT_FILE": str(folder / "checkpoint"), **(settings or {})}
-    service = Service(service_dsn=dsns.service_dsn, owner_dsn=dsns.owner_dsn, folder=folder, settings=told_all)
+    service = Service(service_dsn=dsns.service_dsn, owner_dsn=dsns.owner_dsn, folder=folder, settings=told_all, forks=forks)
     ledger, subscriber = Ledger(folder / "ledger.ndjson"), Subscriber()
     async with AsyncExitStack() as stack:
         stack.callback(ledger.close)
@@ -160,7 +164,7 @@ async def told(
         async with await AsyncConnection.connect(server.owner_dsn, autocommit=True) as connection:
             keyring = await load_keyring(connection, parse_master_keys(MASTER_KEY))
         carriers = Carriers(
-            session=service.session, url=lambda: crew.api_url, ledger=ledger, pushes=traffic(SEED, keyring.carrier_digest), rate=RATE
+            session=service.session, url=lambda: crew.webhook_url, ledger=ledger, pushes=traffic(SEED, keyring.carrier_digest), rate=RATE
         )
         watch = Watch(server.superuser_dsn, lambda: carriers.oldest_unanswered_seconds)
         watching = asyncio.create_task(watch.run(), name="watch")

@@ -1,7 +1,7 @@
 """The reckoning: the ledger and the subscriber on one side, the database on the other. Every promise by itself, with what broke it."""
 
 import traceback
-from collections import Counter, defaultdict
+from collections import Counter
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
@@ -130,11 +130,13 @@ async def _judge_notifications(verdict: Verdict, connection: AsyncConnection[Any
     verdict.must(
         "undelivered notifications given up", await _rows(connection, "SELECT 1 FROM statesvc.dead_letter WHERE kind = 'notification'")
     )
-    last: dict[Any, int] = defaultdict(int)
+    last: dict[Any, int] = {}
     disordered = []
     for webhook_id in dict.fromkeys(subscriber.received):
         shipment, sequence = due.get(webhook_id, (None, 0))
-        if sequence < last[shipment]:
+        # what did not happen is counted from -1,000,000, in an order of its own
+        order = shipment, sequence < 0
+        if sequence < last.get(order, sequence):
             disordered.append((shipment, sequence))
-        last[shipment] = max(last[shipment], sequence)
+        last[order] = max(last.get(order, sequence), sequence)
     verdict.must("shipments whose notifications came out of order", disordered)

@@ -1,0 +1,152 @@
+"""Failovers of a Patroni cluster of three under load: what was acknowledged stays, each event takes effect once, roles reconnect.
+
+`STATESVC_SOAK_FAILOVERS` (3) of each kind, `STATESVC_SOAK_RATE` pushes a second, `STATESVC_SOAK_TTL` (20, as shipped): seconds until a
+primary that is gone is replaced; `STATESVC_SOAK_FRONT` (`haproxy`): with `hosts` libpq's list of hosts leads the service to the primary.
+"""
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+
+import pytest
+from psycopg import AsyncConnection
+
+from tests.acceptance.processes import until_false
+from tests.bench.report import percentile
+from tests.soak.crew import Post
+from tests.soak.patroni import PatroniCluster, patroni_cluster
+from tests.soak.story import Story, told
+from tests.world.programs import required
+
+pytestmark = [pytest.mark.soak, pytest.mark.usefixtures("own_processes")]
+
+FAILOVERS: Final = int(os.environ.get("STATESVC_SOAK_FAILOVERS", "3"))
+TTL_SECONDS: Final = int(os.environ.get("STATESVC_SOAK_TTL", "20"))
+FRONT: Final = os.environ.get("STATESVC_SOAK_FRONT", "haproxy")
+ADDRESSES: Final = ("127.0.0.1", "127.0.0.2")
+"""Of the machines that run roles: each has one of each."""
+ROLES: Final = ("ingress", "api", "worker", "notifier", "sealer")
+CREW: Final = [Post(role=role, settings={"STATESVC_HOST": address}) for address in ADDRESSES for role in ROLES]
+
+
+@asynccontextmanager
+async def cluster() -> AsyncIterator[PatroniCluster]:
+    for program, package in (("patroni", "patroni"), ("etcd", "etcd-server"), ("haproxy", "haproxy"), ("ip", "iproute2")):
+        required(program, package)
+    if os.geteuid() != 0:
+        pytest.skip("network namespaces need root")
+    async with patroni_cluster(ttl_seconds=TTL_SECONDS) as three:
+        yield three
+
+
+async def killed(three: PatroniCluster) -> None:
+    """The machine loses its power, and gets it back once it was replaced."""
+    primary = await three.primary()
+    primary.kill()
+    await three.replaced(primary)
+    primary.boot()
+
+
+async def cut_off(three: PatroniCluster) -> None:
+    """Nobody reaches the machine any more; it runs on, and finds out by itself. Healed once it was replaced."""
+    primary = await three.primary()
+    primary.cut_off()
+    await three.replaced(primary)
+    primary.reconnect()
+
+
+async def frozen(three: PatroniCluster) -> None:
+    """The machine stands still, and wakes up as the primary that it was, when another one is."""
+    primary = await three.primary()
+    primary.freeze()
+    await three.replaced(primary)
+    primary.wake()
+
+
+async def switched_over(three: PatroniCluster) -> None:
+    """As an operator does it for maintenance."""
+    await three.switch_over()
+
+
+@pytest.mark.parametrize("happens", [killed, cut_off, frozen, switched_over], ids=lambda happens: happens.__name__)
+async def test_failovers_lose_and_double_nothing(happens: Any, tmp_path: Path) -> None:
+    async with cluster() as three:
+        seen_as = three.proxied if FRONT == "haproxy" else three.hosts
+        async with told(f"patroni: primary {happens.__name__}", three.hosts, tmp_path, posts=CREW, seen_as=seen_as, forks=True) as story:
+            for _ in range(FAILOVERS):
+                await asyncio.sleep(story.rng.uniform(2, 4))
+                with story.disturbance(happens.__name__):
+                    await happens(three)
+                await three.settled()
+            await asyncio.sleep(3)
+            story.notes.append(_gaps(story))
+
+
+def _gaps(story: Story) -> str:
+    """The longest time without any ACK that each failover cost."""
+    begun = [disturbance.began for disturbance in story.watch.disturbances]
+    gaps = []
+    for began, until in pairwise([*begun, time.monotonic()]):
+        acks = [at for at in story.carriers.sent.acked_at if began - 1 <= at < until]
+        gaps.append(max(after - before for before, after in pairwise([*acks, until])))
+    gaps.sort()
+    pauses = f"median {median(gaps):.1f} s, p99 {percentile(gaps, 0.99):.1f} s, longest {gaps[-1]:.1f} s"
+    return f"{len(gaps)} failovers behind {FRONT}, ttl {TTL_SECONDS} s; without any ACK: {pauses}"
+
+
+async def test_a_standby_answers_within_the_bound_and_is_replaced_by_the_primary_when_it_falls_behind(tmp_path: Path) -> None:
+    async with (
+        cluster() as three,
+        told(
+            "reads on a standby",
+            three.hosts,
+            tmp_path,
+            posts=CREW,
+            seen_as=three.proxied,
+            forks=True,
+            settings={"STATESVC_REPLICA_URL": three.replica_dsn},
+        ) as story,
+    ):
+
+        async def newest(max_staleness: float) -> tuple[float, Any]:
+            url = f"{story.crew.api_url}/v1/shipments?limit=100&updated_after={after}&max_staleness={max_staleness}"
+            async with story.service.session.get(url) as answer:
+                assert answer.status == 200, await answer.text()
+                return float(answer.headers["Statesvc-Staleness"]), (await answer.json())["items"]
+
+        after = "2026-01-01T00:00:00Z"
+
+        async def unanswered() -> bool:
+            return (await newest(60))[0] == 0
+
+        await until_false(unanswered)
+        paused = [machine for machine in three.machines if machine is not await three.primary()]
+        for machine in paused:
+            await _execute(three, machine.address, "SELECT pg_wal_replay_pause()")
+        since, _ = await newest(60)
+        assert since > 0
+
+        # the primary goes on, the standbys do not: their answers say so, and a bound that they miss is kept
+        async def is_fresh() -> bool:
+            return (await newest(60))[0] < since + 2
+
+        await until_false(is_fresh)
+        assert (await newest(1))[0] == 0
+        for machine in paused:
+            await _execute(three, machine.address, "SELECT pg_wal_replay_resume()")
+
+        async def is_stale() -> bool:
+            return (await newest(1))[0] == 0
+
+        await until_false(is_stale)
+
+
+async def _execute(three: PatroniCluster, address: str, query: str) -> None:
+    async with await AsyncConnection.connect(three.at(address).superuser_dsn, autocommit=True) as connection:
+        await connection.execute(query.encode())
