@@ -1,4 +1,4 @@
-"""`statesvc cell list | add | assign | check | proxy | keys | move`: the directory of cells, and what must be alike in all of them."""
+"""`statesvc cell list | status | add | assign | check | proxy | keys | move`: the directory, and what must be alike in all cells."""
 
 import argparse
 import asyncio
@@ -13,6 +13,7 @@ from statesvc.cli.arguments import carrier_named
 from statesvc.cli.cell_check import check_cells
 from statesvc.cli.cell_databases import address_in
 from statesvc.cli.cell_keys import spread_keys
+from statesvc.cli.cell_status import read_cells, show_cells, write_cells
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.doctor.finding import Severity
 from statesvc.cli.output import write_json, write_line, write_table
@@ -24,9 +25,11 @@ PROXIES = {"nginx": nginx_configuration, "envoy": envoy_configuration}
 def configure(parser: argparse.ArgumentParser) -> None:
     """What the commands take."""
     parser.add_argument("--file", type=Path, metavar="FILE", help="the directory of cells (default: STATESVC_CELLS_FILE)")
-    commands = parser.add_subparsers(dest="what", metavar="list | add | assign | check | proxy | keys | move", required=True)
+    commands = parser.add_subparsers(dest="what", metavar="list | status | add | assign | check | proxy | keys | move", required=True)
     listing = commands.add_parser("list", help="the cells, and which carriers are where")
     listing.add_argument("--json", action="store_true", help="for scripts")
+    status = commands.add_parser("status", help="what waits in each cell, and what needs a human there; exit 1 if anything does")
+    status.add_argument("--json", action="store_true", help="for scripts")
     adding = commands.add_parser("add", help="add a cell; the first one makes the file and is the default cell")
     adding.add_argument("cell", type=_cell_name, help="small letters, digits and hyphens")
     adding.add_argument("--url", required=True, action="append", help="http://host:port of its API; may stand more than once")
@@ -35,7 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     assigning = commands.add_parser("assign", help="map a carrier that has no data yet to a cell")
     assigning.add_argument("carrier", help="a carrier_id")
     assigning.add_argument("cell", help="a cell of the directory")
-    checking = commands.add_parser("check", help="whether all cells answer, and agree with the directory and with each other")
+    checking = commands.add_parser("check", help="doctor for all cells: whether they answer, are well, and agree with the directory")
     checking.add_argument("--json", action="store_true", help="for scripts")
     proxy = commands.add_parser("proxy", help="print the configuration of a proxy that routes by carrier")
     proxy.add_argument("kind", choices=sorted(PROXIES))
@@ -52,6 +55,10 @@ def run(options: argparse.Namespace) -> int:
     match options.what:
         case "list":
             _list(read_directory(file), as_json=options.json)
+        case "status":
+            cells = asyncio.run(read_cells(read_directory(file)))
+            (write_cells if options.json else show_cells)(cells)
+            return 1 if any(cell.needs_human for cell in cells) else 0
         case "add":
             _add(file, options)
         case "assign":

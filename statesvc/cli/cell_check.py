@@ -1,4 +1,4 @@
-"""`statesvc cell check`: whether all cells answer, hold what the directory says, and agree where they must."""
+"""`statesvc cell check`: doctor for all cells: whether they answer, are well, hold what the directory says, and agree where they must."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -12,6 +12,7 @@ from psycopg import AsyncConnection
 from events.carriers import CARRIERS
 from statesvc.cells.directory import CellDirectory
 from statesvc.cli.cell_databases import address_of
+from statesvc.cli.doctor.checks import check_database
 from statesvc.cli.doctor.finding import Finding, fail, ok, warn
 from statesvc.cli.session import connect
 from statesvc.database.migration_files import compare, read_migrations
@@ -48,9 +49,16 @@ async def check_cells(directory: CellDirectory) -> list[Finding]:
         try:
             async with await connect(dsn) as connection:
                 contents[name] = await _read(connection)
+                if not contents[name].pending:
+                    findings += [_about_cell(name, finding) async for finding in check_database(connection)]
         except psycopg.Error as error:
             findings.append(fail(name, f"its database does not answer as it should ({type(error).__name__})"))
     return [*findings, *compared(directory, contents)]
+
+
+def _about_cell(name: str, finding: Finding) -> Finding:
+    """What doctor finds in a cell."""
+    return Finding(finding.severity, f"{name}: {finding.about}", finding.text)
 
 
 async def _answers(client: aiohttp.ClientSession, name: str, url: str) -> Finding:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import aiohttp
 
-from statesvc.cells.directory import checked_directory, directory_text
+from statesvc.cells.directory import CellDirectory, checked_directory, directory_text
 from statesvc.cells.proxies import nginx_configuration
 from tests.acceptance.processes import BOOTSTRAP_KEY, Service, free_port
 from tests.world.database import Database
@@ -32,7 +32,7 @@ class Cells:
 @asynccontextmanager
 async def two_cells(databases: dict[str, Database], folder: Path, *, carriers: dict[str, str]) -> AsyncIterator[Cells]:
     """Running for the time of the block: of each cell the roles api, worker and sealer."""
-    nginx = required("nginx", "nginx-light")
+    required("nginx", "nginx-light")
     async with AsyncExitStack() as stack:
         services: dict[str, Service] = {}
         for name, database in databases.items():
@@ -58,31 +58,53 @@ async def two_cells(databases: dict[str, Database], folder: Path, *, carriers: d
         settings = {"STATESVC_CELLS_FILE": str(file), "STATESVC_CELLS_ANSWER_SECONDS": "20"}
         gateway = await stack.enter_async_context(Service(service_dsn="", owner_dsn="", folder=folder, settings=settings, forks=True))
         await gateway.ready(await gateway.spawn("gateway", port=gateway_port))
-        configuration = folder / "nginx.conf"
-        places = "".join(f"{kind}_temp_path {folder}/{kind};\n" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
-        configuration.write_text(
-            f"daemon off;\npid {folder}/nginx.pid;\nworker_processes 1;\nevents {{}}\n"
-            f"http {{\naccess_log off;\n{places}{nginx_configuration(directory, port=port)}}}\n"
-        )
-        command = (nginx, "-e", str(folder / "nginx.log"), "-p", str(folder), "-c", str(configuration))
-        proxy = await asyncio.create_subprocess_exec(*command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        try:
-            session = await stack.enter_async_context(
-                aiohttp.ClientSession(
-                    f"http://127.0.0.1:{port}",
-                    headers={"Authorization": f"Bearer {BOOTSTRAP_KEY}"},
-                    timeout=aiohttp.ClientTimeout(total=60),
-                )
+        await stack.enter_async_context(nginx_before(directory, folder, port=port))
+        session = await stack.enter_async_context(
+            aiohttp.ClientSession(
+                f"http://127.0.0.1:{port}",
+                headers={"Authorization": f"Bearer {BOOTSTRAP_KEY}"},
+                timeout=aiohttp.ClientTimeout(total=60),
             )
-            await _answers(session)
-            yield Cells(f"http://127.0.0.1:{port}", services, gateway, session, file)
-        finally:
-            if proxy.returncode is None:
-                proxy.terminate()
-            await proxy.wait()
+        )
+        await until_ready(session)
+        yield Cells(f"http://127.0.0.1:{port}", services, gateway, session, file)
 
 
-async def _answers(session: aiohttp.ClientSession) -> None:
+@asynccontextmanager
+async def nginx_before(directory: CellDirectory, folder: Path, *, port: int) -> AsyncIterator[asyncio.subprocess.Process]:
+    """A real one with the directory's configuration, for the time of the block."""
+    nginx = required("nginx", "nginx-light")
+    configuration = folder / "nginx.conf"
+    places = "".join(f"{kind}_temp_path {folder}/{kind};\n" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+    configuration.write_text(
+        f"daemon off;\npid {folder}/nginx.pid;\nworker_processes 1;\nevents {{}}\n"
+        f"http {{\naccess_log off;\n{places}{nginx_configuration(directory, port=port)}}}\n"
+    )
+    command = (nginx, "-e", str(folder / "nginx.log"), "-p", str(folder), "-c", str(configuration))
+    proxy = await asyncio.create_subprocess_exec(*command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        await _listens(port)
+        yield proxy
+    finally:
+        if proxy.returncode is None:
+            proxy.terminate()
+        await proxy.wait()
+
+
+async def _listens(port: int) -> None:
+    async with asyncio.timeout(30):
+        while True:
+            try:
+                _, writer = await asyncio.open_connection("127.0.0.1", port)
+            except OSError:
+                await asyncio.sleep(0.02)
+            else:
+                writer.close()
+                return
+
+
+async def until_ready(session: aiohttp.ClientSession) -> None:
+    """Returns once the gateway answers through the proxy."""
     async with asyncio.timeout(30):
         while True:
             try:

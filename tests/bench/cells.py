@@ -1,4 +1,5 @@
-"""What cells cost: one installation alone, and several at the same time with as many messages each, all with servers of their own.
+"""What cells cost: one installation alone, and several at the same time with as many messages each, all with servers of their own, behind
+one nginx. Three carriers push: all to the one cell, or each to the cell that the directory gives it.
 
 `python -m tests.bench.cells` prints processor milliseconds a message by part, write-ahead log and bytes of each table. It counts
 processor seconds, not time: the cells share the machine's cores.
@@ -10,6 +11,7 @@ import os
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,11 +20,14 @@ from typing import Any, Final
 import aiohttp
 from psycopg import AsyncConnection
 
+from statesvc.cells.directory import CellDirectory, checked_directory
 from statesvc.database.embedded import attach
+from tests.acceptance.cells_world import nginx_before
 from tests.acceptance.processes import BOOTSTRAP_KEY, ROOT, free_port
 from tests.bench.processor import command_line, descendants, server_cpu_seconds
-from tests.bench.traffic import Push, alerts
+from tests.bench.traffic import Push, single_scans
 
+CARRIERS: Final = ("ups", "fedex", "dhl_unified")
 CONNECTIONS: Final = 16
 START_SECONDS: Final = 180
 DRAIN_SECONDS: Final = 1200
@@ -36,6 +41,8 @@ LEFT JOIN pg_class p ON p.oid = i.inhparent
 WHERE c.relnamespace = 'statesvc'::regnamespace AND c.relkind = 'r'
 GROUP BY 1 ORDER BY 2 DESC
 """
+_EVENTS: Final = "SELECT count(*) FROM statesvc.event"
+_WRITTEN: Final = "SELECT (pg_current_wal_lsn() - '0/0'::pg_lsn)::bigint"
 
 
 def _say(line: str) -> None:
@@ -82,10 +89,10 @@ def together(used: Iterable[Mapping[str, float]]) -> dict[str, float]:
     return total
 
 
-async def start(folder: Path) -> RunningCell:
-    """Ready for messages."""
-    folder.mkdir()  # noqa: ASYNC240 - nothing else runs yet
-    port = free_port()
+async def start(folder: Path, *, port: int | None = None) -> RunningCell:
+    """Ready for messages; with a `port`, once more on the data that is there."""
+    folder.mkdir(exist_ok=True)  # noqa: ASYNC240 - nothing else runs yet
+    port = port or free_port()
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("STATESVC_", "DATABASE_URL"))}
     environment |= {
         "STATESVC_DATA_DIR": str(folder),
@@ -113,13 +120,38 @@ async def start(folder: Path) -> RunningCell:
             await asyncio.sleep(0.1)
 
 
-async def push(cell: RunningCell, pushes: list[Push], *, rate: float) -> None:
-    """Posts all, so many a second, and returns when nothing waits any more."""
+def directory_of(cells: Mapping[str, RunningCell]) -> CellDirectory:
+    """The carriers in turn over the cells."""
+    names = list(cells)
+    return checked_directory(
+        {
+            "epoch": 1,
+            "default": names[0],
+            "gateway": [f"http://127.0.0.1:{free_port()}"],
+            "cells": {name: {"urls": [f"http://127.0.0.1:{cell.port}"]} for name, cell in cells.items()},
+            "carriers": {carrier_id: names[place % len(names)] for place, carrier_id in enumerate(CARRIERS)},
+        },
+        "the bench's directory",
+    )
+
+
+def loads(directory: CellDirectory, count: int) -> dict[str, list[Push]]:
+    """So many messages for each cell, of its carriers in turn."""
+    found: dict[str, list[Push]] = {}
+    for name in directory.cells:
+        carriers = directory.carriers_of(name)
+        each = [list(single_scans(-(-count // len(carriers)), carrier_id)) for carrier_id in carriers]
+        found[name] = [one for turn in zip(*each, strict=True) for one in turn][:count]
+    return found
+
+
+async def push(cell: RunningCell, pushes: list[Push], *, rate: float, port: int) -> None:
+    """Posts all to the proxy's port, so many a second, and returns when nothing waits in the cell any more."""
     loop = asyncio.get_running_loop()
     started = loop.time()
     waiting = iter(enumerate(pushes))
     headers = {"Authorization": f"Bearer {BOOTSTRAP_KEY}"}
-    async with aiohttp.ClientSession(f"http://127.0.0.1:{cell.port}", headers=headers) as session:
+    async with aiohttp.ClientSession(f"http://127.0.0.1:{port}", headers=headers) as session:
 
         async def post() -> None:
             for number, (carrier_id, body) in waiting:
@@ -137,31 +169,45 @@ async def push(cell: RunningCell, pushes: list[Push], *, rate: float) -> None:
 
 async def measure(count: int, *, cells: int, rate: float) -> tuple[float, Mapping[str, float]]:
     """Processor milliseconds a message in all, and by part. The cells work at the same time, each as the only one would."""
-    parts = [list(alerts(count, series=series)) for series in range(cells)]
-    with TemporaryDirectory(prefix="statesvc-cells-") as folder:
-        running = await asyncio.gather(*(start(Path(folder, f"cell{number}")) for number in range(cells)))
-        try:
-            warm = [int(len(part) * MEASURED_FROM) for part in parts]
-            await asyncio.gather(*(push(cell, part[:until], rate=rate) for cell, part, until in zip(running, parts, warm, strict=True)))
-            before = together(cell.used() for cell in running)
-            events = sum([await cell.value("SELECT count(*) FROM statesvc.event") for cell in running])
-            lsns = [await cell.value("SELECT pg_current_wal_lsn() - '0/0'::pg_lsn") for cell in running]
-            await asyncio.gather(*(push(cell, part[until:], rate=rate) for cell, part, until in zip(running, parts, warm, strict=True)))
-            used = together(cell.used() for cell in running)
-            measured = sum(map(len, parts)) - sum(warm)
-            more_events = sum([await cell.value("SELECT count(*) FROM statesvc.event") for cell in running]) - events
-            wal = sum([await cell.value("SELECT pg_current_wal_lsn() - '0/0'::pg_lsn") for cell in running]) - sum(lsns)
-            _say(f"{cells} cells, {measured:,} messages, {more_events:,} events; {wal / more_events:,.0f} bytes of log an event")
-            if cells == 1:
-                total = await running[0].value("SELECT count(*) FROM statesvc.event")
-                for name, size in (await running[0].rows(_SIZES))[:24]:
-                    _say(f"  {name:24} {size / total:8.1f} bytes an event")
-            by_part = {part: 1000 * (seconds - before.get(part, 0.0)) / measured for part, seconds in used.items()}
-            return sum(by_part.values()), by_part
-        finally:
-            for cell in running:
-                cell.process.terminate()
-            await asyncio.gather(*(cell.process.wait() for cell in running))
+    async with AsyncExitStack() as stack:
+        folder = Path(stack.enter_context(TemporaryDirectory(prefix="statesvc-cells-")))
+        names = [f"cell{number}" for number in range(cells)]
+        running = dict(zip(names, await asyncio.gather(*(start(folder / name) for name in names)), strict=True))
+        stack.push_async_callback(_stop, running.values())
+        directory, port = directory_of(running), free_port()
+        proxy = await stack.enter_async_context(nginx_before(directory, folder, port=port))
+        parts = loads(directory, count)
+        warm = int(count * MEASURED_FROM)
+        await asyncio.gather(*(push(running[name], part[:warm], rate=rate, port=port) for name, part in parts.items()))
+        before = _used(running, proxy)
+        events, lsns = await _sum(running, _EVENTS), await _sum(running, _WRITTEN)
+        await asyncio.gather(*(push(running[name], part[warm:], rate=rate, port=port) for name, part in parts.items()))
+        used = _used(running, proxy)
+        measured = (count - warm) * cells
+        more_events, wal = await _sum(running, _EVENTS) - events, await _sum(running, _WRITTEN) - lsns
+        _say(f"{cells} cells, {measured:,} messages, {more_events:,} events; {wal / more_events:,.0f} bytes of log an event")
+        if cells == 1:
+            (alone,) = running.values()
+            total = await alone.value(_EVENTS)
+            for name, size in (await alone.rows(_SIZES))[:24]:
+                _say(f"  {name:24} {size / total:8.1f} bytes an event")
+        by_part = {part: 1000 * (seconds - before.get(part, 0.0)) / measured for part, seconds in used.items()}
+        return sum(by_part.values()), by_part
+
+
+def _used(running: Mapping[str, RunningCell], proxy: asyncio.subprocess.Process) -> dict[str, float]:
+    return {**together(cell.used() for cell in running.values()), "nginx": sum(descendants(proxy.pid).values())}
+
+
+async def _sum(running: Mapping[str, RunningCell], statement: str) -> int:
+    return sum([await cell.value(statement) for cell in running.values()])
+
+
+async def _stop(cells: Iterable[RunningCell]) -> None:
+    for cell in cells:
+        cell.process.terminate()
+    for cell in cells:
+        await cell.process.wait()
 
 
 async def main() -> None:
@@ -169,7 +215,7 @@ async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--messages", type=int, default=8_000, help="for each cell")
     parser.add_argument("--rate", type=float, default=200.0, help="messages a second for each cell")
-    parser.add_argument("--cells", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--cells", type=int, nargs="+", default=[1, 2, 3], choices=[1, 2, 3])
     options = parser.parse_args()
     first: float | None = None
     for cells in options.cells:

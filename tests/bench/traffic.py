@@ -90,6 +90,18 @@ def mixed(count: int, *, series: int = 0) -> Iterator[Push]:
     return (next(single) if place % 10 < 7 else next(told) for place in range(count))
 
 
+def single_scans(count: int, carrier_id: str, *, series: int = 0) -> Iterator[Push]:
+    """One scan a message, in the carrier's own words; each shipment's in their order. `series` keeps numbers of two loads apart."""
+    rng = Random(f"{carrier_id} {series}")
+    parcels = [
+        replace(invent(rng, carrier_id, NOW), number=f"{'1Z' if carrier_id == 'ups' else ''}{series:02d}{place:014d}")
+        for place in range(-(-count // ALERTS_A_SHIPMENT))
+    ]
+    write = DIALECTS[carrier_id][1]
+    pushes = ((carrier_id, write(parcel, parcel.scans[step : step + 1])) for step in range(ALERTS_A_SHIPMENT) for parcel in parcels)
+    return islice(pushes, count)
+
+
 def _stories(rng: Random, series: int) -> Iterator[Push]:
     carriers = [carrier_id for carrier_id in DIALECTS if carrier_id != "ups"]
     number = series * 100_000_000

@@ -151,6 +151,20 @@ async def _database(connection: AsyncConnection[Any], settings: Settings) -> Asy
             yield finding
 
 
+async def check_database(connection: AsyncConnection[Any]) -> AsyncIterator[Finding]:
+    """What needs no settings of the installation: for one of several cells, from elsewhere."""
+    for part in (
+        check_server(connection),
+        check_log_privileges(connection),
+        _clock(connection),
+        _partitions(connection),
+        check_waiting(connection),
+        _service(connection),
+    ):
+        async for finding in part:
+            yield finding
+
+
 async def _clock(connection: AsyncConnection[Any]) -> AsyncIterator[Finding]:
     definition, seconds_off = await _one(connection, "clock_definition")
     body = " ".join(definition.split())

@@ -93,6 +93,20 @@ async def test_keys_become_the_same_in_all_cells_and_a_revoked_one_ends_everywhe
 
 
 @pytest.mark.usefixtures("cells")
+async def test_status_and_check_look_into_each_cell_and_name_the_one_that_is_away(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = await shell.json("cell", "status", exit_code=1)
+    assert (found["needs_human"], found["cells"].keys()) == (True, {"north", "south"}), "no process runs"
+    assert found["cells"]["north"]["queue"]["dead_letters"] == 0
+    monkeypatch.setenv("NORTH_DATABASE_URL", "postgresql://nobody@127.0.0.1:1/none")
+    said = await shell("cell", "status", exit_code=1)
+    assert said.splitlines()[1].split()[:2] == ["north", "away"], "the worst first"
+    assert "its database does not answer as it should (OperationalError)" in said
+    said = await shell("cell", "check", exit_code=1)
+    assert "north: its database does not answer as it should" in said
+    assert "south: dead letters: none" in said
+
+
+@pytest.mark.usefixtures("cells")
 async def test_check_names_subscriptions_that_a_cell_lacks(shell: Shell, database: Database) -> None:
     async with await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as connection:
         await connection.execute(

@@ -1,0 +1,99 @@
+"""`statesvc cell status`: one line for each cell, worst first, and what needs a human there."""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import psycopg
+
+from statesvc.api.service_status import ServiceStatus, Urgency, duration, read_status
+from statesvc.cells.directory import CellDirectory
+from statesvc.cli.cell_databases import address_of
+from statesvc.cli.output import write_json, write_line, write_table
+from statesvc.cli.session import connect
+from statesvc.cli.status import document
+
+_RANKS: Final = {"away": 0, "NOW": 1, "DO": 2, "note": 3, "ok": 4}
+_MARKS: Final = {Urgency.NOW: "NOW", Urgency.HUMAN: "DO", Urgency.NOTE: "note"}
+
+
+@dataclass(frozen=True, slots=True)
+class CellStatus:
+    """What is known of a cell; without a `status` its database did not answer, and `why` says how."""
+
+    name: str
+    status: ServiceStatus | None
+    why: str = ""
+
+    @property
+    def mark(self) -> str:
+        """The worst that it has."""
+        if self.status is None:
+            return "away"
+        return min((_MARKS[trouble.urgency] for trouble in self.status.troubles), key=_RANKS.__getitem__, default="ok")
+
+    @property
+    def needs_human(self) -> bool:
+        """Whether somebody has to look there."""
+        return self.status is None or self.status.needs_human
+
+
+async def read_cells(directory: CellDirectory) -> list[CellStatus]:
+    """The worst first. Raises CommandError where a variable is not set."""
+    dsns = {name: address_of(directory, name) for name in directory.cells}
+    found = await asyncio.gather(*(_read(name, dsn) for name, dsn in dsns.items()))
+    return sorted(found, key=lambda cell: _RANKS[cell.mark])
+
+
+async def _read(name: str, dsn: str | None) -> CellStatus:
+    if dsn is None:
+        return CellStatus(name, None, "the directory does not name its database")
+    try:
+        async with await connect(dsn) as connection:
+            return CellStatus(name, await read_status(connection))
+    except psycopg.Error as error:
+        return CellStatus(name, None, f"its database does not answer as it should ({type(error).__name__})")
+
+
+def show_cells(cells: Iterable[CellStatus]) -> None:
+    """For people."""
+    listed = list(cells)
+    write_table(("CELL", "", "READY", "OLDEST", "OUTBOX", "DEAD LETTERS", "PROCESSES", "GB"), [_row(cell) for cell in listed])
+    lines: list[tuple[str, str, str, str | None]] = [(cell.name, "away", cell.why, None) for cell in listed if cell.status is None]
+    for cell in listed:
+        for trouble in () if cell.status is None else cell.status.troubles:
+            page = None if trouble.page is None else f"docs/runbook/{trouble.page}.md"
+            lines.append((cell.name, _MARKS[trouble.urgency], f"{trouble.about}: {trouble.text}", page))
+    if lines:
+        write_line("")
+        write_table(("CELL", "", "", "SEE"), lines)
+
+
+def write_cells(cells: Iterable[CellStatus]) -> None:
+    """For scripts."""
+    listed = list(cells)
+    write_json(
+        {
+            "needs_human": any(cell.needs_human for cell in listed),
+            "cells": {cell.name: {"why": cell.why} if cell.status is None else document(cell.status) for cell in listed},
+        }
+    )
+
+
+def _row(cell: CellStatus) -> tuple[Any, ...]:
+    if cell.status is None:
+        return (cell.name, cell.mark, None, None, None, None, None, None)
+    queue: Mapping[str, Any] = cell.status.queue
+    lanes = list(queue["carriers"].values())
+    oldest = max((lane["oldest_ready_seconds"] for lane in lanes if lane["oldest_ready_seconds"] is not None), default=None)
+    return (
+        cell.name,
+        cell.mark,
+        sum(lane["ready"] for lane in lanes),
+        None if oldest is None else duration(oldest),
+        sum(queue["outbox"].values()),
+        queue["dead_letters"],
+        sum(count for _, count in cell.status.sample.processes),
+        f"{cell.status.sample.size_bytes / 1e9:,.2f}",
+    )
