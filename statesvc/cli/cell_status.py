@@ -35,7 +35,7 @@ class CellStatus:
 
     @property
     def needs_human(self) -> bool:
-        """Whether somebody has to look there."""
+        """Whether a person has to look there."""
         return self.status is None or self.status.needs_human
 
 
