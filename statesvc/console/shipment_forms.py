@@ -8,12 +8,12 @@ from statesvc.console.shipment_screens import CALL, LIST, ONE, AskedShipment
 from statesvc.evidence.dispute_fields import carrier_name
 from statesvc.http.key_store import Scope
 
-HOLDS: Final = "/v1/legal-holds"
+_HOLDS: Final = "/v1/legal-holds"
 
 
 async def _hold_in_force(visit: Visit, asked: AskedShipment) -> Mapping[str, Any] | None:
     """The hold on the number."""
-    holds = (await visit.ask(f"GET {HOLDS}", **asked.number, limit=1))["items"]
+    holds = (await visit.ask(f"GET {_HOLDS}", **asked.number, limit=1))["items"]
     return holds[0] if holds else None
 
 
@@ -41,7 +41,7 @@ async def _would_hold(visit: Visit, _values: Values) -> DryRun:
 
 async def _hold(visit: Visit, values: Values) -> Done:
     asked = AskedShipment.of(visit)
-    await visit.ask(f"POST {HOLDS}", {**asked.number, "why": values["why"]})
+    await visit.ask(f"POST {_HOLDS}", {**asked.number, "why": values["why"]})
     return Done(sentence=f"A legal hold stands on {_named(asked)}.", then=asked.path())
 
 
@@ -60,7 +60,7 @@ async def _would_release(visit: Visit, _values: Values) -> DryRun:
 
 async def _release(visit: Visit, values: Values) -> Done:
     asked = AskedShipment.of(visit)
-    await visit.ask(f"POST {HOLDS}/release", {**asked.number, "why": values["why"]})
+    await visit.ask(f"POST {_HOLDS}/release", {**asked.number, "why": values["why"]})
     return Done(sentence=f"The legal hold on {_named(asked)} is released.", then=asked.path())
 
 

@@ -21,6 +21,7 @@ from statesvc.http.problem import Code, Problem
 
 LIST: Final = "/console/shipments"
 ONE: Final = LIST + "/{carrier_id}/{tracking_number}"
+HOLDS: Final = "/console/legal-holds"
 PERSONAL: Final = ONE + "/personal"
 CALL: Final = "/v1/shipments/{carrier_id}/{tracking_number}"
 _RECORD: Final = ("events", "transitions", "conflicts", "notifications", "readings")
@@ -89,6 +90,14 @@ def _is_uuid(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+async def show_holds(visit: Visit) -> Mapping[str, Any]:
+    """A page of the legal holds in force, or of all, the newest first."""
+    released = visit.query("all") == "1"
+    page = await visit.ask("GET /v1/legal-holds", released=released, cursor=visit.query("cursor") or None)
+    holds = [(hold, path_of({**hold, "discriminator": ""})) for hold in page["items"]]
+    return {"released": released, "holds": holds, "next_cursor": page["next_cursor"]}
 
 
 # one shipment
@@ -244,6 +253,7 @@ def shipment_pages() -> tuple[list[Screen], list[Disclosure]]:
     return [
         Screen(path=LIST, title="Shipments", template="shipments.html", scope=Scope.READ, show=show_list, menu="Shipments"),
         Screen(path=ONE, title="Shipment", template="shipment.html", scope=Scope.READ, show=show_one, section=LIST),
+        Screen(path=HOLDS, title="Legal holds", template="legal_holds.html", scope=Scope.AUDIT, show=show_holds, section=LIST),
     ], [
         Disclosure(path=PERSONAL, title="Shipment", scope=Scope.PII, disclose=disclose_personal, section=LIST),
     ]

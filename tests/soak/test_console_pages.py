@@ -99,6 +99,7 @@ def _screens(one: dict[str, str]) -> Iterator[tuple[str, str]]:
         "overview": "/console",
         "shipments": "/console/shipments",
         "shipment": SHIPMENT,
+        "legal-holds": "/console/legal-holds?all=1",
         "legal-hold": f"{SHIPMENT}/hold",
         "erase": f"{SHIPMENT}/erase",
         "carriers": carriers,

@@ -223,10 +223,14 @@ async def test_a_legal_hold_is_placed_and_released_and_keeps_a_shipment_from_bei
     text = await tab.text(PAGE)
     assert "A legal hold stands on its number since" in text
     assert "case 7" in text
+    holds = await (await tab.get("/console/legal-holds")).text()
+    assert f'<a href="{PAGE}">1Z7</a>' in holds
     assert "stands on it already" in await tab.preview(f"{PAGE}/hold", why="again")
     assert "release it first" in await tab.preview(f"{PAGE}/erase", why="they asked")
     assert "case 7" in await tab.preview(f"{PAGE}/release-hold", why="settled")
     assert "is released" in await tab.act(f"{PAGE}/release-hold", why="settled")
+    assert "No legal hold is in force." in await tab.text("/console/legal-holds")
+    assert "settled" in await tab.text("/console/legal-holds?all=1")
     assert "No legal hold stands on it." in await tab.preview(f"{PAGE}/release-hold", why="twice")
     assert "Erased: 1 shipment." in await tab.act(f"{PAGE}/erase", why="they asked")
     assert "Its personal data was erased" in await tab.text(PAGE)
