@@ -13,7 +13,11 @@ from statesvc.settings.service_settings import load_settings
 def configure(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
     what = parser.add_mutually_exclusive_group()
-    what.add_argument("--check", action="store_true", help="change nothing; exit 1 if any migration is pending")
+    what.add_argument(
+        "--check",
+        action="store_true",
+        help="change nothing; what is pending, and what of it keeps the service waiting; exit 1 if anything is",
+    )
     what.add_argument("--guard", action="store_true", help="print the SQL by which a superuser guards the log's tables")
 
 
@@ -34,6 +38,8 @@ async def _run(*, check: bool) -> int:
         write_line(f"applied  {label}")
     for label in report.pending:
         write_line(f"pending  {label}")
+    for pause in report.pauses:
+        write_line(f"pause    {pause.label}: {pause.statement}\n         {pause.why}")
     if report.newer:
         write_line(f"the database is newer than this release (migrations {', '.join(map(str, report.newer))})")
     if not report.applied and not report.pending:

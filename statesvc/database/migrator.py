@@ -32,6 +32,7 @@ from statesvc.database.migration_files import (
     compare,
     read_migrations,
 )
+from statesvc.database.migration_pauses import Pause, pauses
 from statesvc.database.pool import CONNECT_TIMEOUT_SECONDS, KEEPALIVE
 from statesvc.database.queries import queries
 from statesvc.database.sql_errors import Failure, failure
@@ -51,11 +52,15 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class MigrationReport:
-    """Labels of the files that were applied and of those that still wait; versions that a later release applied."""
+    """Labels of the files that were applied and of those that still wait; versions that a later release applied.
+
+    `pauses`: what those that wait would keep waiting. A database that is new has nobody who waits.
+    """
 
     applied: tuple[str, ...]
     pending: tuple[str, ...]
     newer: tuple[int, ...]
+    pauses: tuple[Pause, ...] = ()
 
 
 async def migrate(
@@ -75,7 +80,9 @@ async def migrate(
     folder = folder or files("migrations")
     release = read_migrations(folder)
     async with await _connect(owner_dsn) as connection:
-        state = compare(release, await read_ledger(connection))
+        ledger = await read_ledger(connection)
+        state = compare(release, ledger)
+        waiting = tuple(pauses(state.migrations)) if check_only and ledger.migrations else ()
         if not check_only:
             async with _alone(connection, lock_wait_seconds):
                 state = await _apply_all(connection, release)
@@ -86,7 +93,7 @@ async def migrate(
     if state.newer:
         _log.warning("schema_is_newer", versions=list(state.newer))
     labels = tuple(file.label for file in state.pending)
-    return MigrationReport(applied=() if check_only else labels, pending=labels if check_only else (), newer=state.newer)
+    return MigrationReport(applied=() if check_only else labels, pending=labels if check_only else (), newer=state.newer, pauses=waiting)
 
 
 async def read_ledger(connection: AsyncConnection[Any]) -> Ledger:
