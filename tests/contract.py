@@ -26,7 +26,7 @@ class Contract:
     """The documented answers, strictly: a member that is not documented is a fault."""
 
     def __init__(self, routes: Iterable[Route]) -> None:
-        self._document = _closed(closed_words(build_document(routes, version="test")))
+        self._document = exact(closed_words(build_document(routes, version="test")))
         self._validators: dict[tuple[str, str, str], Draft202012Validator] = {}
         # a path without a variable goes before one with
         self._paths = [
@@ -50,7 +50,7 @@ class Contract:
 @cache
 def hook_validators() -> dict[str, Draft202012Validator]:
     """By type of notification, of its documented body, as strictly."""
-    document = _closed(closed_words(build_document([], version="test", hooks=hooks())))
+    document = exact(closed_words(build_document([], version="test", hooks=hooks())))
     return {
         hook.kind: Draft202012Validator({"$ref": f"#/components/schemas/{hook.name}", "components": document["components"]})
         for hook in hooks()
@@ -72,12 +72,13 @@ def closed_words(schema: Any) -> Any:
     return schema
 
 
-def _closed(schema: Any) -> Any:
+def exact(schema: Any) -> Any:
+    """Its members are all that there are."""
     if isinstance(schema, list):
-        return [_closed(each) for each in schema]
+        return [exact(each) for each in schema]
     if not isinstance(schema, dict):
         return schema
-    closed = {name: _closed(each) for name, each in schema.items()}
+    closed = {name: exact(each) for name, each in schema.items()}
     if closed.get("type") == "object" and "properties" in closed and closed.get("title"):
         closed.setdefault("additionalProperties", False)
     return closed

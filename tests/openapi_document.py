@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from statesvc import __version__
+from statesvc.api.call_examples import call_examples
 from statesvc.api.event_documents import hooks
 from statesvc.api.routes import routes as api_routes
 from statesvc.api.stream.routes import routes as stream_routes
@@ -35,7 +36,7 @@ def document() -> dict[str, Any]:
         *_calls(subscription_routes),
         *_calls(health_routes),
     ]
-    return build_document(calls, version=__version__, hooks=hooks())
+    return build_document(calls, version=__version__, hooks=hooks(), examples=call_examples())
 
 
 def _calls(build: Callable[..., Sequence[Route]]) -> Sequence[Route]:

@@ -3,12 +3,13 @@
 import html
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
+from types import MappingProxyType
 from typing import Final
 
 import orjson
 from aiohttp import hdrs, web
 
-from statesvc.http.openapi import Hook, build_document
+from statesvc.http.openapi import Examples, Hook, build_document
 from statesvc.http.operation import Handler, Operation, Route, operation
 from statesvc.http.problem import PROBLEM_KINDS
 
@@ -27,9 +28,11 @@ _FILES: Final[Mapping[str, tuple[str, str, str]]] = {
 _FOLDER: Final = files("statesvc.http") / "docs"
 
 
-def documentation_routes(documented: Sequence[Route], *, version: str, hooks: Sequence[Hook] = ()) -> list[Route]:
+def documentation_routes(
+    documented: Sequence[Route], *, version: str, hooks: Sequence[Hook] = (), examples: Examples = MappingProxyType({})
+) -> list[Route]:
     """`/openapi.json` and `/docs` for these routes, and the requests that the service itself makes."""
-    document = orjson.dumps(build_document(documented, version=version, hooks=hooks))
+    document = orjson.dumps(build_document(documented, version=version, hooks=hooks, examples=examples))
     page = _FOLDER.joinpath("docs.html").read_text("utf-8").replace("<!-- problems -->", _problems()).encode()
 
     async def openapi(_request: web.Request) -> web.StreamResponse:

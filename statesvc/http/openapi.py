@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from aiohttp import hdrs
@@ -66,6 +67,8 @@ _VIOLATION: Final = {
     },
 }
 Mode = Literal["validation", "serialization"]
+Examples = Mapping[str, Mapping[str, Any]]
+"""By operation: `request` by media type, `responses` by status and media type."""
 Schemas = Mapping[tuple[Any, Mode], dict[str, Any]]
 
 
@@ -121,7 +124,9 @@ class _Generator(GenerateJsonSchema):
         return is_sent or super().field_is_required(field, total)
 
 
-def build_document(routes: Iterable[Route], *, version: str, hooks: Sequence[Hook] = ()) -> dict[str, Any]:
+def build_document(
+    routes: Iterable[Route], *, version: str, hooks: Sequence[Hook] = (), examples: Examples = MappingProxyType({})
+) -> dict[str, Any]:
     """The whole document as JSON values."""
     listed = list(routes)
     schemas, definitions = _schemas(listed, hooks)
@@ -129,7 +134,8 @@ def build_document(routes: Iterable[Route], *, version: str, hooks: Sequence[Hoo
     paths: dict[str, dict[str, Any]] = {}
     for route in listed:
         path = _PATH_NAME.sub(r"{\1}", route.path)
-        paths.setdefault(path, {})[route.method.lower()] = _operation(route, path, schemas)
+        paths.setdefault(path, {})[route.method.lower()] = call = _operation(route, path, schemas)
+        _show(call, examples.get(route.operation.operation_id, {}))
     return {
         "openapi": "3.1.0",
         "info": {"title": "statesvc", "version": version, "summary": "Where shipments are, how they got there, and proof of it"},
@@ -231,6 +237,14 @@ def _operation(route: Route, path: str, schemas: Schemas) -> dict[str, Any]:
         content = {media_type: {"schema": schemas[(model, "validation")]} for media_type, model in accepted.items()}
         described["requestBody"] = {"required": not contract.is_body_optional, "content": content}
     return described
+
+
+def _show(call: dict[str, Any], examples: Mapping[str, Any]) -> None:
+    """Puts the examples of the call in their places."""
+    bodies = [(call["responses"][status], found) for status, found in examples.get("responses", {}).items()]
+    for described, found in [(call.get("requestBody", {}), examples.get("request", {})), *bodies]:
+        for media_type, example in found.items():
+            described["content"][media_type]["example"] = example
 
 
 def _security(contract: Operation[Any]) -> list[dict[str, list[str]]]:

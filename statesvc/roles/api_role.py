@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 
 from statesvc import __version__
+from statesvc.api.call_examples import call_examples
 from statesvc.api.computing import ComputingProcesses
 from statesvc.api.event_documents import hooks
 from statesvc.api.event_documents import routes as event_routes
@@ -127,7 +128,7 @@ async def run(launch: Launch) -> int:
             ),
         ]
         calls += health_routes(base.readiness, base.telemetry.exposition, sample=sampling(launch, base))
-        documentation = documentation_routes(calls, version=__version__, hooks=hooks())
+        documentation = documentation_routes(calls, version=__version__, hooks=hooks(), examples=call_examples())
         calls += event_routes(__version__)
         console = console_routes(calls, pool=base.pool, keys=keys, limits=limits)
         console += portal_routes(calls, pool=base.pool, keyring=base.keyring, keys=keys, limits=limits)

@@ -14,23 +14,29 @@ from uuid import uuid4
 
 import httpx
 import pytest
+from psycopg import AsyncConnection
 
 from statesvc import __version__
-from tests.acceptance.processes import BOOTSTRAP_KEY, Service
+from statesvc.api.call_examples import call_examples
+from statesvc.operations.notices import Notice, NoticeKind, write_notices
+from tests.acceptance.processes import BOOTSTRAP_KEY, UPS_SECRET, Service
 from tests.acceptance.stories import ups_alert
 from tests.acceptance.test_restore import sealed
+from tests.call_examples import ExampleRecorder, places
 from tests.openapi_document import document
 
 CLIENTS = Path(__file__).parents[2] / "clients" / "python"
 NUMBER = "1ZTEST000300000011"
 UNKNOWN_CODE = "ZZ9"
+CLIENT = "a-client:its-credential"
 
 
 class GeneratedClient:
     """Calls operations by their names, as the document has them."""
 
-    def __init__(self, package: ModuleType, described: dict[str, Any], service: Service) -> None:
+    def __init__(self, package: ModuleType, described: dict[str, Any], service: Service, recorder: ExampleRecorder) -> None:
         self._package = package
+        self.recorder = recorder
         self.service = service
         self._modules = {
             call["operationId"]: f"{package.__name__}.api.{call['tags'][0].replace(' ', '_')}.{call['operationId']}"
@@ -38,7 +44,11 @@ class GeneratedClient:
             for call in calls.values()
         }
         self.client = package.AuthenticatedClient(
-            base_url=service.api.url, token=BOOTSTRAP_KEY, raise_on_unexpected_status=True, timeout=httpx.Timeout(30)
+            base_url=service.api.url,
+            token=BOOTSTRAP_KEY,
+            raise_on_unexpected_status=True,
+            timeout=httpx.Timeout(30),
+            httpx_args={"event_hooks": {"response": [recorder]}},
         )
         self.never_called = set(self._modules)
 
@@ -92,12 +102,12 @@ def package(described: dict[str, Any], tmp_path_factory: pytest.TempPathFactory)
 
 @pytest.fixture
 async def call(service_maker: Callable[..., Awaitable[Service]], package: ModuleType, described: dict[str, Any], tmp_path: Path) -> Any:
-    service = await service_maker(tmp_path)
+    service = await service_maker(tmp_path, {"STATESVC_WEBHOOK_SECRET_UPS": f"{UPS_SECRET},{CLIENT}"})
     async with service:
         await service.start("api", "worker", "sealer")
         served = await (await service.session.get(f"{service.api.url}/openapi.json")).json()
         assert served == json.loads(json.dumps(described)), "tests/openapi_document.py leaves calls out"
-        client = GeneratedClient(package, served, service)
+        client = GeneratedClient(package, served, service, ExampleRecorder(described))
         async with client.client:
             yield client
 
@@ -109,6 +119,7 @@ async def test_a_caller_finds_its_parcel_and_then_calls_everything(call: Any) ->
     await what_subscribers_do(call)
     await the_end(call)
     assert call.never_called == set()
+    assert places(call.recorder.stored()) == places(call_examples()), "run python -m tests.call_examples"
 
 
 async def the_journey(call: Any) -> None:
@@ -150,7 +161,8 @@ async def what_is_on_record(call: Any) -> None:
     for each in range(2):
         await call.service.webhook("ups", b"{ what no carrier says %d" % each)
     await call.service.drained()
-    await call("issue_webhook_token", "ups", body=call.model("TokenRequest"), status=401)
+    client_id, _, client_secret = CLIENT.partition(":")
+    await call("issue_webhook_token", "ups", body=call.model("TokenRequest", client_id=client_id, client_secret=client_secret))
     audit = await call("get_shipment_audit", "ups", NUMBER)
     await call("get_message", audit.events[0].message_id)
     await sealed(call.service)
@@ -204,7 +216,11 @@ async def what_operators_do(call: Any) -> None:
     await call("list_workers")
     await call("list_actions")
     await call("list_notices")
-    await call("mark_notice_seen", 1, status=404)
+    notice = Notice(kind=NoticeKind.FAILING, target="subscription", details={"failures": 3})
+    async with await AsyncConnection.connect(call.service.service_dsn, autocommit=True) as connection:
+        await write_notices(connection, [notice], now=datetime.now(UTC))
+    await call("list_notices")
+    await call("mark_notice_seen", 1)
 
 
 async def what_subscribers_do(call: Any) -> None:
@@ -220,7 +236,9 @@ async def what_subscribers_do(call: Any) -> None:
     await call("rotate_subscription_secret", made.id)
     secret = "whsec_" + "A" * 32
     await call("put_subscription_secret", made.id, body=call.model("ChosenSecret", secret=secret))
-    await call("put_subscription", uuid4(), body=call.model("ChosenSubscription", url=url, secret=secret), status=201)
+    chosen = uuid4(), call.model("ChosenSubscription", url=url, secret=secret)
+    for status in (201, 200):
+        await call("put_subscription", chosen[0], body=chosen[1], status=status)
     await call("test_subscription", made.id, body=call.model("TestRequest"))
     await call("list_attempts", made.id)
     wish = call.model("ReplayWish", since=datetime.now(UTC).isoformat(), dry_run=True)

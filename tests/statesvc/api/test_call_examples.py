@@ -1,0 +1,34 @@
+"""The examples of the document were recorded, are complete, and fit their schemas. (That a client still gets them: tests/clients.)"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+from openapi_spec_validator import OpenAPIV31SpecValidator
+
+from tests.contract import closed_words, exact
+from tests.openapi_document import document
+
+
+def bodies(described: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Of requests and good answers, as far as they are text."""
+    for calls in described["paths"].values():
+        for call in calls.values():
+            answers = [answer for status, answer in call["responses"].items() if status.startswith("2")]
+            for place in (call.get("requestBody", {}), *answers):
+                for media_type, content in place.get("content", {}).items():
+                    if media_type not in {"application/octet-stream", "text/event-stream"}:
+                        yield f"{call['operationId']} {media_type}", content
+
+
+def test_each_body_has_an_example_that_fits_its_schema() -> None:
+    OpenAPIV31SpecValidator(document()).validate()
+    described = exact(closed_words(document()))
+    examples = 0
+    for name, content in bodies(described):
+        assert "example" in content, f"{name}: run python -m tests.call_examples"
+        if name.endswith(" application/json"):
+            schema = {**content["schema"], "components": described["components"]}
+            Draft202012Validator(schema, format_checker=Draft202012Validator.FORMAT_CHECKER).validate(content["example"])
+            examples += 1
+    assert examples > len(described["paths"])
