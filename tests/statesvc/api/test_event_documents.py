@@ -50,6 +50,11 @@ def test_asyncapi_is_valid_by_its_official_schema() -> None:
     document = asyncapi_document(version="1")
     Draft7Validator(json.loads(SCHEMA.read_text("utf-8"))).validate(json.loads(json.dumps(document)))
     assert {message["name"] for message in document["components"]["messages"].values()} == {each.kind for each in EVENT_TYPES}
+    for message in document["components"]["messages"].values():
+        payload = Draft202012Validator({**message["payload"], "components": document["components"]})
+        assert message["examples"]
+        for example in message["examples"]:
+            payload.validate(example["payload"])
     nats = document["components"]["messages"]["nats_ShipmentStatusChanged"]
     assert {"ce-id", "ce-sequence", "webhook-signature"} <= nats["headers"]["properties"].keys()
     assert [each["payload"] for each in nats["examples"]] == [*examples(EVENT_TYPES[0]).values()]
