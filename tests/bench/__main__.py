@@ -31,6 +31,7 @@ from tests.bench import (
     telemetry,
     verifying,
     worker,
+    years,
 )
 from tests.bench.bench import Bench
 from tests.bench.environment import load, machine, server_settings
@@ -59,6 +60,7 @@ PARTS: Final = {
     "expectations": expectations.measure,
     "promises": promises.measure,
     "search": search.measure,
+    "years": years.measure,
 }
 
 
@@ -104,6 +106,7 @@ def main() -> int:
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; default: all")
     parser.add_argument("--runs", type=int, help="runs a figure is the median of (default 3, with --quick 1)")
     parser.add_argument("--quick", action="store_true", help="short runs, to see that nothing broke")
+    parser.add_argument("--events", type=int, help="of the log that the part `years` fills (default 10 million)")
     parser.add_argument("--write", action="store_true", help="put the figures into docs/bench.md and docs/bench/")
     asked = parser.parse_args()
     unknown = sorted(set(asked.parts) - set(PARTS))
@@ -112,6 +115,8 @@ def main() -> int:
     scale = QUICK if asked.quick else Scale()
     if asked.runs:
         scale = replace(scale, runs=asked.runs)
+    if asked.events:
+        scale = replace(scale, years_events=asked.events)
     return uvloop.run(run(scale, asked.parts or list(PARTS), write=asked.write))
 
 

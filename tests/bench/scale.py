@@ -25,6 +25,8 @@ class Scale:
     rebuild_events: int = 1_000_000
     found_shipments: int = 1_000_000
     searches: int = 5_000
+    years_events: int = 10_000_000
+    years_months: tuple[int, ...] = (60, 400)
 
 
 QUICK = Scale(
@@ -43,4 +45,6 @@ QUICK = Scale(
     rebuild_events=150_000,
     found_shipments=50_000,
     searches=500,
+    years_events=40_000,
+    years_months=(13,),
 )

@@ -1,0 +1,136 @@
+"""What is asked of a log of years, each query at its bar: over HTTP, one after the other, of shipments from all over the log.
+
+A log of 100,000 events with as many partitions is measured first: what a query reads must not grow with the log.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import cycle, islice
+from typing import Final
+
+from tests.acceptance.processes import RoleProcess, Service
+from tests.bench.bench import Bench
+from tests.bench.report import Row, percentile
+from tests.bench.years_log import YearsLog, fill, seed, targets
+
+_SMALL: Final = 100_000
+_CALLS: Final = 400
+_WARM: Final = 40
+_FEED_PAGE: Final = 500
+_SESSIONS: Final = 8
+"""Of the pool of the API, which takes turns."""
+_REPORT_SECONDS: Final = 1.2
+_GROWTH: Final = 1.2
+_BLOCKS: Final = "SELECT blks_hit + blks_read FROM pg_stat_database WHERE datname = current_database()"
+_PARTITIONS: Final = """
+SELECT i.inhrelid::regclass::text, coalesce(s.idx_scan, 0) + s.seq_scan FROM pg_inherits i JOIN pg_stat_all_tables s ON s.relid = i.inhrelid
+WHERE s.schemaname = 'statesvc'
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A call of the API; `bar_ms` None: it has none."""
+
+    what: str
+    path: Callable[[str, YearsLog], str]
+    bar_ms: float | None = None
+
+
+_QUERIES: Final = (
+    Query("state of a shipment", lambda number, _: f"/v1/shipments/ups/{number}", 5),
+    Query("search by number alone", lambda number, _: f"/v1/shipments?tracking_number={number}", 5),
+    Query("history", lambda number, _: f"/v1/shipments/ups/{number}/history", 5),
+    Query(f"feed page of {_FEED_PAGE}", lambda number, log: f"/v1/feed?after={_index(number, log)}&limit={_FEED_PAGE}", 10),
+    Query("audit", lambda number, _: f"/v1/shipments/ups/{number}/audit"),
+    Query("proof of inclusion", lambda number, log: f"/v1/proofs/inclusion?index={_index(number, log)}"),
+    Query("list by status, a page of 100", lambda _number, _log: "/v1/shipments?status=out_for_delivery&limit=100"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Of one query on one log."""
+
+    p50_ms: float
+    p99_ms: float
+    blocks: float
+    partitions: int
+
+
+async def measure(bench: Bench) -> list[Row]:
+    """The rows of this part."""
+    rows = []
+    template = await bench.server.filled("bench_years_seed", lambda place: seed(bench, place))
+    for months in bench.scale.years_months:
+        found = []
+        for events in (min(_SMALL, bench.scale.years_events // 4), bench.scale.years_events):
+            async with bench.server.database(template) as place:
+                log = await fill(bench, place, months=months, events=events)
+                bench.say(f"{log.events:,} events in {months} months after {log.seconds:.0f} s")
+                found.append(await _measured(bench, log))
+        small, large = found
+        rows.append(Row(f"log of {log.events:,} events over {months} months: filled in", f"{log.seconds:,.0f} s"))
+        rows += [row for query in _QUERIES for row in _rows(query, small[query.what], large[query.what])]
+    return rows
+
+
+def _rows(query: Query, small: Figures, large: Figures) -> Iterator[Row]:
+    measured = f"p50 {large.p50_ms:.1f} ms, p99 {large.p99_ms:.1f} ms"
+    bar = query.bar_ms
+    yield Row(query.what, measured, "" if bar is None else f"p99 < {bar:.0f} ms", None if bar is None else large.p99_ms < bar)
+    growth = large.blocks / max(small.blocks, 1.0)
+    read = f"{large.blocks:.0f} blocks, {growth:.2f} x those of {_SMALL:,} events or a quarter; {large.partitions} partitions"
+    yield Row("... a call reads", read, f"<= {_GROWTH} x", growth <= _GROWTH)
+
+
+async def _measured(bench: Bench, log: YearsLog) -> dict[str, Figures]:
+    async with bench.service(log.place) as service:
+        (api,) = await service.start("api")
+        return {query.what: await _ask(bench, service, api, log, query) for query in _QUERIES}
+
+
+async def _ask(bench: Bench, service: Service, api: RoleProcess, log: YearsLog, query: Query) -> Figures:
+    paths = cycle([query.path(number, log) for number in targets(log, _CALLS)])
+    await _calls(service, api, islice(paths, _WARM))
+    await _reported(service, api, next(paths))
+    before = await log.place.value(_BLOCKS)
+    seconds = await _calls(service, api, islice(paths, _CALLS))
+    await _reported(service, api, one := next(paths))
+    blocks = (await log.place.value(_BLOCKS) - before) / (_CALLS + _SESSIONS)
+    scans = dict(await log.place.rows(_PARTITIONS))
+    await _reported(service, api, one)
+    partitions = sum(scans.get(name) != count for name, count in await log.place.rows(_PARTITIONS))
+    figures = Figures(percentile(seconds, 0.5) * 1e3, percentile(seconds, 0.99) * 1e3, blocks, partitions)
+    bench.say(f"{query.what}: {figures}")
+    return figures
+
+
+async def _calls(service: Service, api: RoleProcess, paths: Iterable[str]) -> list[float]:
+    """One after the other; the seconds that each took, the shortest first."""
+    seconds = []
+    for path in paths:
+        began = time.perf_counter()
+        await _call(service, api, path)
+        seconds.append(time.perf_counter() - began)
+    return sorted(seconds)
+
+
+async def _reported(service: Service, api: RoleProcess, path: str) -> None:
+    """Every session has reported what it read: it does so at the end of a transaction, at most once a second."""
+    await asyncio.sleep(_REPORT_SECONDS)
+    await _calls(service, api, [path] * _SESSIONS)
+
+
+async def _call(service: Service, api: RoleProcess, path: str) -> None:
+    async with service.session.get(f"{api.url}{path}") as answer:
+        await answer.read()
+        if not answer.ok:
+            raise RuntimeError(f"{path} was refused: {answer.status} {await answer.text()}")
+
+
+def _index(number: str, log: YearsLog) -> int:
+    """Of an entry about as far in the log as the shipment's copy."""
+    return int(number[3:9]) * log.events // (log.copies + 1)
