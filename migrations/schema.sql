@@ -26,6 +26,7 @@
 --   clock() RETURNS timestamp with time zone
 --   decline(p_token uuid, p_message_ids uuid[]) RETURNS integer
 --   drop_archived_day(p_day date, p_sha256 bytea) RETURNS bigint
+--   drop_expired_messages() RETURNS date
 --   drop_log_month(p_month date, p_sha256 bytea, p_active_since timestamp with time zone) RETURNS bigint
 --   ensure_partitions() RETURNS SETOF text
 --   extend(p_token uuid, p_lease interval) RETURNS integer

@@ -134,3 +134,47 @@ BEGIN
 END
 $$;
 REVOKE EXECUTE ON FUNCTION statesvc.drop_log_month(date, bytea, timestamptz) FROM PUBLIC;
+
+-- Takes the oldest month of verdicts whose bodies all expired three months ago out of the database, but for those whose body is retained (a
+-- legal hold): until then a verdict says what became of its body. All or nothing. Returns the month; NULL: none is due.
+CREATE FUNCTION statesvc.drop_expired_messages() RETURNS date
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp
+    SET lock_timeout = '100ms'
+    SET timezone = 'UTC' AS $$
+DECLARE
+    v_month date;
+    v_partition text;
+    v_ends date;
+    v_due boolean;
+BEGIN
+    FOR v_month IN
+        SELECT to_date(right(c.relname, 6), 'YYYYMM') FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+        WHERE i.inhparent = 'statesvc.message'::regclass ORDER BY 1
+    LOOP
+        v_partition := 'message_' || to_char(v_month, 'YYYYMM');
+        v_ends := v_month + interval '1 month';
+        -- what was received last may be settled a while later
+        EXIT WHEN v_ends + interval '1 month' > statesvc.clock()
+            OR EXISTS (SELECT FROM statesvc.body b WHERE b.received_at >= v_month AND b.received_at < v_ends)
+            OR EXISTS (SELECT FROM statesvc.inbox q WHERE q.received_at >= v_month AND q.received_at < v_ends)
+            OR EXISTS (SELECT FROM statesvc.body_archive a WHERE a.day >= v_month AND a.day < v_ends
+                AND (a.expired_at IS NULL OR a.expired_at + interval '3 months' > statesvc.clock()));
+        EXECUTE format('SELECT EXISTS (SELECT FROM statesvc.%I m WHERE NOT EXISTS (
+            SELECT FROM statesvc.body_retained k WHERE k.message_id = m.message_id))', v_partition) INTO v_due;
+        CONTINUE WHEN NOT v_due;
+        EXECUTE format('CREATE TABLE statesvc.%I (LIKE statesvc.message INCLUDING ALL)', v_partition || '_retained');
+        PERFORM statesvc.sample_little(format('statesvc.%I', v_partition || '_retained')::regclass);
+        LOCK TABLE statesvc.message IN ACCESS EXCLUSIVE MODE;
+        EXECUTE format('INSERT INTO statesvc.%I SELECT m.* FROM statesvc.%I m JOIN statesvc.body_retained k ON k.message_id = m.message_id',
+            v_partition || '_retained', v_partition);
+        EXECUTE format('ALTER TABLE statesvc.message DETACH PARTITION statesvc.%I', v_partition);
+        EXECUTE format('DROP TABLE statesvc.%I', v_partition);
+        EXECUTE format('ALTER TABLE statesvc.%I RENAME TO %I', v_partition || '_retained', v_partition);
+        EXECUTE format('ALTER TABLE statesvc.message ATTACH PARTITION statesvc.%I FOR VALUES FROM (%L) TO (%L)', v_partition, v_month, v_ends);
+        RETURN v_month;
+    END LOOP;
+    RETURN NULL;
+END
+$$;
+REVOKE EXECUTE ON FUNCTION statesvc.drop_expired_messages() FROM PUBLIC;

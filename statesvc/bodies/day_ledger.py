@@ -89,6 +89,12 @@ async def expiring_days(connection: Connection, *, keep_months: int) -> list[Arc
     return [ArchivedDay(*row) for row in await cursor.fetchall()]
 
 
+async def drop_expired_messages(connection: Connection) -> date | None:
+    """The month whose verdicts left, because their bodies have expired; None: none is due. Raises where the lock does not come at once."""
+    row = await (await connection.execute(_SQL["drop_expired_messages"])).fetchone()
+    return None if row is None else row[0]
+
+
 async def newest_hold(connection: Connection) -> int:
     """The last legal hold that was placed; 0: none ever."""
     row = await (await connection.execute(_SQL["newest_hold"])).fetchone()

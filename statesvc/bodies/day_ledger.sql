@@ -54,6 +54,10 @@ WHERE a.dropped_at IS NOT NULL AND a.expired_at IS NULL
     AND a.day + 1 + make_interval(months => %(keep_months)s::int) <= (statesvc.clock() AT TIME ZONE 'UTC')
 ORDER BY a.day;
 
+-- name: drop_expired_messages
+-- Takes the oldest month of verdicts whose bodies all expired out of the database; NULL: none is due.
+SELECT statesvc.drop_expired_messages();
+
 -- name: newest_hold
 -- The hold that was placed last, to see whether another one came meanwhile.
 SELECT coalesce(max(h.legal_hold_id), 0) FROM statesvc.legal_hold h;

@@ -21,6 +21,7 @@ from statesvc.bodies.day_ledger import (
     ArchivedDay,
     begin_day,
     drop_day,
+    drop_expired_messages,
     due_days,
     expire_day,
     expiring_days,
@@ -34,7 +35,7 @@ from statesvc.bodies.day_ledger import (
 from statesvc.bodies.retained_bodies import held_among, prune_retained, retain_archived
 from statesvc.bodies.verify_day import verify_day
 from statesvc.bodies.write_day import BODY_FILES, Pause, write_day
-from statesvc.database.brief_locks import TRIES
+from statesvc.database.brief_locks import TRIES, until_let_go
 from statesvc.log.archive.archive_pass import ArchivePass, ArchivePassResult, ArchiveProgress, PeriodFailedError
 from statesvc.log.archive.folder import file_fault, remove
 
@@ -63,6 +64,8 @@ class DayPassResult(ArchivePassResult):
     """What a pass did."""
 
     expired: list[date] = field(default_factory=list)
+    messages_expired: list[date] = field(default_factory=list)
+    """Months of verdicts whose bodies have all expired."""
     faults: list[date] = field(default_factory=list)
     bodies: int = 0
     pruned: int = 0
@@ -84,6 +87,7 @@ async def archive_days(connection: Connection, archiving: BodyArchiving) -> DayP
     for day in await due_days(connection, hot_days=archiving.hot_days):
         await steps.archive(day, first=day, name=day.isoformat())
     await _expire(connection, archiving, result)
+    await _expire_messages(connection, archiving, result)
     result.pruned = await prune_retained(connection)
     await _check_oldest(connection, archiving, result)
     return result
@@ -134,6 +138,12 @@ async def _expire(connection: Connection, archiving: BodyArchiving, outcome: Day
     for archive in await undeleted_days(connection):
         await asyncio.to_thread(remove, archiving.folder / archive.file_name)
         await note_deleted(connection, archive.day)
+
+
+async def _expire_messages(connection: Connection, archiving: BodyArchiving, outcome: DayPassResult) -> None:
+    while (month := await until_let_go(lambda: drop_expired_messages(connection), tries=archiving.drop_tries)) is not None:
+        outcome.messages_expired.append(month)
+        log.info("messages_expired", month=str(month))
 
 
 async def retain_held(connection: Connection, archiving: BodyArchiving, archive: ArchivedDay) -> None:

@@ -80,7 +80,7 @@ def _write(stored: StoredData, hot: Hot, *, free: int | None, left: int | None, 
 
 def _row(table: TableSize, hot: Hot, *, known: bool) -> tuple[str, str, str | None, str]:
     days = hot.days(table.leaving)
-    leaves = "stays: no archive is set" if days is None and table.leaving.name.endswith("_ARCHIVE") else table.leaving.value
+    leaves = "stays: no archive is set" if days is None and table.leaving.name.endswith(("_ARCHIVE", "_FILE")) else table.leaving.value
     return (
         table.name,
         size_text(table.size_bytes),
@@ -98,7 +98,9 @@ def hot_time(settings: Settings) -> Hot:
     """How long rows stay in the database by these settings."""
     has_folder = archive_folder(settings) is not None
     return Hot(
-        log_months=settings.archive.log_hot_months if has_folder else None, body_days=settings.archive.hot_days if has_folder else None
+        log_months=settings.archive.log_hot_months if has_folder else None,
+        body_days=settings.archive.hot_days if has_folder else None,
+        file_months=settings.archive.keep_months if has_folder else None,
     )
 
 

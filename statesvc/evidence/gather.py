@@ -256,6 +256,18 @@ async def _messages(
                 "body_state": state,
             }
         )
+    # the rows of messages leave when the files of their bodies have expired
+    gone = UNAVAILABLE if wanted.personal else WITHHELD
+    messages += [
+        {
+            "message_id": str(message_id),
+            "received_at": received[message_id].astimezone(UTC).isoformat(),
+            "carrier_id": shipment.carrier_id,
+            "body": None,
+            "body_state": gone,
+        }
+        for message_id in sorted(received.keys() - {row[0] for row in rows})
+    ]
     return messages
 
 

@@ -1,7 +1,7 @@
 """How long a disk lasts: what each table holds, what it grows by a day, and what takes rows out of it again. Pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
@@ -15,6 +15,7 @@ class Leaving(StrEnum):
 
     LOG_ARCHIVE = "with its month of the log"
     BODY_ARCHIVE = "with its day of bodies"
+    BODY_FILE = "with the archive file of its body"
     SETTLED = "when it is settled"
     EXPIRED = "after its time"
     NEVER = "never"
@@ -27,6 +28,7 @@ def _of(leaving: Leaving, *names: str) -> dict[str, Leaving]:
 LEAVING: Final = MappingProxyType(
     _of(Leaving.LOG_ARCHIVE, "event", "conflict", "transition", "fanout", "attempt", "observation", "action")
     | _of(Leaving.BODY_ARCHIVE, "body", "body_retained")
+    | _of(Leaving.BODY_FILE, "message")
     | _of(
         Leaving.SETTLED,
         "inbox",
@@ -53,7 +55,7 @@ LEAVING: Final = MappingProxyType(
     | _of(Leaving.EXPIRED, "rollout_tally", "rollout_count", "rollout_diff", "test_attempt", "limiter_state", "shipment_touched")
     # proofs, duplicates and states are answered for ever
     | _of(Leaving.NEVER, "batch", "sealed_batch", "subtree", "checkpoint", "checkpoint_stamp", "log_epoch")
-    | _of(Leaving.NEVER, "event_key", "conflict_key", "stream", "shipment", "shipment_spare", "message", "notification", "notification_gap")
+    | _of(Leaving.NEVER, "event_key", "conflict_key", "stream", "shipment", "shipment_spare", "notification", "notification_gap")
     | _of(Leaving.NEVER, "shipment_references", "legal_hold", "body_archive", "log_archive", "log_resident")
     # a row a carrier, a subscription, a key or a release
     | _of(Leaving.NEVER, "lane", "allotment", "rollout", "code_mapping", "expectation_rules", "subscription", "throttle", "rebuild")
@@ -68,6 +70,7 @@ class Hot:
 
     log_months: int | None
     body_days: int | None
+    file_months: int | None = None
 
     def days(self, leaving: Leaving) -> float | None:
         """The longest that a row stays: a month leaves whole, some months after its end."""
@@ -75,6 +78,9 @@ class Hot:
             return (self.log_months + 1) * _DAYS_A_MONTH
         if leaving is Leaving.BODY_ARCHIVE and self.body_days is not None:
             return self.body_days + 1.0
+        if leaving is Leaving.BODY_FILE and self.body_days is not None and self.file_months is not None:
+            # a month goes whole, three months after the file of its last day
+            return (self.file_months + 4) * _DAYS_A_MONTH
         return None
 
 
@@ -112,19 +118,20 @@ def what_to_change(tables: Sequence[TableSize], hot: Hot, *, free_bytes: int, da
     if _growth(tables, days, hot) <= free_bytes:
         return []
     choices = (
-        (
-            "STATESVC_ARCHIVE_LOG_HOT_MONTHS=1: months of the log become Parquet files",
-            Hot(log_months=1, body_days=hot.body_days),
-        ),
+        ("STATESVC_ARCHIVE_LOG_HOT_MONTHS=1: months of the log become Parquet files", replace(hot, log_months=1)),
         (
             "STATESVC_ARCHIVE_DIR and STATESVC_ARCHIVE_HOT_DAYS=3: bodies become files after three days",
-            Hot(log_months=hot.log_months, body_days=min(hot.body_days or 3, 3)),
+            replace(hot, body_days=min(hot.body_days or 3, 3)),
+        ),
+        (
+            "STATESVC_ARCHIVE_KEEP_MONTHS=6: files of bodies go after six months, the rows of their messages three later",
+            replace(hot, file_months=min(hot.file_months or 6, 6)),
         ),
     )
     before = _growth(tables, days, hot)
     saved = sorted(((before - _growth(tables, days, other), text) for text, other in choices if other != hot), reverse=True)
     advice = [f"{text}; {size_text(by)} less in {days} days" for by, text in saved if by > 0]
-    least = _growth(tables, days, Hot(log_months=1, body_days=min(hot.body_days or 3, 3)))
+    least = _growth(tables, days, Hot(log_months=1, body_days=min(hot.body_days or 3, 3), file_months=min(hot.file_months or 6, 6)))
     if least > free_bytes:
         wanted, found = size_text(least), size_text(free_bytes)
         advice.append(f"a disk with {wanted} free instead of {found}, or a second cell: what never leaves takes so much in {days} days")

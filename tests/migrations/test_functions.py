@@ -60,6 +60,7 @@ async def test_what_destroys_is_not_for_everybody(database: Any) -> None:
     restricted = {signature.partition("(")[0] for signature, (_, _, by_everybody) in found.items() if not by_everybody}
     assert restricted == {
         "statesvc.drop_archived_day",
+        "statesvc.drop_expired_messages",
         "statesvc.drop_log_month",
         "statesvc.forget_named_streams",
         "statesvc.name_shipments",

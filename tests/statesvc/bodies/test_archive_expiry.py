@@ -46,6 +46,32 @@ async def test_a_hold_survives_expiry_and_its_release_ends_it(archivist: Archivi
     assert await archivist.place(held) is BodyLocation.EXPIRED
 
 
+async def test_verdicts_leave_with_the_files_of_their_bodies(archivist: Archivist) -> None:
+    shop = archivist.shop
+    messages = "SELECT message_id FROM statesvc.message ORDER BY message_id"
+    held = await shop.say({"number": "A1", "status": "in_transit"})
+    await shop.say({"number": "A2", "status": "in_transit"})
+    assert isinstance(
+        await place_hold(shop.connection, carrier_id=CARRIER_ID, tracking_number="A1", why="case 7", actor="tester"), LegalHold
+    )
+    await archivist.archived()
+    assert (await archivist.run_pass()).messages_expired == []
+    await archivist.days_pass(31 * KEEP_MONTHS)
+    assert (await archivist.run_pass()).messages_expired == []
+    await archivist.days_pass(31 * 3)
+    later = await shop.say({"number": "A3", "status": "in_transit"})
+    assert len((await archivist.run_pass()).messages_expired) == 1
+    assert await shop.rows(messages) == [(held,), (later,)]
+    assert await archivist.body(held) == says({"number": "A1", "status": "in_transit"})
+    await shop.as_owner("DELETE FROM statesvc.body_retained")
+    assert len((await archivist.run_pass()).messages_expired) == 1
+    assert await shop.rows(messages) == [(later,)]
+    assert (await archivist.run_pass()).messages_expired == []
+    # nothing is taken in twice, and what comes late finds its place
+    await shop.say({"number": "A2", "status": "in_transit"})
+    assert await shop.value("SELECT count(*) FROM statesvc.event") == 3
+
+
 async def test_a_hold_placed_while_a_day_expires_is_looked_for_again(archivist: Archivist, monkeypatch: pytest.MonkeyPatch) -> None:
     shop = archivist.shop
     held = await shop.say({"number": "A1", "status": "in_transit"})

@@ -39,6 +39,14 @@ def test_what_is_archived_grows_until_its_oldest_rows_leave() -> None:
     assert days_left([INBOX], hot, free_bytes=0) is None
 
 
+def test_verdicts_leave_with_the_files_of_their_bodies() -> None:
+    message = TableSize(name="message", size_bytes=GB, bytes_per_day=1.0 * GB, held_days=3, leaving=LEAVING["message"])
+    assert message.growth(400, Hot(log_months=1, body_days=14)) == 400 * GB
+    assert message.growth(400, Hot(log_months=1, body_days=14, file_months=6)) == pytest.approx((10 * 30.4 - 3) * GB)
+    (advice,) = what_to_change([message], Hot(log_months=1, body_days=3, file_months=25), free_bytes=350 * GB, days=400)
+    assert advice.startswith("STATESVC_ARCHIVE_KEEP_MONTHS=6")
+
+
 def test_what_helps_most_is_said_first_and_what_cannot_be_helped_too() -> None:
     log, bodies, disk = what_to_change([LOG, BODY, KEYS], STAYS, free_bytes=500 * GB, days=400)
     assert log.startswith("STATESVC_ARCHIVE_LOG_HOT_MONTHS=1")
