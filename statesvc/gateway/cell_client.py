@@ -189,6 +189,7 @@ class CellClient:
         """The whole call, to one cell, whose answer comes through as it is sent. Raises the problem 503."""
         body = await request.read()
         headers = _passed_on(request)
+        headers[hdrs.HOST] = request.host
         started = time.perf_counter()
         if request.remote is not None:
             before = request.headers.get(hdrs.X_FORWARDED_FOR)

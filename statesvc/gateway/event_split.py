@@ -77,6 +77,13 @@ def routes(cells: CellClient) -> Sequence[Route]:
             "POST",
             "/v1/events",
             one_or_all(cells, EventSplit(cells).receive),
-            operation(operation_id="submit_events", summary="Append canonical events", scope=None, checked=False, deadline_seconds=30.0),
+            operation(
+                operation_id="submit_events",
+                summary="Append canonical events",
+                description="Each line goes to its carrier's cell; 503 if one does not answer: send it all again.",
+                scope=None,
+                checked=False,
+                deadline_seconds=30.0,
+            ),
         )
     ]

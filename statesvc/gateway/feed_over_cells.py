@@ -55,9 +55,15 @@ class FeedOverCells:
 
 def routes(cells: CellClient) -> Sequence[Route]:
     """Both calls."""
+    described = "Of all cells, each item with its `cell`; `cursor` holds a place in each log, and there is no order between logs."
     handler = one_or_all(cells, FeedOverCells(cells).feed)
     return [
-        Route("GET", path, handler, operation(operation_id=name, summary=summary, scope=None, checked=False, deadline_seconds=30.0))
+        Route(
+            "GET",
+            path,
+            handler,
+            operation(operation_id=name, summary=summary, description=described, scope=None, checked=False, deadline_seconds=30.0),
+        )
         for path, name, summary in (
             ("/v1/feed", "read_feed", "The logs by index"),
             ("/v1/feed/transitions", "list_transitions", "Changes of status from the beginning"),

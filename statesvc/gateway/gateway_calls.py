@@ -80,29 +80,47 @@ def _joined(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def routes(cells: CellClient) -> Sequence[Route]:
-    """All calls; the last ones take what no other route does."""
+def spanning_routes(cells: CellClient) -> Sequence[Route]:
+    """The calls over all cells."""
     calls = GatewayCalls(cells)
-    merged: dict[str, Any] = {"scope": None, "checked": False, "deadline_seconds": 30.0}
-    anything: dict[str, Any] = {"scope": None, "checked": False, "deadline_seconds": None}
+    over_cells: dict[str, Any] = {"scope": None, "checked": False, "deadline_seconds": 30.0}
     return [
         Route(
-            "GET", "/v1/queue", one_or_all(cells, calls.queue), operation(operation_id="get_queue", summary="How much is waiting", **merged)
+            "GET",
+            "/v1/queue",
+            one_or_all(cells, calls.queue),
+            operation(
+                operation_id="get_queue",
+                summary="How much is waiting",
+                description="The sums of all cells, and each cell's own under `cells`.",
+                **over_cells,
+            ),
         ),
-        Route("GET", "/v1/cells", calls.state, operation(operation_id="list_cells", summary="The cells of the directory", **merged)),
+        Route("GET", "/v1/cells", calls.state, operation(operation_id="list_cells", summary="The cells of the directory", **over_cells)),
         Route(
             "GET",
             "/v1/shipments/{shipment_id}",
             one_or_all(cells, calls.shipment),
-            operation(operation_id="get_shipment_by_id", summary="One shipment by its id", **merged),
+            operation(
+                operation_id="get_shipment_by_id",
+                summary="One shipment by its id",
+                description="Of the `cell` that has it. 503 where none of those that answer has it, and one is away.",
+                **over_cells,
+            ),
         ),
-        *(
-            Route(
-                method,
-                ANY_PATH,
-                calls.forward,
-                operation(operation_id=f"forward_{method.lower()}", summary="To the cell that the call is about", **anything),
-            )
-            for method in _METHODS
-        ),
+    ]
+
+
+def forwarding_routes(cells: CellClient) -> Sequence[Route]:
+    """What no other route takes, to the cell that it is about."""
+    calls = GatewayCalls(cells)
+    anything: dict[str, Any] = {"scope": None, "checked": False, "deadline_seconds": None}
+    return [
+        Route(
+            method,
+            ANY_PATH,
+            calls.forward,
+            operation(operation_id=f"forward_{method.lower()}", summary="To the cell that the call is about", **anything),
+        )
+        for method in _METHODS
     ]

@@ -233,6 +233,11 @@ async def _ping(client: StreamClient) -> None:
 def routes(cells: CellClient, streams: StreamOverCells) -> Sequence[Route]:
     """The one call."""
     described: Any = operation(
-        operation_id="stream_transitions", summary="Changes of status as they happen", scope=None, checked=False, deadline_seconds=None
+        operation_id="stream_transitions",
+        summary="Changes of status as they happen",
+        description="Of all cells, each with its `cell`; the `id` holds a place in each log. `event: partial` lists those that are away.",
+        scope=None,
+        checked=False,
+        deadline_seconds=None,
     )
     return [Route("GET", PATH, one_or_all(cells, streams.serve), described)]

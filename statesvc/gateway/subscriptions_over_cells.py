@@ -22,6 +22,10 @@ PATH: Final = "/v1/subscriptions"
 _ONE: Final = PATH + "/{subscription_id}"
 _NOT_FOUND: Final = 404
 _OF_A_CELL: Final = ("state", "rate_per_second", "disabled_why", "missed_since", "failing", "limiter")
+_DESCRIBED: Final = (
+    "In every cell, under one id; what differs is under `cells`. Repeat a call that a cell missed (docs/cells.md): "
+    "it is the same once or many times."
+)
 _STATES: Final = ("active", "paused", "disabled")
 """The later, the more it needs someone."""
 
@@ -194,7 +198,7 @@ def routes(cells: CellClient) -> Sequence[Route]:
             method,
             path,
             one_or_all(cells, handler),
-            operation(operation_id=operation_id, summary=summary, scope=None, checked=False, deadline_seconds=30.0),
+            operation(operation_id=operation_id, summary=summary, description=_DESCRIBED, scope=None, checked=False, deadline_seconds=30.0),
         )
         for method, path, handler, operation_id, summary in handlers
     ]

@@ -8,7 +8,16 @@ from aiohttp import web
 
 from statesvc.cells.directory import DirectoryError, read_directory
 from statesvc.cells.proxies import BODY_MEGABYTES_MAX
-from statesvc.gateway import event_split, feed_over_cells, gateway_calls, merged_lists, stream_over_cells, subscriptions_over_cells
+from statesvc.gateway import (
+    cells_page,
+    event_split,
+    feed_over_cells,
+    gateway_calls,
+    merged_lists,
+    openapi_over_cells,
+    stream_over_cells,
+    subscriptions_over_cells,
+)
 from statesvc.gateway.cell_client import CellClient
 from statesvc.gateway.stream_over_cells import StreamOverCells
 from statesvc.http.app import Server, build_app
@@ -62,15 +71,21 @@ async def run(launch: Launch) -> int:
         cells = CellClient(directory, telemetry, answer_seconds=settings.cells.answer_seconds)
         stack.push_async_callback(cells.close)
         streams = StreamOverCells(cells, telemetry, send_seconds=settings.stream.send_seconds)
-        routes = [
-            *health_routes(draining, telemetry.exposition),
+        spanning = [
             *merged_lists.routes(cells),
             *feed_over_cells.routes(cells),
             *event_split.routes(cells),
             *stream_over_cells.routes(cells, streams),
             *subscriptions_over_cells.routes(cells),
-            # last: it takes what no other does
-            *gateway_calls.routes(cells),
+            *gateway_calls.spanning_routes(cells),
+        ]
+        routes = [
+            *health_routes(draining, telemetry.exposition),
+            *spanning,
+            *openapi_over_cells.routes(cells, spanning),
+            *cells_page.routes(cells),
+            # last: they take what no other does
+            *gateway_calls.forwarding_routes(cells),
         ]
         app = build_app(routes, keys=None, body_bytes_max=_BODY_BYTES_MAX)
 

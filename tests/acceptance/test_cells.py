@@ -87,6 +87,26 @@ async def logs_are_followed_and_events_divided(cells: Cells) -> None:
     assert (await ask(cells, "GET", "/v1/feed", params={"after": "1.5"}))[0] == 400
 
 
+async def people_find_the_cells_and_programs_the_contract(cells: Cells) -> None:
+    async with cells.session.get("/cells") as answer:
+        page = await answer.text()
+        assert (answer.status, page.count("ready</td>"), "127.0.0.1" in page) == (200, 2, False), "no address"
+    async with cells.session.get("/console", allow_redirects=False) as answer:
+        assert (answer.status, answer.headers["Location"]) == (303, "/cells")
+    async with cells.session.get("/cells/south", allow_redirects=False) as answer:
+        assert (answer.status, answer.headers["Location"], answer.cookies["statesvc_cell"].value) == (303, "/console", "south")
+    # the client's jar sends no cookies of an address
+    async with cells.session.get("/console", headers={"Cookie": "statesvc_cell=south"}) as answer:
+        assert (answer.status, answer.headers["Statesvc-Cell"], "password" in await answer.text()) == (200, "south", True)
+    assert (await ask(cells, "GET", "/cells/west"))[0] == 404
+    status, document = await ask(cells, "GET", "/openapi.json")
+    assert (status, "/v1/cells" in document["paths"]) == (200, True)
+    async with cells.session.get("/docs") as answer:
+        assert (answer.status, answer.content_type) == (200, "text/html")
+    async with cells.session.get(f"{cells.gateway.roles[0].url}/metrics") as answer:
+        assert 'statesvc_gateway_cell_duration_seconds_count{cell="south",outcome="answered"}' in await answer.text()
+
+
 async def directory_is_compared(cells: Cells) -> None:
     code, printed, _ = await cells.gateway.run("cell", "check")
     assert (code, "works by this directory" in printed) == (0, True), printed
@@ -190,6 +210,7 @@ async def test_each_carrier_is_in_its_cell_lists_are_one_and_a_killed_cell_is_na
 
     await logs_are_followed_and_events_divided(cells)
     await directory_is_compared(cells)
+    await people_find_the_cells_and_programs_the_contract(cells)
 
     # keys are the cells' matter, and so are wrong parameters
     assert (await ask(cells, "GET", "/v1/shipments", headers={"Authorization": "Bearer none"}))[0] == 401

@@ -1,0 +1,41 @@
+"""The gateway's document: the cells' own, with what the gateway adds."""
+
+from typing import Any
+
+import pytest
+
+from statesvc.gateway.openapi_over_cells import document_over_cells
+from tests.openapi_document import document
+
+SPANNING = {"list_shipments": "Over all.", "get_shipment_by_id": "Of the one that has it.", "create_subscription": "In all."}
+
+
+@pytest.fixture(scope="module")
+def changed() -> dict[str, Any]:
+    return document_over_cells(document(), SPANNING)
+
+
+def parameter(described: dict[str, Any]) -> bool | None:
+    """Whether the header is required; None: it is not there."""
+    return next((one["required"] for one in described.get("parameters", []) if one["name"] == "Statesvc-Cell"), None)
+
+
+def test_calls_of_one_cell_take_its_name_and_those_that_span_cells_may(changed: dict[str, Any]) -> None:
+    wanted = {
+        ("/v1/shipments", "get"): False,
+        ("/v1/checkpoint", "get"): True,
+        ("/v1/notices", "get"): True,
+        ("/v1/shipments/{carrier_id}/{tracking_number}", "get"): None,
+        ("/v1/webhooks/{carrier_id}", "post"): None,
+        ("/livez", "get"): None,
+    }
+    assert {call: parameter(changed["paths"][call[0]][call[1]]) for call in wanted} == wanted
+
+
+def test_what_spans_cells_says_so_and_names_what_is_missing(changed: dict[str, Any]) -> None:
+    listed = changed["paths"]["/v1/shipments"]["get"]
+    original, added = listed["responses"]["200"]["content"]["application/json"]["schema"]["allOf"]
+    assert (list(added["properties"]), listed["description"].endswith("Over all.")) == (["partial"], True)
+    assert original == document()["paths"]["/v1/shipments"]["get"]["responses"]["200"]["content"]["application/json"]["schema"]
+    one = changed["paths"]["/v1/shipments/{shipment_id}"]["get"]["responses"]["200"]["content"]["application/json"]["schema"]
+    assert "allOf" not in one
