@@ -17,6 +17,7 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.trace import Link, NoOpTracer, Tracer
 from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector, generate_latest
 
+from projections.lifecycle import Flag
 from statesvc.telemetry import names
 from statesvc.telemetry.metric import Instrument, Metric
 from statesvc.telemetry.names import Stage
@@ -100,8 +101,10 @@ class Telemetry:
         if carrier_id in self._carriers:
             return
         self._carriers.add(carrier_id)
-        for counter in (self.messages_rescued, self.messages_retried, self.messages_postponed):
+        for counter in (self.messages_rescued, self.messages_retried, self.messages_postponed, self.events_unmapped):
             counter.add(0, {"carrier": carrier_id})
+        for flag in Flag:
+            self.moves_contradicted.add(0, {"carrier": carrier_id, "flag": flag.value})
         self.message_attempts.add(0, {"carrier": carrier_id, "attempt": "2"})
 
     @contextmanager

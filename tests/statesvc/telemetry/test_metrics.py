@@ -40,6 +40,7 @@ def test_what_counts_trouble_begins_at_zero_and_is_not_set_back() -> None:
     assert "statesvc_notifications_coalesced_total 0.0" in text
     assert 'statesvc_messages_rescued_total{carrier="ups"} 0.0' in text
     assert 'statesvc_messages_retried_total{carrier="ups"} 2.0' in text
+    assert 'statesvc_moves_contradicted_total{carrier="ups",flag="contradicted"} 0.0' in text
 
 
 def test_pools_and_listeners_are_read_when_somebody_scrapes() -> None:
