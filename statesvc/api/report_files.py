@@ -14,7 +14,7 @@ _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 """A spreadsheet computes a cell that begins so; a carrier writes the numbers."""
 
 _DATES: Final = frozenset({"month", "promised_for"})
-_TEXTS: Final = frozenset({"carrier_id", "service", "lane", "tracking_number", "shipment_id", "status", "delay_days"})
+_TEXTS: Final = frozenset({"carrier_id", "service", "lane", "tracking_number", "discriminator", "shipment_id", "status", "delay_days"})
 
 
 class ParquetUnavailableError(RuntimeError):

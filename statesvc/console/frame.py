@@ -65,8 +65,11 @@ class ScreenFrame:
             Route("POST", "/console/logout", self._visited(self._log_out), page),
             Route("POST", "/console/changes", self._visited(self._allow_changes), page),
         ]
-        served += [Route("GET", screen.path, self._visited(self._shown(screen)), page) for screen in self._screens.values()]
         working = replace(page, deadline_seconds=COMPUTING_SECONDS)
+        served += [
+            Route("GET", screen.path, self._visited(self._shown(screen)), working if screen.is_computed else page)
+            for screen in self._screens.values()
+        ]
         for action in self._actions:
             served += [
                 Route("GET", action.path, self._visited(self._asked(action)), page),
@@ -167,6 +170,8 @@ class ScreenFrame:
             values = await screen.show(visit)
             if isinstance(values, Elsewhere):
                 return redirect(values.path)
+            if isinstance(values, web.StreamResponse):
+                return values
             return self.response(visit, screen.template, screen.title, values, section=screen.section or screen.path)
 
         return answer

@@ -7,10 +7,12 @@ from statesvc.console.carrier_screens import carrier_pages
 from statesvc.console.dead_letter_screens import dead_letter_pages
 from statesvc.console.event_screen import event_pages
 from statesvc.console.evidence_screen import evidence_pages
+from statesvc.console.expectation_screens import expectation_pages
 from statesvc.console.frame import ScreenFrame
 from statesvc.console.inner_calls import InnerCalls
 from statesvc.console.overview import Overview
 from statesvc.console.pages import Templates
+from statesvc.console.promise_screens import promise_pages
 from statesvc.console.screen import Disclosure, FormAction, Screen
 from statesvc.console.shipment_forms import shipment_actions
 from statesvc.console.shipment_screens import shipment_pages
@@ -37,6 +39,8 @@ def routes(calls: Sequence[Route], *, pool: Connections, keys: Keys, limits: Key
         teaching_pages(),
         dead_letter_pages(),
         subscription_pages(pool),
+        (*expectation_pages(), []),
+        (promise_pages(), [], []),
         (*work_pages(), []),
     ]
     frame = ScreenFrame(

@@ -64,16 +64,20 @@ class Elsewhere:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Screen:
-    """A page that shows something. `menu`: its name in the navigation, if it is there; `show` answers what the template takes."""
+    """A page that shows something. `menu`: its name in the navigation, if it is there.
+
+    `show` answers what the template takes, or a file. `is_computed`: it may take as long as the API's computations.
+    """
 
     path: str
     title: str
     template: str
     scope: Scope
-    show: Callable[[Visit], Awaitable[Mapping[str, Any] | Elsewhere]]
+    show: Callable[[Visit], Awaitable[Mapping[str, Any] | Elsewhere | web.StreamResponse]]
     menu: str | None = None
     section: str = ""
     """The path of the screen whose menu entry is marked, where that is another one."""
+    is_computed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,7 @@ class LateParcel(TypedDict):
     shipment_id: UUID
     carrier_id: str
     tracking_number: str
+    discriminator: str
     service: str | None
     lane: str | None
     status: str
@@ -160,8 +161,14 @@ async def late_parcels(
 
 
 async def _parameters(connection: Connection, wanted: PromiseFilter) -> dict[str, Any]:
-    row = await (await connection.execute(_SQL["today"])).fetchone()
+    row = await (await connection.execute(_SQL["now"])).fetchone()
     assert row is not None  # noqa: S101 - a SELECT without FROM has one row
-    since = wanted.since or row[0] - timedelta(days=DAYS_DEFAULT)
-    until = wanted.until or date(9999, 1, 1)
-    return {"since": since, "until": until, "carrier_id": wanted.carrier_id, "service": wanted.service, "lane": wanted.lane}
+    now: datetime = row[0]
+    return {
+        "now": now,
+        "since": wanted.since or now.astimezone(UTC).date() - timedelta(days=DAYS_DEFAULT),
+        "until": wanted.until or date(9999, 1, 1),
+        "carrier_id": wanted.carrier_id,
+        "service": wanted.service,
+        "lane": wanted.lane,
+    }
