@@ -4,7 +4,7 @@ import asyncio
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -70,6 +70,14 @@ class Carriers:
                 self.sent.pushes += 1
                 self._unanswered[self.sent.pushes] = due
                 group.create_task(self._push(next(self._pushes), self.sent.pushes), name=f"push-{self.sent.pushes}")
+
+    async def push_again(self, bodies: Iterable[Told]) -> None:
+        """What an outage lost, as carriers do that are asked to: until all are acknowledged."""
+        async with asyncio.TaskGroup() as group:
+            for told in bodies:
+                self.sent.pushes += 1
+                self._unanswered[self.sent.pushes] = time.monotonic()
+                group.create_task(self._push(told, self.sent.pushes), name=f"push-{self.sent.pushes}")
 
     async def _push(self, told: Told, number: int) -> None:
         tries = 0

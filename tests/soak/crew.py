@@ -11,6 +11,7 @@ from typing import Final
 from tests.acceptance.processes import RoleProcess, Service, free_port
 
 _PAUSE_SECONDS: Final = 0.5
+_STOP_SECONDS: Final = 90
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +51,7 @@ class Member:
 
     async def begin(self) -> None:
         """Starts the process."""
-        self._expected = False
+        self._expected = self._stopping = False
         self.starts += 1
         self._process = await self._service.spawn(self.post.role, self.post.settings, port=self.port, program=self.post.program)
 
@@ -78,12 +79,21 @@ class Member:
         """SIGCONT."""
         self.process.send(signal.SIGCONT)
 
+    async def give_way(self, post: Post) -> None:
+        """SIGTERM; it is started again as `post` says. Returns when that is ready."""
+        before, self.post, self._expected = self.process, post, True
+        before.send(signal.SIGTERM)
+        await before.exit_code(_STOP_SECONDS)
+        while self.process is before:  # noqa: ASYNC110 - `keep` starts it
+            await asyncio.sleep(_PAUSE_SECONDS / 10)
+        await self._service.ready(self.process)
+
     async def stop(self) -> int:
         """SIGTERM; the exit code. It is not started again."""
         self._stopping = True
         if self.alive:
             self.process.send(signal.SIGTERM)
-        return await self.process.exit_code()
+        return await self.process.exit_code(_STOP_SECONDS)
 
 
 class Crew:
@@ -135,6 +145,11 @@ class Crew:
         codes = await asyncio.gather(*(member.stop() for member in self.members))
         await self.abandon()
         return list(codes)
+
+    async def halt(self) -> None:
+        """Tells all to go; `start` brings them back."""
+        await asyncio.gather(*(member.stop() for member in self.members))
+        await self.abandon()
 
     async def abandon(self) -> None:
         """From now on nobody is started again. For a story that fails: its processes would outlive it."""

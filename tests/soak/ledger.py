@@ -20,6 +20,8 @@ class Ledger:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self._cut = 0
+        self._since: list[Told] | None = None
 
     def note(self, told: Told, *, message_id: str, duplicate: bool | None) -> None:
         """An ACK came. `duplicate` as the answer says, None where the carrier's own ACK does not."""
@@ -31,6 +33,19 @@ class Ledger:
             "event_ids": told.event_ids,
         }
         os.write(self._file, json.dumps(line).encode() + b"\n")
+        if self._since is not None:
+            self._since.append(told)
+
+    def cut(self) -> None:
+        """What is noted from now on may be forgotten."""
+        self._cut = os.fstat(self._file).st_size
+        self._since = []
+
+    def forget(self) -> list[Told]:
+        """All since the cut, which is no promise any more: the bodies, to be pushed again."""
+        os.truncate(self._file, self._cut)
+        forgotten, self._since = self._since or [], None
+        return forgotten
 
     def close(self) -> None:
         os.close(self._file)

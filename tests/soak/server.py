@@ -30,11 +30,12 @@ class SoakServer:
         self._embedded = EmbeddedServer(self.data_dir, tcp_port=self.port)
         self.dsns = postgres.Server("", "", "")
 
-    async def start(self) -> None:
+    async def start(self, *, migrated: bool = True) -> None:
         dsns = await asyncio.to_thread(self._embedded.start)
         assert dsns.superuser is not None
         self.dsns = on_tcp(postgres.Server(dsns.superuser, dsns.owner, dsns.service), str(self.port))
-        await migrate(self.dsns.owner_dsn, self.dsns.service_dsn)
+        if migrated:
+            await migrate(self.dsns.owner_dsn, self.dsns.service_dsn)
 
     async def make_wal(self, files: int) -> None:
         """Fills files of the write-ahead log, and lets a checkpoint keep them to be used again."""
@@ -74,11 +75,11 @@ def on_tcp(server: postgres.Server, ports: str, **more: str) -> postgres.Server:
 
 
 @asynccontextmanager
-async def soak_server() -> AsyncIterator[SoakServer]:
-    """A migrated server for the time of the block."""
+async def soak_server(*, migrated: bool = True) -> AsyncIterator[SoakServer]:
+    """A server for the time of the block, migrated or empty."""
     server = SoakServer()
     try:
-        await server.start()
+        await server.start(migrated=migrated)
         yield server
     finally:
         await server.stop()

@@ -155,6 +155,8 @@ async def told(
         stack.push_async_callback(subscriber.stop)
         await stack.enter_async_context(service)
         crew = Crew(service, list(posts))
+        # before the service ends its processes: of a story that fails they would be started again
+        stack.push_async_callback(crew.abandon)
         await crew.start()
         status, answer = await service.post(
             "/v1/subscriptions", json.dumps({"url": subscriber.url, "coalesce": False}), **{"Content-Type": "application/json"}
