@@ -5,6 +5,7 @@ import pytest
 
 from events.carriers import CARRIERS
 from events.vocabulary import Kind, Status
+from projections.lifecycle import MOVES, Flag
 from statesvc.demo.dialects import DIALECTS
 from statesvc.demo.parcels import ParcelStep, invent
 
@@ -42,3 +43,13 @@ def test_a_strange_code_is_unknown_to_the_normalizer(carrier_id: str) -> None:
     carrier = CARRIERS[carrier_id]
     (reading,) = carrier.normalizers[carrier.stable](DIALECTS[carrier_id][1](parcel, strange), NOW).readings
     assert reading.kind is Kind.UNMAPPED
+
+
+@pytest.mark.parametrize("carrier_id", sorted(DIALECTS))
+def test_a_scan_after_the_delivery_contradicts_it(carrier_id: str) -> None:
+    parcels = (invent(Random(seed), carrier_id, NOW) for seed in range(400))
+    parcel = next(parcel for parcel in parcels if parcel.scans[-2].step is ParcelStep.DELIVERED)
+    carrier = CARRIERS[carrier_id]
+    (reading,) = carrier.normalizers[carrier.stable](DIALECTS[carrier_id][1](parcel, parcel.scans[-1:]), NOW).readings
+    assert reading.status is not None
+    assert MOVES[Status.DELIVERED, reading.status].flag is Flag.CONTRADICTED
