@@ -9,6 +9,7 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
@@ -132,7 +133,9 @@ class StreamOverCells:
         try:
             await response.prepare(request)
             if request.method != hdrs.METH_HEAD:
-                await self._run(request, client, opened)
+                with suppress(aiohttp.ClientError, OSError):
+                    # it may be gone before the first bytes
+                    await self._run(request, client, opened)
         finally:
             for stream in opened.values():
                 stream.close()

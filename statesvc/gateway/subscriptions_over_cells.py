@@ -15,7 +15,7 @@ from aiohttp import hdrs, web
 from statesvc.gateway.cell_client import CellClient, Gathered, RefusedError, one_or_all, unavailable
 from statesvc.http.middleware import whole_body
 from statesvc.http.operation import Handler, Route, answer, operation
-from statesvc.http.problem import CREATED, NO_CONTENT, OK, Code, Problem
+from statesvc.http.problem import CREATED, NO_CONTENT, OK, Code, Problem, Violation
 from statesvc.subscriptions.subscription_secrets import Secret, SignatureKind
 
 PATH: Final = "/v1/subscriptions"
@@ -40,6 +40,9 @@ class SubscriptionsOverCells:
         """Under an id and a secret that are made here, or that the caller chose. 201 once any cell has it: the secret is in the answer."""
         wish = await _document(request)
         is_chosen = request.method == hdrs.METH_PUT
+        if "secret" in wish and not is_chosen:
+            violation = Violation("/body/secret", "PUT takes a secret of yours, and an id")
+            raise Problem(Code.INVALID_REQUEST, "the body breaks the contract", violations=[violation])
         path = _path_of(request) if is_chosen else f"{PATH}/{uuid4()}"
         kind: SignatureKind = "ed25519" if wish.get("signature") == "ed25519" else "hmac"
         if kind == "ed25519" and not is_chosen:

@@ -186,6 +186,7 @@ async def test_what_a_cell_that_is_away_missed_is_made_good_by_the_same_call(gat
     [
         ("POST", "", [], 422),
         ("POST", "", {"url": "ftp://x"}, 422),
+        ("POST", "", {"url": URL, "secret": "whsec_" + "A" * 32}, 422),
         ("POST", "", {"url": URL, "rate_per_second": "many"}, 422),
         ("POST", "", {"url": URL, "carriers": "ups", "rate_per_second": 1}, 422),
         ("PUT", "/none", {"url": URL, "secret": "whsec_" + "A" * 32}, 422),

@@ -1,0 +1,214 @@
+"""Three cells with servers of their own behind a real nginx; one is killed with its server under load, and comes back.
+
+The carriers of the others notice nothing, what spans cells names the dead one, and in the end every acknowledged message is there once,
+and a client of the stream over all cells had every change of every log once.
+"""
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import aiohttp
+import pytest
+
+from statesvc.cells.directory import CellDirectory, checked_directory, directory_text
+from tests.acceptance.cells_world import nginx_before, until_ready
+from tests.acceptance.processes import BOOTSTRAP_KEY, Service, free_port, until_false
+from tests.bench.cells import CARRIERS, RunningCell, directory_of, start
+from tests.bench.processor import descendants
+from tests.bench.traffic import Push, single_scans
+from tests.statesvc.api.stream.event_source import event_source
+
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(1800)]
+KILLED: Final = "cell1"
+MESSAGES: Final = 20_000
+PHASE: Final = 400
+"""Messages of each undisturbed carrier in each phase."""
+
+
+@dataclass
+class Cells:
+    """Behind `session`, which is the proxy's."""
+
+    running: dict[str, RunningCell]
+    directory: CellDirectory
+    session: aiohttp.ClientSession
+
+    async def ask(self, path: str, **headers: str) -> tuple[int, Any]:
+        async with self.session.get(path, headers=headers) as answer:
+            return answer.status, await answer.json()
+
+    def kill(self, name: str) -> None:
+        """The roles, their supervisor and the server: as a machine that loses its power."""
+        cell = self.running[name]
+        (pidfile,) = cell.data.rglob("postmaster.pid")
+        postmaster = int(pidfile.read_text().split()[0])
+        for pid in {*descendants(cell.process.pid), *descendants(postmaster)}:
+            # its children end by themselves once they are alone
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+@dataclass
+class Sender:
+    """Pushes a carrier's messages one after the other, each until it is acknowledged, as a carrier does."""
+
+    session: aiohttp.ClientSession
+    pushes: Iterator[Push]
+    acknowledged: int = 0
+    refused: int = 0
+    seconds: list[float] = field(default_factory=list)
+
+    async def run(self) -> None:
+        for carrier_id, body in self.pushes:
+            while not await self._pushed(carrier_id, body):
+                self.refused += 1
+                await asyncio.sleep(0.1)
+            self.acknowledged += 1
+            await asyncio.sleep(0.01)
+
+    async def _pushed(self, carrier_id: str, body: bytes) -> bool:
+        started = time.monotonic()
+        async with self.session.post(f"/v1/webhooks/{carrier_id}", data=body) as answer:
+            assert answer.ok or answer.status == 503, await answer.text()
+        self.seconds.append(time.monotonic() - started)
+        return answer.ok
+
+    async def until(self, count: int) -> list[float]:
+        """Returns when so many more were acknowledged: how long each call took."""
+        wanted, first = self.acknowledged + count, len(self.seconds)
+        await until_false(lambda: _is(self.acknowledged < wanted))
+        return sorted(self.seconds[first:])
+
+
+async def _is(answer: bool) -> bool:  # noqa: FBT001 - what `until_false` asks
+    return answer
+
+
+@asynccontextmanager
+async def three_cells(folder: Path) -> AsyncIterator[Cells]:
+    async with AsyncExitStack() as stack:
+        names = [f"cell{number}" for number in range(3)]
+        running = dict(zip(names, await asyncio.gather(*(start(folder / name) for name in names)), strict=True))
+        stack.push_async_callback(_stop, running)
+        port, gateway_port = free_port(), free_port()
+        known = directory_of(running)
+        directory = checked_directory({**known.model_dump(), "gateway": [f"http://127.0.0.1:{gateway_port}"]}, "the test's directory")
+        file = folder / "cells.toml"
+        file.write_text(directory_text(directory))
+        settings = {"STATESVC_CELLS_FILE": str(file)}
+        gateway = await stack.enter_async_context(Service(service_dsn="", owner_dsn="", folder=folder, settings=settings, forks=True))
+        await gateway.ready(await gateway.spawn("gateway", port=gateway_port))
+        await stack.enter_async_context(nginx_before(directory, folder, port=port))
+        session = await stack.enter_async_context(
+            aiohttp.ClientSession(
+                f"http://127.0.0.1:{port}",
+                headers={"Authorization": f"Bearer {BOOTSTRAP_KEY}"},
+                timeout=aiohttp.ClientTimeout(total=None, sock_read=60),
+            )
+        )
+        await until_ready(session)
+        yield Cells(running, directory, session)
+
+
+async def _stop(running: dict[str, RunningCell]) -> None:
+    for cell in running.values():
+        if cell.process.returncode is None:
+            cell.process.terminate()
+    for cell in running.values():
+        await cell.process.wait()
+
+
+@pytest.fixture
+async def cells(own_processes: None, tmp_path: Path) -> AsyncIterator[Cells]:  # noqa: ARG001 - a mark
+    async with three_cells(tmp_path) as running:
+        yield running
+
+
+class StreamReader:
+    """Reads the stream over all cells, and comes back by the last id whenever it ends."""
+
+    def __init__(self, session: aiohttp.ClientSession) -> None:
+        self._session = session
+        self.seen: list[dict[str, Any]] = []
+        self.partial: list[list[str]] = []
+        self._place = "-1"
+
+    async def run(self) -> None:
+        while True:
+            async with event_source(self._session, headers={"Last-Event-ID": self._place}) as source:
+                async for block in source:
+                    self._place = block.id or self._place
+                    if block.name == "partial":
+                        self.partial.append(block.data["partial"])
+                    elif block.name is not None:
+                        self.seen.append(block.data)
+
+
+def in_milliseconds(seconds: list[float]) -> str:
+    return f"median {1000 * seconds[len(seconds) // 2]:.1f} ms, p99 {1000 * seconds[len(seconds) * 99 // 100]:.1f} ms"
+
+
+async def transitions_of(cells: Cells, name: str) -> list[int]:
+    """The indexes in its log, by its own feed."""
+    found: list[int] = []
+    after = "-1"
+    while True:
+        status, page = await cells.ask(f"/v1/feed/transitions?limit=1000&after={after}", **{"Statesvc-Cell": name})
+        assert status == 200, page
+        found += [item["log_index"] for item in page["items"]]
+        if page["next_cursor"] is None:
+            return found
+        after = page["next_cursor"]
+
+
+async def test_a_killed_cell_disturbs_no_other_and_loses_nothing(cells: Cells) -> None:
+    senders = {carrier_id: Sender(cells.session, single_scans(MESSAGES, carrier_id)) for carrier_id in CARRIERS}
+    lost = next(carrier_id for carrier_id in CARRIERS if cells.directory.cell_of(carrier_id) == KILLED)
+    others = [senders[carrier_id] for carrier_id in CARRIERS if carrier_id != lost]
+    reader = StreamReader(cells.session)
+    tasks = [*(asyncio.create_task(each.run()) for each in senders.values()), asyncio.create_task(reader.run())]
+    try:
+        async with asyncio.timeout(900):
+            await asyncio.gather(*(each.until(50) for each in others))
+            before = await asyncio.gather(*(each.until(PHASE) for each in others))
+            cells.kill(KILLED)
+            await cells.running[KILLED].process.wait()
+            meanwhile = [asyncio.create_task(each.until(PHASE)) for each in others]
+            answers = [await cells.ask(path) for path in ("/v1/shipments?limit=5", "/v1/queue", "/v1/feed?limit=10", "/v1/dead-letters")]
+            assert [(status, document["partial"]) for status, document in answers] == [(200, [KILLED])] * 4
+            during = await asyncio.gather(*meanwhile)
+            assert [each.refused for each in others] == [0, 0], "the carriers of the others notice nothing"
+            assert senders[lost].refused > 0
+            cells.running[KILLED] = await start(cells.running[KILLED].data, port=cells.running[KILLED].port)
+            await senders[lost].until(PHASE)
+    finally:
+        for task in tasks[:-1]:
+            task.cancel()
+        ended = await asyncio.gather(*tasks[:-1], return_exceptions=True)
+    assert all(isinstance(each, asyncio.CancelledError) for each in ended), ended
+    async with asyncio.timeout(300):
+        for carrier_id, sender in senders.items():
+            cell = cells.running[cells.directory.cell_of(carrier_id)]
+            for table in ("inbox", "unsealed"):
+                await until_false(lambda cell=cell, table=table: cell.value(f"SELECT EXISTS (SELECT FROM statesvc.{table})"))  # type: ignore[misc]
+            stored = await cell.value("SELECT count(*) FROM statesvc.event")
+            # what was being pushed when it was cancelled may be there too
+            assert sender.acknowledged <= stored <= sender.acknowledged + 1, carrier_id
+        expected = {name: await transitions_of(cells, name) for name in cells.running}
+        await until_false(lambda: _is(len(reader.seen) < sum(map(len, expected.values()))))
+    tasks[-1].cancel()
+    await asyncio.gather(tasks[-1], return_exceptions=True)
+    for name, indexes in expected.items():
+        assert [one["log_index"] for one in reader.seen if one["cell"] == name] == indexes, "every change once, in its log's order"
+    assert [KILLED] in reader.partial
+    assert reader.partial[-1] == []
+    for name, sooner, later in zip((c for c in CARRIERS if c != lost), before, during, strict=True):
+        print(f"{name}: undisturbed {in_milliseconds(sooner)}; while {KILLED} is dead {in_milliseconds(later)}")  # noqa: T201
+    print(f"{sum(each.acknowledged for each in senders.values()):,} acknowledged, {senders[lost].refused} calls answered 503")  # noqa: T201
