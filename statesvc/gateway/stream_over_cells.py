@@ -20,6 +20,7 @@ from aiohttp import hdrs, web
 
 from statesvc.gateway.cell_client import CellAnswer, CellClient, RefusedError, one_or_all, unavailable
 from statesvc.gateway.places import NOW, lost_place, read_places, written_places
+from statesvc.gateway.tickets_over_cells import TICKET, read_tickets
 from statesvc.http.operation import Route, operation
 from statesvc.http.problem import Code, Problem
 from statesvc.telemetry import names
@@ -125,7 +126,9 @@ class StreamOverCells:
             raise Problem(Code.NOT_READY, "the process is stopping; come back elsewhere")
         places = self._places(request)
         opened = await self._open_all(request, places)
-        response = web.StreamResponse(headers=_HEADERS)
+        # the ticket is the whole right: a page of any origin may read what it opens
+        any_origin = {hdrs.ACCESS_CONTROL_ALLOW_ORIGIN: "*"} if TICKET in request.query else {}
+        response = web.StreamResponse(headers=_HEADERS | any_origin)
         # a client that comes back should find another gateway, which it can't on the same connection
         response.force_close()
         away = {name for name in places if name not in opened}
@@ -193,6 +196,12 @@ class StreamOverCells:
 
     async def _open(self, request: web.Request, name: str, place: str | None) -> aiohttp.ClientResponse | CellAnswer | None:
         query = {key: request.query.getall(key) for key in request.query if key != "after"}
+        if TICKET in query:
+            ticket = read_tickets(request.query[TICKET]).get(name)
+            if ticket is None:
+                # it did not answer when the ticket was made
+                return None
+            query[TICKET] = [ticket]
         return await self._cells.open(request, name, query=query, headers={} if place is None else {_LAST_EVENT_ID: place})
 
     def _places(self, request: web.Request) -> dict[str, str | None]:

@@ -17,6 +17,7 @@ from statesvc.gateway import (
     openapi_over_cells,
     stream_over_cells,
     subscriptions_over_cells,
+    tickets_over_cells,
 )
 from statesvc.gateway.cell_client import CellClient
 from statesvc.gateway.stream_over_cells import StreamOverCells
@@ -76,6 +77,7 @@ async def run(launch: Launch) -> int:
             *feed_over_cells.routes(cells),
             *event_split.routes(cells),
             *stream_over_cells.routes(cells, streams),
+            *tickets_over_cells.routes(cells),
             *subscriptions_over_cells.routes(cells),
             *gateway_calls.spanning_routes(cells),
         ]

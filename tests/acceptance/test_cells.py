@@ -99,6 +99,15 @@ async def people_find_the_cells_and_programs_the_contract(cells: Cells) -> None:
     async with cells.session.get("/console", headers={"Cookie": "statesvc_cell=south"}) as answer:
         assert (answer.status, answer.headers["Statesvc-Cell"], "password" in await answer.text()) == (200, "south", True)
     assert (await ask(cells, "GET", "/cells/west"))[0] == 404
+    # a browser has no key: a ticket opens the streams of all cells, of what it was made for
+    status, ticket = await ask(cells, "POST", "/v1/stream/tickets", json={"carrier_id": ["ups", "fedex"]})
+    assert (status, ticket["partial"]) == (201, [])
+    async with event_source(cells.session, f"{ticket['path']}&after=-1", headers={"Authorization": ""}) as source:
+        assert source.answer.headers["Access-Control-Allow-Origin"] == "*"
+        assert {block.data["cell"] for block in await source.next(17)} == {"north", "south"}
+    for wrong in ("north=x.y,south=x.y", "x.y"):
+        async with cells.session.get("/v1/stream", params={"ticket": wrong}, headers={"Authorization": ""}) as answer:
+            assert answer.status in {401, 422}, wrong
     status, document = await ask(cells, "GET", "/openapi.json")
     assert (status, "/v1/cells" in document["paths"]) == (200, True)
     async with cells.session.get("/docs") as answer:

@@ -29,10 +29,12 @@ class StreamingCell:
         self.status = 200
         self.breaks = True
         self.asked: list[str | None] = []
+        self.tickets: list[str | None] = []
 
     async def serve(self, request: web.Request) -> web.StreamResponse:
         after = request.headers.get("Last-Event-ID")
         self.asked.append(after)
+        self.tickets.append(request.query.get("ticket"))
         if self.status != 200:
             return web.json_response({"code": "of the cell", "go_on_after": "2.3"}, status=self.status)
         first = self.length if after is None else int(after.partition(".")[2] or after) + 1
@@ -122,6 +124,16 @@ async def test_from_now_on_begins_where_each_log_ends_and_the_id_says_so_before_
 async def test_a_new_cell_is_read_from_its_first_entry(gateway: Gateway) -> None:
     async with event_source(gateway.client, headers={"Last-Event-ID": "north=1.299"}) as source:
         assert numbers(await source.next(3), "south") == [0, 1, 2]
+
+
+async def test_each_cell_gets_its_own_ticket_and_one_without_is_not_asked(gateway: Gateway) -> None:
+    for cell in gateway.cells.values():
+        cell.breaks = False
+    async with event_source(gateway.client, "/v1/stream?ticket=north%3Da.b%3D&after=-1") as source:
+        assert (await source.next())[0].data == {"partial": ["south"]}
+        assert len(numbers(await source.next(300), "north")) == 300
+    assert (gateway.cells["north"].tickets, gateway.cells["south"].tickets) == (["a.b="], [])
+    assert (await gateway.client.get("/v1/stream?ticket=a.b")).status == 422
 
 
 async def test_a_restored_log_is_410_with_the_places_in_the_others_as_they_were(gateway: Gateway) -> None:
