@@ -89,7 +89,10 @@ _WHOLE: dict[str, Any] = {
     "then": {"properties": {"status": {"type": "null"}, "reason": {"type": "null"}}},
     "else": {"required": ["status"], "properties": {"status": {"not": {"enum": [None, Status.UNKNOWN]}}}},
 }
-_NAMED: dict[str, Any] = {"not": {"properties": {place: {"type": "null"} for place in ("raw_type", "raw_code", "raw_text")}}}
+_NAMED: dict[str, Any] = {
+    "if": {"properties": {"raw_type": {"type": "null"}, "raw_code": {"type": "null"}}},
+    "then": {"required": ["raw_text"], "properties": {"raw_text": {"type": "string"}}},
+}
 
 
 class TaughtMeaning(BaseModel):

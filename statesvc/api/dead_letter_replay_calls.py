@@ -74,7 +74,10 @@ class MeantDeadLetters(BaseModel):
     model_config = ConfigDict(
         extra="forbid",
         frozen=True,
-        json_schema_extra={"not": {"properties": {name: {"type": "null"} for name in ("kind", "carrier_id", "cause")}}},
+        json_schema_extra={
+            "if": {"properties": {"kind": {"type": "null"}, "carrier_id": {"type": "null"}}},
+            "then": {"required": ["cause"], "properties": {"cause": {"type": "string"}}},
+        },
     )
 
     kind: DeadLetterKind | None = None

@@ -28,6 +28,8 @@ from statesvc.shipments.expectation_rules import EVERYTHING, NoRuleScopeError, R
 _TAG: Final = "expectations"
 _ONE: Final = "/v1/expectations/{carrier_id}"
 
+_SERVICE_RULE: Final = "A `service` is one carrier's, and is more than blanks and signs."
+
 
 @dataclass(frozen=True, slots=True)
 class ExpectationCalls:
@@ -121,6 +123,7 @@ def routes(pool: Connections) -> Sequence[Route]:
             calls.show,
             operation(
                 operation_id="get_expectations",
+                rules=(_SERVICE_RULE,),
                 summary="Show what is expected of a carrier's shipments",
                 description="What was stated, what it inherits, and what is in effect.",
                 scope="ops",
@@ -136,6 +139,7 @@ def routes(pool: Connections) -> Sequence[Route]:
             calls.change,
             operation(
                 operation_id="change_expectations",
+                rules=(_SERVICE_RULE,),
                 summary="State what is expected of a carrier's shipments",
                 description=(
                     "Replaces what was stated: what is left out is inherited. In effect with the next event of each shipment; those that "
@@ -156,6 +160,7 @@ def routes(pool: Connections) -> Sequence[Route]:
             calls.preview,
             operation(
                 operation_id="preview_expectations",
+                rules=(_SERVICE_RULE,),
                 summary="Preview rules of what is expected",
                 description="Changes nothing: how many shipments would have another deadline, and what would be observed at once.",
                 scope="ops",

@@ -3,6 +3,7 @@
 import asyncio
 import socket
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Final
 
 from aiohttp import hdrs, web
@@ -33,27 +34,16 @@ def build_app(
     if limits is not None:
         app.on_response_prepare.append(showing_limits(limits))
     served = list(routes)
-    for route in served:
-        handler = guarded(route, keys, limits)
-        if route.method == hdrs.METH_GET:
-            app.router.add_get(route.path, handler)
-        else:
-            app.router.add_route(route.method, route.path, handler)
-    if all(route.path != ANY_PATH for route in served):
-        _refuse_other_methods(app, served)
+    by_path = {route.path: [other for other in served if other.path == route.path] for route in served}
+    # of two paths that fit, that with fewer parameters is meant, and takes its own methods alone: `/v1/things/search`
+    for path in sorted(by_path, key=lambda path: path.count("{")):
+        for route in by_path[path]:
+            add = app.router.add_get if route.method == hdrs.METH_GET else partial(app.router.add_route, route.method)
+            add(path, guarded(route, keys, limits))
+        if ANY_PATH not in by_path:
+            own = {route.method for route in by_path[path]}
+            app.router.add_route(hdrs.METH_ANY, path, _refusing(sorted(own | {hdrs.METH_HEAD} if hdrs.METH_GET in own else own)))
     return app
-
-
-def _refuse_other_methods(app: web.Application, served: Iterable[Route]) -> None:
-    """A path without parameters takes its own methods alone: `/v1/things/{id}` would fit `/v1/things/search` too, and is not meant."""
-    methods: dict[str, set[str]] = {}
-    for route in served:
-        if "{" not in route.path:
-            methods.setdefault(route.path, set()).update(
-                {route.method, hdrs.METH_HEAD} if route.method == hdrs.METH_GET else {route.method}
-            )
-    for path, own in methods.items():
-        app.router.add_route(hdrs.METH_ANY, path, _refusing(sorted(own)))
 
 
 def _refusing(allowed: Sequence[str]) -> Handler:

@@ -4,11 +4,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from playwright.async_api import expect
 
 from tests.acceptance.processes import Service
 from tests.world import browser
 
+AXE_MILLISECONDS = 600_000
+"""It looks at each of thousands of elements."""
 LOGO = "cdn.redoc.ly"
 """Of Redoc, in its footer; the policy refuses to load it."""
 
@@ -36,3 +39,15 @@ async def test_the_page_shows_every_call_and_leads_to_a_problem(service_maker: C
             assert await browser.sideways(page) == 0
         assert {url for url in asked if not url.startswith((service.api.url, "blob:"))} == set()
         assert [flaw for flaw in flaws if LOGO not in flaw] == []
+
+
+@pytest.mark.soak
+async def test_axe_finds_no_fault(service_maker: Callable[..., Any], tmp_path: Path) -> None:
+    service: Service = await service_maker(tmp_path)
+    async with service, browser.page() as page:
+        page.set_default_timeout(AXE_MILLISECONDS)
+        await service.start("api")
+        await page.goto(f"{service.api.url}/docs")
+        calls = (await (await service.session.get(f"{service.api.url}/openapi.json")).json())["paths"]
+        await expect(page.locator('[id*="/operation/"]').nth(len(calls))).to_be_attached(timeout=60_000)
+        assert await browser.faults(page) == []

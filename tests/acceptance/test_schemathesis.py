@@ -6,6 +6,7 @@ more is allowed beyond what schemathesis itself has.
 
 import asyncio
 import json
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.acceptance.processes import BOOTSTRAP_KEY, Service, running
+from tests.acceptance.processes import BOOTSTRAP_KEY, ROOT, Service, running
 from tests.acceptance.service_maker import ServiceMaker
 from tests.acceptance.stories import ups_alert
 from tests.acceptance.test_restore import sealed
@@ -33,6 +34,7 @@ _TAKES_ANYTHING: Final = "receive_webhook"
 """What is signed is acknowledged, whatever it holds. (A schema of any JSON would say so, but clients generated from it fail.)"""
 _NO_DEFECT: Final = ("2xx", "3xx", "4xx")
 _GENERAL: Final = f"""
+hooks = "tests.acceptance.schemathesis_hooks"
 continue-on-failure = true
 request-timeout = 30.0
 max-stream-events = 1
@@ -109,7 +111,12 @@ async def flaws(service: Service, folder: Path, *options: str) -> str:
     program = (sys.executable, "-c", "from schemathesis.cli import schemathesis; schemathesis()")
     arguments = ("--config-file", "schemathesis.toml", "run", f"{service.api.url}/openapi.json", "--seed", str(SEED), *options)
     process = await asyncio.create_subprocess_exec(
-        *program, *arguments, cwd=folder, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+        *program,
+        *arguments,
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
     )
     try:
         output, _ = await process.communicate()

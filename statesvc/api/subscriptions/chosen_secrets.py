@@ -12,7 +12,7 @@ from aiohttp import web
 from psycopg import AsyncConnection
 
 from events.crypto.keyring import Keyring
-from statesvc.api.subscriptions.models import ChosenSecret, ChosenSubscription, SubscriptionParameters, SubscriptionShown
+from statesvc.api.subscriptions.models import URL_RULE, ChosenSecret, ChosenSubscription, SubscriptionParameters, SubscriptionShown
 from statesvc.api.subscriptions.ownership import absent, grants_checked, owner_seen_by, require_scopes, require_visible
 from statesvc.api.subscriptions.shown import subscription_shown
 from statesvc.api.subscriptions.wishes import requested
@@ -91,6 +91,7 @@ class ChosenSubscriptions:
                 self.put,
                 operation(
                     operation_id="put_subscription",
+                    rules=(URL_RULE, "The `secret` is base64 of as many bytes as it says, and of the kind of `signature`."),
                     summary="Subscribe under a chosen id and secret",
                     description="The same call again changes nothing: repeat it until it is answered. One subscription in several cells "
                     "has the same id and secret in each (docs/cells.md).",
@@ -110,6 +111,7 @@ class ChosenSubscriptions:
                 self.put_secret,
                 operation(
                     operation_id="put_subscription_secret",
+                    rules=("The `secret` is base64 of as many bytes as it says.",),
                     summary="Sign with a chosen secret",
                     description="Like `rotate-secret`, with a secret of your own, and again changes nothing where it signs already.",
                     scope="subscriptions",

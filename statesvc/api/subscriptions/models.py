@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from typing import Annotated, Literal, Self
+from typing import Annotated, Final, Literal, Self
 from uuid import UUID
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, WithJsonSchema, model_validator
@@ -57,6 +57,10 @@ Url = Annotated[
         " no one; a webhook's may not.",
     ),
 ]
+URL_RULE: Final = (
+    "The `url` is one that this installation sends to: its address may be connected to, what is not encrypted lies in "
+    "STATESVC_SUBSCRIBER_ALLOW, and a broker's names what the broker needs."
+)
 Carriers = Annotated[
     list[CarrierId] | None, Field(min_length=1, max_length=FILTER_MAX, description="Only of these carriers; null: of all.")
 ]
@@ -154,6 +158,7 @@ SecretText = Annotated[
     str,
     Field(
         max_length=100,
+        json_schema_extra={"pattern": r"^whs(ec_[A-Za-z0-9+/]{32,86}|k_[A-Za-z0-9+/]{43})={0,2}$"},
         description="`whsec_` and 24 to 64 random bytes in base64; or `whsk_` and the 32 bytes of an Ed25519 seed. It is stored sealed and "
         "shown to no one.",
     ),

@@ -13,6 +13,7 @@ from events.crypto.keyring import Keyring
 from statesvc.api.personal_reads import PersonalReadings
 from statesvc.api.subscriptions.chosen_secrets import ChosenSubscriptions
 from statesvc.api.subscriptions.models import (
+    URL_RULE,
     AttemptShown,
     AttemptsParameters,
     RotationParameters,
@@ -51,10 +52,6 @@ from statesvc.subscriptions.subscription_store import Subscription, Switch
 from statesvc.subscriptions.test_delivery import record_test, send_test
 
 T = TypeVar("T")
-_URL_RULE: Final = (
-    "The `url` is one that this installation sends to: its address may be connected to, what is not encrypted lies in "
-    "STATESVC_SUBSCRIBER_ALLOW, and a broker's names what the broker needs."
-)
 
 PATH: Final = "/v1/subscriptions"
 ONE: Final = PATH + "/{subscription_id}"
@@ -301,7 +298,7 @@ def routes(
                 "Subscribe",
                 parameters=None,
                 request=SubscriptionWish,
-                rules=(_URL_RULE,),
+                rules=(URL_RULE,),
                 statuses={CREATED: "made; `secret` is shown once"},
                 **made,
             ),
@@ -327,7 +324,7 @@ def routes(
                 "change_subscription",
                 "Change a subscription",
                 request=SubscriptionChange,
-                rules=(_URL_RULE, "`pii` is for the payload `full`."),
+                rules=(URL_RULE, "`pii` is for the payload `full`."),
                 **shown,
             ),
         ),

@@ -5,6 +5,13 @@ if (named) {
   named.closest("details").open = true;
   named.scrollIntoView();
 }
+const calls = document.getElementById("calls");
+// Redoc's selects have no names; it draws them anew when something is chosen
+new MutationObserver(() => {
+  for (const select of calls.querySelectorAll("select:not([aria-label])")) {
+    select.setAttribute("aria-label", "Media type or example");
+  }
+}).observe(calls, { childList: true, subtree: true });
 const sans = "system-ui, sans-serif";
 Redoc.init("/openapi.json", {
   expandResponses: "200,201",
@@ -12,7 +19,21 @@ Redoc.init("/openapi.json", {
   nativeScrollbars: true,
   sortRequiredPropsFirst: true,
   theme: {
-    colors: { primary: { main: "#0b5cad" } },
-    typography: { fontFamily: sans, fontSize: "16px", headings: { fontFamily: sans }, code: { fontFamily: "ui-monospace, monospace" } }
+    // Redoc's own shades have too little contrast
+    colors: {
+      primary: { main: "#0b5cad", light: "#0b5cad" },
+      responses: {
+        success: { tabTextColor: "#7ddc87" },
+        error: { tabTextColor: "#ff9d96" },
+        redirect: { color: "#8a5300", tabTextColor: "#ffcc66" },
+        info: { tabTextColor: "#9cc9ff" }
+      }
+    },
+    typography: {
+      fontFamily: sans,
+      fontSize: "16px",
+      headings: { fontFamily: sans },
+      code: { fontFamily: "ui-monospace, monospace", color: "#a01d1d" }
+    }
   }
-}, document.getElementById("calls"));
+}, calls);

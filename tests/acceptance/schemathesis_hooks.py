@@ -1,0 +1,5 @@
+"""What schemathesis loads beside its configuration."""
+
+import schemathesis
+
+schemathesis.serializer.alias("application/x-ndjson", "text/plain")
