@@ -28,7 +28,7 @@ from tests.world.programs import required
 
 FILES: Final = Path(__file__).parents[2] / "deploy" / "patroni"
 NETWORK: Final = "10.213.77"
-START_SECONDS: Final = 90
+START_SECONDS: Final = 240
 SHIPPED_TTL_SECONDS: Final = 20
 _BRIDGE: Final = "statesvc-ha"
 _PASSWORD: Final = "for-tests-only"
@@ -69,7 +69,7 @@ class Machine:
         run("ip", "-n", self._namespace, "link", "set", "lo", "up")
         self._folder.mkdir(mode=0o700)
         (self._folder / "patroni.yml").write_text(self._configuration())
-        for path in (self._folder, self._folder / "patroni.yml"):
+        for path in (self._folder, *self._folder.iterdir()):
             self._user.give(path)
 
     def _configuration(self) -> str:
@@ -122,7 +122,7 @@ class Machine:
 
     def log(self) -> str:
         """The end of what Patroni and PostgreSQL wrote, for a test that fails."""
-        return "\n".join(path.read_text(errors="replace")[-2500:] for path in sorted(self._folder.glob("*.log")))
+        return "\n".join(path.read_text(errors="replace")[-4000:] for path in sorted(self._folder.glob("*.log")) if path.stem != "etcd")
 
     def ask(self, path: str) -> Any:
         """Patroni's own answer, past everything; None where there is none."""
@@ -166,6 +166,7 @@ class Machine:
             "PATRONI_ETCD3_HOSTS": ",".join(f"{NETWORK}.{number}:2379" for number in (1, 2, 3)),
             "PATRONI_POSTGRESQL_DATA_DIR": str(self._folder / "data"),
             "PATRONI_POSTGRESQL_BIN_DIR": str(programs(MAJOR)),
+            "PATRONI_POSTGRESQL_PGPASS": str(self._folder / "pgpass"),
             "PATRONI_SUPERUSER_PASSWORD": _PASSWORD,
         }
 
