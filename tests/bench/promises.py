@@ -15,8 +15,8 @@ from tests.bench.report import Row, milliseconds
 
 EVENTS_OF_A_SHIPMENT: Final = 5
 BAR_SECONDS: Final = 2.0
-_STATE: Final = '{"format":5,"status":"in_transit","newest":[1,1,"x","",""]}'
-"""Eight of these are as long as a state is."""
+_STATE: Final = '{"format":5,"status":"in_transit","events":[' + ",".join(['[1,1,"x","",""]'] * 28) + "]}"
+"""As long as a state is."""
 
 
 def shipments(count: int, *, one_under_way_in: int) -> str:
@@ -30,7 +30,7 @@ SELECT gen_random_uuid(), {EVENTS_OF_A_SHIPMENT}, at, at, at, at, delivered, 0, 
     (ARRAY['US-US', 'US-CA', 'DE-FR', 'GB-US', NULL])[1 + n % 5],
     (ARRAY['Ground', 'Express', 'Next Day Air', 'Economy', 'Two Day', 'Freight', NULL])[1 + n % 7],
     CASE WHEN delivered IS NULL THEN at + interval '90 days' END,
-    convert_to(repeat('{_STATE}', 8), 'UTF8')
+    convert_to('{_STATE}', 'UTF8')
 FROM (SELECT n, now() - n % 86400 * interval '80 seconds' AS at FROM generate_series(1, {count}) n) x
 CROSS JOIN LATERAL (SELECT CASE WHEN n % {one_under_way_in} > 0 THEN at + n % 120 * interval '1 hour' END AS delivered) y
 """
