@@ -31,7 +31,7 @@ async def idle_reader(stage: Stage, path: str = "/v1/stream") -> AsyncIterator[s
 
 
 async def received(connection: socket.socket) -> list[int]:
-    """The ids of all whole events that its buffers still hold."""
+    """The ids of all whole events that its buffers still hold; the opening block, which has an id too, is none."""
     found = b""
     loop = asyncio.get_running_loop()
     try:
@@ -40,7 +40,7 @@ async def received(connection: socket.socket) -> list[int]:
     except ConnectionResetError:
         pass
     *blocks, _ = found.replace(b"\r\n", b"\n").split(b"\n\n")
-    return [int(block.id.removeprefix("1.")) for block in map(_parsed, blocks) if block.id is not None]
+    return [int(block.id.removeprefix("1.")) for block in map(_parsed, blocks) if block.id is not None and block.name is not None]
 
 
 def _parsed(block: bytes) -> Any:
