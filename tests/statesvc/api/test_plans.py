@@ -53,6 +53,7 @@ async def test_a_number_alone_is_looked_up_by_its_index_and_open_shipments_by_th
         "carrier_id": None,
         "status": None,
         "reason": None,
+        "service": None,
         "numbers": ["1"],
         "before": END_OF_TIME,
         "open": True,
