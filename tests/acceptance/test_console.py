@@ -30,7 +30,7 @@ def flaws_of(page: Page) -> list[str]:
     return flaws
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.soak)])
 async def test_the_overview_says_what_is_wrong_and_updates_itself(service_maker: ServiceMaker, tmp_path: Path, scheme: str) -> None:
     service: Service = await service_maker(tmp_path)
     async with service, browser.page(scheme=scheme) as page:

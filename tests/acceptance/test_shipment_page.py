@@ -42,7 +42,7 @@ async def _fine(page: Page, name: str, scheme: str) -> None:
         await browser.photograph(page, f"{name}-{scheme}-{device}")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.soak)])
 async def test_a_parcel_is_found_and_read_from_its_number_alone(api: Api, scan: Statement, scheme: str) -> None:
     await _eventful(api, scan)
     async with browser.page(scheme=scheme) as page:

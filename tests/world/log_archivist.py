@@ -1,5 +1,6 @@
 """A log of two months with entries of all five kinds, and rounds of the archiver."""
 
+import asyncio
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
@@ -70,7 +71,9 @@ class Archivist:
     async def run_pass(self, **changes: Any) -> MonthPassResult:
         """By a process of its own that leads."""
         async with await AsyncConnection.connect(self.database.service_dsn, autocommit=True) as connection:
-            assert await LOG_LEDGER.try_lead(connection)
+            # the session of the pass before may still be ending
+            while not await LOG_LEDGER.try_lead(connection):  # noqa: ASYNC110 - another process decides
+                await asyncio.sleep(0.01)
             return await archive_months(connection, replace(self.archiving, **changes))
 
     async def archived(self) -> LogMonth:
