@@ -84,7 +84,8 @@ async def test_hold_keeps_messages_and_takes_effect_at_the_next_claim(service_ma
         async with service.session.put(f"{service.api.url}/v1/rollouts/ups", json={"hold": True, "why": "test"}) as answer:
             assert answer.status == 200
         acknowledged = await push(service, 60)
-        async with asyncio.timeout(20):
+        # a message that was stored behind the low-water mark waits for the next sweep, 30 s at most
+        async with asyncio.timeout(60):
             await until_false(lambda: service.value("SELECT EXISTS (SELECT FROM statesvc.inbox WHERE carrier_id <> 'ups')"))
         held = await service.value("SELECT count(*) FROM statesvc.inbox")
         assert held > 0

@@ -69,6 +69,7 @@ async def test_nats_killed_twice_under_load(world: World, tmp_path: Path, until:
     await _each_once_in_order(world, found)
 
 
+@pytest.mark.soak
 async def test_rabbitmq_killed_under_load(world: World, tmp_path: Path, until: Until) -> None:
     async with running_rabbitmq(tmp_path) as server:
         # classic: a quorum queue that was made just before the kill was seen to stay without a leader (3.10); the soak kills an older one

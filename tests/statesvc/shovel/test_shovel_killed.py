@@ -10,7 +10,8 @@ from tests.world.brokers import RabbitMq
 from tests.world.celery_fleet import has_run, ran, running_worker
 from tests.world.shovel_story import ALL_QUEUES, Transfer, assert_all_arrived, produce
 
-pytestmark = pytest.mark.asyncio(loop_scope="package")
+# tests/soak/test_shovel.py is the same on a larger scale
+pytestmark = [pytest.mark.asyncio(loop_scope="package"), pytest.mark.soak]
 
 
 async def test_killed_on_the_way_everything_arrives_once(rabbitmq: RabbitMq, world: World, tmp_path: Path) -> None:
