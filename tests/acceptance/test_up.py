@@ -268,8 +268,11 @@ async def refuses_an_unsigned_webhook(session: aiohttp.ClientSession) -> None:
 
 
 async def until_version(session: aiohttp.ClientSession, number: str, version: int) -> dict[str, Any]:
-    """Messages of one shipment may be applied in any order: the delivery need not be the last."""
-    async with asyncio.timeout(20):
+    """Messages of one shipment may be applied in any order: the delivery need not be the last.
+
+    The worker of `up` stands back behind whatever else runs (`nice`), and a message behind the low-water mark waits for a sweep.
+    """
+    async with asyncio.timeout(90):
         while True:
             async with session.get(f"/v1/shipments/ups/{number}") as answer:
                 shipment: dict[str, Any] = await answer.json()

@@ -164,8 +164,18 @@ async def _announce(plan: ServicePlan, text: str) -> None:
                 log.warning("service_not_ready", host=plan.host, port=plan.ports[INGRESS], seconds=NOT_READY_SECONDS)
                 warn_at += NOT_READY_SECONDS
             await asyncio.sleep(0.1)
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
+    _print(text)
+
+
+def _print(text: str) -> None:
+    """Where the terminal is gone meanwhile, it goes nowhere: what stays in the buffer would make the exit code at the end 120."""
+    try:
+        sys.stdout.write(text + "\n")
+        sys.stdout.flush()
+    except OSError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 async def _keep_running(server: EmbeddedServer, data_dir: Path) -> None:
