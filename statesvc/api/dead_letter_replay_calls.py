@@ -8,24 +8,31 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, Final, NoReturn, Self
+from typing import Any, Final, NoReturn
 from uuid import UUID, uuid4
 
 from aiohttp import web
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
 
 from events.carriers.carrier import Carrier
 from events.crypto.keyring import Keyring
-from events.errors import Cause
 from statesvc.api.dead_letter_calls import DeadLetterParameters
-from statesvc.api.parameters import Name
+from statesvc.api.dead_letter_replay_models import (
+    REPLAY_LIMIT_MAX,
+    Discard,
+    DiscardedMany,
+    DiscardMany,
+    ReplayedMany,
+    ReplayedOne,
+    ReplayMany,
+    ReplayOne,
+)
 from statesvc.database.pool import Connections
 from statesvc.database.wakeups.waker import Wakes
 from statesvc.http.api_keys import caller_of
 from statesvc.http.operation import Reply, Route, answer, body, operation, parameters
 from statesvc.http.paging import decode_cursor, encode_cursor
 from statesvc.http.problem import Code, Problem
-from statesvc.repair.dead_letters.dead_letter import SENTENCES, DeadLetter, DeadLetterFilter, DeadLetterKind, Obstacle, Way, way_of
+from statesvc.repair.dead_letters.dead_letter import SENTENCES, DeadLetter, DeadLetterFilter, Obstacle, way_of
 from statesvc.repair.dead_letters.listing import NEWEST, find_dead_letter
 from statesvc.repair.dead_letters.put_back import discard
 from statesvc.repair.dead_letters.replay_pace import ReplayEnd, ReplayLimits
@@ -34,126 +41,9 @@ from statesvc.repair.dead_letters.replay_run import STEPS, ReplayBudget, ReplayR
 from statesvc.repair.dead_letters.reread import Rereader
 
 REPLAY_SECONDS: Final = 30.0
-REPLAY_LIMIT_MAX: Final = 500
 BUDGET: Final = ReplayBudget(dead_letters_max=REPLAY_LIMIT_MAX)
 PATIENCE_SECONDS: Final = 8.0
-_LIMITS: Final = ReplayLimits()
 _STOPPED: Final = frozenset({ReplayEnd.CANARY_FAILED, ReplayEnd.ERRORS_ROSE})
-Why = Annotated[str, Field(max_length=1000, pattern=r"^[^\x00]*$", description="Stands in the log for ever: nothing personal.")]
-Reason = Annotated[
-    str, Field(min_length=1, max_length=1000, pattern=r"^[^\x00]*$", description="Stands in the log for ever: nothing personal.")
-]
-Cursor = Annotated[str | None, Field(max_length=1024, description="`next_cursor` of the answer before.")]
-
-
-class ReplayOne(BaseModel):
-    """Replaying one dead letter."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    why: Why = ""
-    cursor: Cursor = None
-
-
-class ReplayedOne(BaseModel):
-    """What was done."""
-
-    dead_letter_id: int
-    run_id: UUID
-    way: Way
-    resolved: Annotated[bool, Field(description="False: the events of a code are many; call again with the cursor.")]
-    messages: Annotated[int, Field(description="Messages that were read again.")]
-    corrected: int
-    added: int
-    next_cursor: str | None
-
-
-class MeantDeadLetters(BaseModel):
-    """Which open dead letters are meant; at least one of carrier, cause and kind."""
-
-    model_config = ConfigDict(
-        extra="forbid",
-        frozen=True,
-        json_schema_extra={
-            "if": {"properties": {"kind": {"type": "null"}, "carrier_id": {"type": "null"}}},
-            "then": {"required": ["cause"], "properties": {"cause": {"type": "string"}}},
-        },
-    )
-
-    kind: DeadLetterKind | None = None
-    carrier_id: Name | None = None
-    cause: Cause | None = None
-    since: Annotated[AwareDatetime | None, Field(description="Buried then or later.")] = None
-    until: Annotated[AwareDatetime | None, Field(description="Buried before then.")] = None
-    dry_run: Annotated[bool, Field(description="Only answer what would be done.")] = False
-
-    @model_validator(mode="after")
-    def _means_some(self) -> Self:
-        if self.kind is None and self.carrier_id is None and self.cause is None:
-            raise ValueError("name at least one of carrier_id, cause and kind")
-        return self
-
-    @property
-    def filter(self) -> DeadLetterFilter:
-        """As the queries take it."""
-        return DeadLetterFilter(kind=self.kind, carrier_id=self.carrier_id, cause=self.cause, since=self.since, until=self.until)
-
-
-class ReplayMany(MeantDeadLetters):
-    """Which open dead letters to replay, and how carefully."""
-
-    limit: Annotated[int, Field(ge=1, le=REPLAY_LIMIT_MAX, description="Dead letters of this call.")] = 200
-    canary: Annotated[
-        int, Field(ge=0, le=REPLAY_LIMIT_MAX, description="How many go first; the rest only when these went well. 0: no canary.")
-    ] = _LIMITS.canary
-    stop_at_percent: Annotated[float, Field(ge=0, le=100, description="Stop when more than this share fails again.")] = (
-        _LIMITS.stop_at_percent
-    )
-    why: Why = ""
-    cursor: Cursor = None
-
-
-class ReplayedMany(BaseModel):
-    """What a call did, or would do."""
-
-    run_id: Annotated[UUID, Field(description="The same over all calls that a cursor joins.")]
-    dry_run: bool
-    plan: Annotated[list[ReplayPlanLine] | None, Field(description="Of a dry run: all dead letters that are meant.")]
-    replayed: Annotated[int, Field(description="By this call.")]
-    refused: Annotated[dict[Obstacle, int], Field(description="By this call: what stood in the way of how many.")]
-    settled: Annotated[int, Field(description="Of those that the run put back: took effect.")]
-    failed: Annotated[int, Field(description="Of those that the run put back: failed again.")]
-    waiting: Annotated[int, Field(description="Of those that the run put back: wait in their queue.")]
-    messages: Annotated[int, Field(description="Messages that this call read again, for codes and rejected members.")]
-    corrected: int
-    added: int
-    ended: Annotated[ReplayEnd | None, Field(description="Why the call ended. Null: a dry run.")]
-    remaining: Annotated[int, Field(description="Dead letters that the run has not come to.")]
-    next_cursor: Annotated[
-        str | None, Field(description="Call again with it to go on. Null: all is done, or the run stopped because too many failed again.")
-    ]
-
-
-class Discard(BaseModel):
-    """Giving a dead letter up."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    why: Reason
-
-
-class DiscardMany(MeantDeadLetters):
-    """Which open dead letters to give up."""
-
-    why: Reason
-
-
-class DiscardedMany(BaseModel):
-    """What a call gave up, or would."""
-
-    dry_run: bool
-    discarded: Annotated[int, Field(description="By this call; 0 of a dry run.")]
-    remaining: Annotated[int, Field(description="Open ones that the filter means: call again to go on with them.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,7 +69,7 @@ class DeadLetterReplayCalls:
                 _refuse(Obstacle(dead_letter.resolution))
             for obstacle in (await plan_replay(connection, wanted)).obstacles:
                 _refuse(obstacle)
-        run = self._run(wanted, start or RunPosition(up_to=dead_letter_id), _LIMITS, BUDGET)
+        run = self._run(wanted, start or RunPosition(up_to=dead_letter_id), ReplayLimits(), BUDGET)
         progress = await run.replay()
         for obstacle in progress.refused:
             _refuse(obstacle)
@@ -211,7 +101,7 @@ class DeadLetterReplayCalls:
             plan = await plan_replay(connection, order) if asked.dry_run else None
             if start is None:
                 start = RunPosition(up_to=await newest_dead_letter(connection))
-        limits = replace(_LIMITS, canary=asked.canary, stop_at_percent=asked.stop_at_percent)
+        limits = ReplayLimits(canary=asked.canary, stop_at_percent=asked.stop_at_percent)
         run = self._run(order, start, limits, replace(BUDGET, dead_letters_max=asked.limit))
         if plan is not None:
             return answer(_replayed(run, None, plan=list(plan.lines), remaining=plan.dead_letters))

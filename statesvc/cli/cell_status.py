@@ -7,15 +7,14 @@ from typing import Any, Final
 
 import psycopg
 
-from statesvc.api.service_status import ServiceStatus, Urgency, duration, read_status
+from statesvc.api.service_status import ServiceStatus, duration, read_status
 from statesvc.cells.directory import CellDirectory
 from statesvc.cli.cell_databases import address_of
 from statesvc.cli.output import write_json, write_line, write_table
 from statesvc.cli.session import connect
-from statesvc.cli.status import document
+from statesvc.cli.status import MARKS, document
 
 _RANKS: Final = {"away": 0, "NOW": 1, "DO": 2, "note": 3, "ok": 4}
-_MARKS: Final = {Urgency.NOW: "NOW", Urgency.HUMAN: "DO", Urgency.NOTE: "note"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +30,7 @@ class CellStatus:
         """The worst that it has."""
         if self.status is None:
             return "away"
-        return min((_MARKS[trouble.urgency] for trouble in self.status.troubles), key=_RANKS.__getitem__, default="ok")
+        return min((MARKS[trouble.urgency] for trouble in self.status.troubles), key=_RANKS.__getitem__, default="ok")
 
     @property
     def needs_human(self) -> bool:
@@ -64,7 +63,7 @@ def show_cells(cells: Iterable[CellStatus]) -> None:
     for cell in listed:
         for trouble in () if cell.status is None else cell.status.troubles:
             page = None if trouble.page is None else f"docs/runbook/{trouble.page}.md"
-            lines.append((cell.name, _MARKS[trouble.urgency], f"{trouble.about}: {trouble.text}", page))
+            lines.append((cell.name, MARKS[trouble.urgency], f"{trouble.about}: {trouble.text}", page))
     if lines:
         write_line("")
         write_table(("CELL", "", "", "SEE"), lines)

@@ -12,7 +12,7 @@ from statesvc.cli.output import write_json, write_line, write_table
 from statesvc.cli.session import service_connection
 from statesvc.settings.service_settings import load_settings
 
-_MARKS: Final = {Urgency.NOW: "NOW", Urgency.HUMAN: "DO", Urgency.NOTE: "note"}
+MARKS: Final = {Urgency.NOW: "NOW", Urgency.HUMAN: "DO", Urgency.NOTE: "note"}
 _WATCH_SECONDS: Final = 2.0
 _CLEAR: Final = "\x1b[H\x1b[2J"
 
@@ -66,7 +66,7 @@ def _show(status: ServiceStatus) -> None:
     if status.troubles:
         write_table(
             ("", "ABOUT", "", "SEE"),
-            [(_MARKS[t.urgency], t.about, t.text, None if t.page is None else f"docs/runbook/{t.page}.md") for t in status.troubles],
+            [(MARKS[t.urgency], t.about, t.text, None if t.page is None else f"docs/runbook/{t.page}.md") for t in status.troubles],
         )
     else:
         write_line("all is well")

@@ -15,7 +15,7 @@ from yarl import URL
 
 from statesvc.cells.directory import CellDirectory
 from statesvc.http.operation import Handler
-from statesvc.http.problem import Code, Problem
+from statesvc.http.problem import OK, Code, Problem
 from statesvc.telemetry.metrics import Telemetry
 
 CONNECT_SECONDS: Final = 2.0
@@ -26,7 +26,6 @@ _HOP_BY_HOP: Final = frozenset(
     {"connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "te", "trailer", "transfer-encoding", "upgrade"}
 )
 _REQUEST_ONLY: Final = frozenset({"host", "content-length", "x-forwarded-for", CELL_HEADER.lower()})
-_OK: Final = 200
 _log = structlog.get_logger()
 
 
@@ -104,21 +103,15 @@ class CellClient:
         """Ends all connections."""
         await self._session.close()
 
-    async def gather(self, request: web.Request, asked: Mapping[str, Mapping[str, Any]], *, path: str | None = None) -> Gathered:
-        """Asks these cells at once, each with its own query: as the request is, or at another path."""
-        answers = await asyncio.gather(
-            *(self.ask(request, name, path=path or request.rel_url.raw_path, query=query) for name, query in asked.items())
-        )
-        found = {name: answer for name, answer in zip(asked, answers, strict=True) if answer is not None}
-        return Gathered(found, [name for name in asked if name not in found])
+    async def gather(self, request: web.Request, asked: Mapping[str, Mapping[str, Any]]) -> Gathered:
+        """Asks these cells at once what the request asks, each with its own query."""
+        path = request.rel_url.raw_path
+        return await _gathered({name: self.ask(request, name, path=path, query=query) for name, query in asked.items()})
 
     async def ask_all(self, request: web.Request, method: str, path: str, document: Mapping[str, Any] | None = None) -> Gathered:
         """A call to every cell, with this document, in the caller's name."""
         body = None if document is None else orjson.dumps(document)
-        names = list(self.directory.cells)
-        answers = await asyncio.gather(*(self.ask(request, name, path=path, method=method, body=body) for name in names))
-        found = {name: answer for name, answer in zip(names, answers, strict=True) if answer is not None}
-        return Gathered(found, [name for name in names if name not in found])
+        return await _gathered({name: self.ask(request, name, path=path, method=method, body=body) for name in self.directory.cells})
 
     async def ask(
         self,
@@ -152,7 +145,7 @@ class CellClient:
 
         async def opened() -> aiohttp.ClientResponse | CellAnswer:
             response = await self._open(name, request.method, request.rel_url.raw_path, params=query, headers=passed_on)
-            return response if response.status == _OK else await _read_answer(response)
+            return response if response.status == OK else await _read_answer(response)
 
         return await self._timed(name, opened)
 
@@ -237,6 +230,13 @@ def one_or_all(cells: CellClient, over_cells: Handler) -> Handler:
             return refused.response()
 
     return call
+
+
+async def _gathered(calls: Mapping[str, Awaitable[CellAnswer | None]]) -> Gathered:
+    """All of them at once, by the cell's name."""
+    answers = dict(zip(calls, await asyncio.gather(*calls.values()), strict=True))
+    found = {name: answer for name, answer in answers.items() if answer is not None}
+    return Gathered(found, [name for name in answers if name not in found])
 
 
 async def _read_answer(response: aiohttp.ClientResponse) -> CellAnswer:

@@ -2,10 +2,11 @@
 
 import asyncio
 import subprocess
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 
@@ -42,32 +43,45 @@ async def two_cells(databases: dict[str, Database], folder: Path, *, carriers: d
                 Service(service_dsn=database.service_dsn, owner_dsn=database.owner_dsn, folder=home, settings={}, forks=True)
             )
         await asyncio.gather(*(service.start("api", "worker", "sealer") for service in services.values()))
-        gateway_port, port = free_port(), free_port()
-        directory = checked_directory(
-            {
-                "epoch": 1,
-                "default": "north",
-                "gateway": [f"http://127.0.0.1:{gateway_port}"],
-                "cells": {name: {"urls": [service.api.url]} for name, service in services.items()},
-                "carriers": carriers,
-            },
-            "the test's directory",
-        )
-        file = folder / "cells.toml"
-        file.write_text(directory_text(directory))
-        settings = {"STATESVC_CELLS_FILE": str(file), "STATESVC_CELLS_ANSWER_SECONDS": "20"}
+        known = {
+            "epoch": 1,
+            "default": "north",
+            "cells": {name: {"urls": [service.api.url]} for name, service in services.items()},
+            "carriers": carriers,
+        }
+        front = await stack.enter_async_context(gateway_and_proxy(known, folder))
+        yield Cells(front.url, services, front.gateway, front.session, front.file)
+
+
+@dataclass(frozen=True, slots=True)
+class Front:
+    """What stands before cells. `session`: the proxy's, with a key. `file`: the directory."""
+
+    gateway: Service
+    session: aiohttp.ClientSession
+    directory: CellDirectory
+    file: Path
+    url: str
+
+
+@asynccontextmanager
+async def gateway_and_proxy(known: Mapping[str, Any], folder: Path) -> AsyncIterator[Front]:
+    """A gateway and an nginx before the cells of a directory (without its gateway), for the time of the block."""
+    gateway_port, port = free_port(), free_port()
+    url = f"http://127.0.0.1:{port}"
+    directory = checked_directory({**known, "gateway": [f"http://127.0.0.1:{gateway_port}"]}, "the test's directory")
+    file = folder / "cells.toml"
+    file.write_text(directory_text(directory))
+    settings = {"STATESVC_CELLS_FILE": str(file), "STATESVC_CELLS_ANSWER_SECONDS": "20"}
+    headers = {"Authorization": f"Bearer {BOOTSTRAP_KEY}"}
+    timeout = aiohttp.ClientTimeout(total=None, sock_read=60)
+    async with AsyncExitStack() as stack:
         gateway = await stack.enter_async_context(Service(service_dsn="", owner_dsn="", folder=folder, settings=settings, forks=True))
         await gateway.ready(await gateway.spawn("gateway", port=gateway_port))
         await stack.enter_async_context(nginx_before(directory, folder, port=port))
-        session = await stack.enter_async_context(
-            aiohttp.ClientSession(
-                f"http://127.0.0.1:{port}",
-                headers={"Authorization": f"Bearer {BOOTSTRAP_KEY}"},
-                timeout=aiohttp.ClientTimeout(total=60),
-            )
-        )
-        await until_ready(session)
-        yield Cells(f"http://127.0.0.1:{port}", services, gateway, session, file)
+        session = await stack.enter_async_context(aiohttp.ClientSession(url, headers=headers, timeout=timeout))
+        await _until_ready(session)
+        yield Front(gateway, session, directory, file, url)
 
 
 @asynccontextmanager
@@ -103,7 +117,7 @@ async def _listens(port: int) -> None:
                 return
 
 
-async def until_ready(session: aiohttp.ClientSession) -> None:
+async def _until_ready(session: aiohttp.ClientSession) -> None:
     """Returns once the gateway answers through the proxy."""
     async with asyncio.timeout(30):
         while True:

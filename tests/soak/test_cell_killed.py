@@ -17,9 +17,9 @@ from typing import Any, Final
 import aiohttp
 import pytest
 
-from statesvc.cells.directory import CellDirectory, checked_directory, directory_text
-from tests.acceptance.cells_world import nginx_before, until_ready
-from tests.acceptance.processes import BOOTSTRAP_KEY, Service, free_port, until_false
+from statesvc.cells.directory import CellDirectory
+from tests.acceptance.cells_world import gateway_and_proxy
+from tests.acceptance.processes import until_false
 from tests.bench.cells import CARRIERS, RunningCell, directory_of, start
 from tests.bench.processor import descendants
 from tests.bench.traffic import Push, single_scans
@@ -97,24 +97,8 @@ async def three_cells(folder: Path) -> AsyncIterator[Cells]:
         names = [f"cell{number}" for number in range(3)]
         running = dict(zip(names, await asyncio.gather(*(start(folder / name) for name in names)), strict=True))
         stack.push_async_callback(_stop, running)
-        port, gateway_port = free_port(), free_port()
-        known = directory_of(running)
-        directory = checked_directory({**known.model_dump(), "gateway": [f"http://127.0.0.1:{gateway_port}"]}, "the test's directory")
-        file = folder / "cells.toml"
-        file.write_text(directory_text(directory))
-        settings = {"STATESVC_CELLS_FILE": str(file)}
-        gateway = await stack.enter_async_context(Service(service_dsn="", owner_dsn="", folder=folder, settings=settings, forks=True))
-        await gateway.ready(await gateway.spawn("gateway", port=gateway_port))
-        await stack.enter_async_context(nginx_before(directory, folder, port=port))
-        session = await stack.enter_async_context(
-            aiohttp.ClientSession(
-                f"http://127.0.0.1:{port}",
-                headers={"Authorization": f"Bearer {BOOTSTRAP_KEY}"},
-                timeout=aiohttp.ClientTimeout(total=None, sock_read=60),
-            )
-        )
-        await until_ready(session)
-        yield Cells(running, directory, session)
+        front = await stack.enter_async_context(gateway_and_proxy(directory_of(running).model_dump(), folder))
+        yield Cells(running, front.directory, front.session)
 
 
 async def _stop(running: dict[str, RunningCell]) -> None:

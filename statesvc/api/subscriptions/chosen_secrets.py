@@ -6,15 +6,13 @@ So one subscription is made in several cells, and secrets come along from anothe
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from uuid import UUID
 
 from aiohttp import web
-from psycopg import AsyncConnection
 
 from events.crypto.keyring import Keyring
 from statesvc.api.subscriptions.models import URL_RULE, ChosenSecret, ChosenSubscription, SubscriptionParameters, SubscriptionShown
-from statesvc.api.subscriptions.ownership import absent, grants_checked, owner_seen_by, require_scopes, require_visible
-from statesvc.api.subscriptions.shown import subscription_shown
+from statesvc.api.subscriptions.ownership import grants_checked, owner_seen_by, require_scopes, require_visible
+from statesvc.api.subscriptions.shown import read_shown
 from statesvc.api.subscriptions.wishes import requested
 from statesvc.database.pool import Connections
 from statesvc.delivery.addresses import Network
@@ -57,7 +55,7 @@ class ChosenSubscriptions:
                 if found is None or not is_visible or not await store.is_as_wished(connection, self.keyring, found, wish, secret):
                     said = "there is, or was, another subscription under this id: change it by PATCH, its secret by PUT .../secret"
                     raise Problem(Code.CONFLICT, said) from None
-            return answer(await self._shown(connection, subscription_id), status=status)
+            return answer(await read_shown(connection, self.keyring, subscription_id), status=status)
 
     async def put_secret(self, request: web.Request) -> Reply[SubscriptionShown]:
         """Signs with this secret from now on; the former one signs too until the grace is over."""
@@ -74,13 +72,7 @@ class ChosenSubscriptions:
                 chosen=Secret.chosen(asked.secret),
                 **why_of(request),
             )
-            return answer(await self._shown(connection, subscription_id))
-
-    async def _shown(self, connection: AsyncConnection[object], subscription_id: UUID) -> SubscriptionShown:
-        found = await store.find(connection, subscription_id)
-        if found is None:
-            raise absent(subscription_id)
-        return subscription_shown(found, await store.public_keys(connection, self.keyring, [subscription_id]))
+            return answer(await read_shown(connection, self.keyring, subscription_id))
 
     def routes(self) -> Sequence[Route]:
         """Both calls."""

@@ -7,7 +7,6 @@ from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from aiohttp import web
-from psycopg import AsyncConnection
 
 from events.crypto.keyring import Keyring
 from statesvc.api.personal_reads import PersonalReadings
@@ -30,7 +29,7 @@ from statesvc.api.subscriptions.models import (
 from statesvc.api.subscriptions.ownership import absent, grants_checked, owner_seen_by, require_scopes, require_visible
 from statesvc.api.subscriptions.portal_links import PortalLinks
 from statesvc.api.subscriptions.replay_call import replay_routes
-from statesvc.api.subscriptions.shown import attempt_shown, subscription_shown
+from statesvc.api.subscriptions.shown import attempt_shown, read_shown, subscription_shown
 from statesvc.api.subscriptions.wishes import ages, checked_address, requested, watched
 from statesvc.database.pool import Connections
 from statesvc.database.wakeups.channels import OUTBOX
@@ -48,7 +47,7 @@ from statesvc.subscriptions import subscription_store as store
 from statesvc.subscriptions.key_revocation import needed
 from statesvc.subscriptions.recorded_attempts import read_attempts, read_limiter
 from statesvc.subscriptions.subscription_secrets import Secret
-from statesvc.subscriptions.subscription_store import Subscription, Switch
+from statesvc.subscriptions.subscription_store import Switch
 from statesvc.subscriptions.test_delivery import record_test, send_test
 
 T = TypeVar("T")
@@ -79,7 +78,7 @@ class SubscriptionCalls:
                 subscription_id, secret = await store.create(
                     connection, self.keyring, wish, actor=caller.actor, owner=caller.owner, chosen=None, **why_of(request)
                 )
-            made = await self._shown(connection, subscription_id)
+            made = await read_shown(connection, self.keyring, subscription_id)
         location = {"Location": f"{PATH}/{subscription_id}"}
         return answer({**made, "secret": _shown_once(secret)}, status=CREATED, headers=location)
 
@@ -100,7 +99,7 @@ class SubscriptionCalls:
         subscription_id = _id(request)
         async with self.pool.connection() as connection:
             await require_visible(connection, request, subscription_id)
-            shown = await self._shown(connection, subscription_id)
+            shown = await read_shown(connection, self.keyring, subscription_id)
             limiter = await read_limiter(connection, subscription_id)
         return answer({**shown, "limiter": limiter})
 
@@ -133,7 +132,7 @@ class SubscriptionCalls:
                         login=login,
                         **why_of(request),
                     )
-            return answer(await self._shown(connection, subscription_id))
+            return answer(await read_shown(connection, self.keyring, subscription_id))
 
     async def delete(self, request: web.Request) -> web.StreamResponse:
         """Ends it. What still waits for it is dropped."""
@@ -144,14 +143,14 @@ class SubscriptionCalls:
         """Sends nothing until `resume`; notifications collect."""
         subscription_id = await self._switch(request, "pause")
         async with self.pool.connection() as connection:
-            return answer(await self._shown(connection, subscription_id))
+            return answer(await read_shown(connection, self.keyring, subscription_id))
 
     async def resume(self, request: web.Request) -> Reply[SubscriptionShown]:
         """Sends again, what collected first."""
         subscription_id = await self._switch(request, "resume")
         self.waker.wake(OUTBOX)
         async with self.pool.connection() as connection:
-            return answer(await self._shown(connection, subscription_id))
+            return answer(await read_shown(connection, self.keyring, subscription_id))
 
     async def rotate_secret(self, request: web.Request) -> Reply[SubscriptionMade]:
         """A new secret; the former one signs too until the grace is over."""
@@ -171,7 +170,7 @@ class SubscriptionCalls:
             )
             if secret is None:
                 raise absent(asked.subscription_id)
-            shown = await self._shown(connection, asked.subscription_id)
+            shown = await read_shown(connection, self.keyring, asked.subscription_id)
         return answer({**shown, "secret": _shown_once(secret)})
 
     async def test(self, request: web.Request) -> Reply[TrialShown]:
@@ -216,10 +215,6 @@ class SubscriptionCalls:
         cursor = encode_cursor([shown[-1].recorded_at.isoformat(), shown[-1].webhook_id, shown[-1].number], bound_to) if more else None
         return answer(Page([attempt_shown(one, one.response(self.keyring) if asked.responses else None) for one in shown], cursor))
 
-    async def _shown(self, connection: AsyncConnection[Any], subscription_id: UUID) -> SubscriptionShown:
-        found = _there(await store.find(connection, subscription_id), subscription_id)
-        return subscription_shown(found, await store.public_keys(connection, self.keyring, [subscription_id]))
-
     async def _switch(self, request: web.Request, switch: Switch) -> UUID:
         subscription_id = _id(request)
         async with self.pool.connection() as connection:
@@ -244,12 +239,6 @@ def _position(cursor: str | None, bound_to: Mapping[str, Any], fields: int, read
 
 def _id(request: web.Request) -> UUID:
     return parameters(request, SubscriptionParameters).subscription_id
-
-
-def _there(found: Subscription | None, subscription_id: UUID) -> Subscription:
-    if found is None:
-        raise absent(subscription_id)
-    return found
 
 
 def _shown_once(secret: Secret) -> str | None:

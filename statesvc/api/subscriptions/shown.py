@@ -1,13 +1,27 @@
 """Subscriptions and attempts as the API shows them."""
 
 from collections.abc import Mapping
+from typing import Any
 from uuid import UUID
 
+from psycopg import AsyncConnection
+
+from events.crypto.keyring import Keyring
 from projections.notification_type import NotificationType
 from statesvc.api.subscriptions.models import AttemptShown, FailingShown, SubscriptionShown, WatchedNumber
+from statesvc.api.subscriptions.ownership import absent
 from statesvc.delivery.attempt_part import Response
+from statesvc.subscriptions import subscription_store as store
 from statesvc.subscriptions.recorded_attempts import RecordedAttempt
 from statesvc.subscriptions.subscription_store import Subscription
+
+
+async def read_shown(connection: AsyncConnection[Any], keyring: Keyring, subscription_id: UUID) -> SubscriptionShown:
+    """A subscription as it is stored now. Raises the problem 404 where it is gone."""
+    found = await store.find(connection, subscription_id)
+    if found is None:
+        raise absent(subscription_id)
+    return subscription_shown(found, await store.public_keys(connection, keyring, [subscription_id]))
 
 
 def subscription_shown(one: Subscription, public_keys: Mapping[UUID, list[str]]) -> SubscriptionShown:

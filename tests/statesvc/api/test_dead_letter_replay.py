@@ -8,7 +8,7 @@ import pytest
 from events.errors import Cause
 from events.parsing.meanings import Meaning
 from events.vocabulary import Kind, Status
-from statesvc.api.dead_letter_replay_calls import ReplayedMany, ReplayedOne
+from statesvc.api.dead_letter_replay_models import ReplayedMany, ReplayedOne
 from statesvc.bodies.sealed_message import seal_message
 from statesvc.inbox.claim import Burial, Claim, bury, claim
 from statesvc.inbox.rollouts.code_mapping import add_mapping

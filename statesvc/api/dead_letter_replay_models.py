@@ -1,0 +1,130 @@
+"""Bodies and answers of replaying and discarding dead letters."""
+
+from typing import Annotated, Final, Self
+from uuid import UUID
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
+
+from events.errors import Cause
+from statesvc.api.parameters import Name
+from statesvc.repair.dead_letters.dead_letter import DeadLetterFilter, DeadLetterKind, Obstacle, Way
+from statesvc.repair.dead_letters.replay_pace import ReplayEnd, ReplayLimits
+from statesvc.repair.dead_letters.replay_plan import ReplayPlanLine
+
+REPLAY_LIMIT_MAX: Final = 500
+_LIMITS: Final = ReplayLimits()
+Why = Annotated[str, Field(max_length=1000, pattern=r"^[^\x00]*$", description="Stands in the log for ever: nothing personal.")]
+Reason = Annotated[
+    str, Field(min_length=1, max_length=1000, pattern=r"^[^\x00]*$", description="Stands in the log for ever: nothing personal.")
+]
+Cursor = Annotated[str | None, Field(max_length=1024, description="`next_cursor` of the answer before.")]
+
+
+class ReplayOne(BaseModel):
+    """Replaying one dead letter."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    why: Why = ""
+    cursor: Cursor = None
+
+
+class ReplayedOne(BaseModel):
+    """What was done."""
+
+    dead_letter_id: int
+    run_id: UUID
+    way: Way
+    resolved: Annotated[bool, Field(description="False: the events of a code are many; call again with the cursor.")]
+    messages: Annotated[int, Field(description="Messages that were read again.")]
+    corrected: int
+    added: int
+    next_cursor: str | None
+
+
+class MeantDeadLetters(BaseModel):
+    """Which open dead letters are meant; at least one of carrier, cause and kind."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        json_schema_extra={
+            "if": {"properties": {"kind": {"type": "null"}, "carrier_id": {"type": "null"}}},
+            "then": {"required": ["cause"], "properties": {"cause": {"type": "string"}}},
+        },
+    )
+
+    kind: DeadLetterKind | None = None
+    carrier_id: Name | None = None
+    cause: Cause | None = None
+    since: Annotated[AwareDatetime | None, Field(description="Buried then or later.")] = None
+    until: Annotated[AwareDatetime | None, Field(description="Buried before then.")] = None
+    dry_run: Annotated[bool, Field(description="Only answer what would be done.")] = False
+
+    @model_validator(mode="after")
+    def _means_some(self) -> Self:
+        if self.kind is None and self.carrier_id is None and self.cause is None:
+            raise ValueError("name at least one of carrier_id, cause and kind")
+        return self
+
+    @property
+    def filter(self) -> DeadLetterFilter:
+        """As the queries take it."""
+        return DeadLetterFilter(kind=self.kind, carrier_id=self.carrier_id, cause=self.cause, since=self.since, until=self.until)
+
+
+class ReplayMany(MeantDeadLetters):
+    """Which open dead letters to replay, and how carefully."""
+
+    limit: Annotated[int, Field(ge=1, le=REPLAY_LIMIT_MAX, description="Dead letters of this call.")] = 200
+    canary: Annotated[
+        int, Field(ge=0, le=REPLAY_LIMIT_MAX, description="How many go first; the rest only when these went well. 0: no canary.")
+    ] = _LIMITS.canary
+    stop_at_percent: Annotated[float, Field(ge=0, le=100, description="Stop when more than this share fails again.")] = (
+        _LIMITS.stop_at_percent
+    )
+    why: Why = ""
+    cursor: Cursor = None
+
+
+class ReplayedMany(BaseModel):
+    """What a call did, or would do."""
+
+    run_id: Annotated[UUID, Field(description="The same over all calls that a cursor joins.")]
+    dry_run: bool
+    plan: Annotated[list[ReplayPlanLine] | None, Field(description="Of a dry run: all dead letters that are meant.")]
+    replayed: Annotated[int, Field(description="By this call.")]
+    refused: Annotated[dict[Obstacle, int], Field(description="By this call: what stood in the way of how many.")]
+    settled: Annotated[int, Field(description="Of those that the run put back: took effect.")]
+    failed: Annotated[int, Field(description="Of those that the run put back: failed again.")]
+    waiting: Annotated[int, Field(description="Of those that the run put back: wait in their queue.")]
+    messages: Annotated[int, Field(description="Messages that this call read again, for codes and rejected members.")]
+    corrected: int
+    added: int
+    ended: Annotated[ReplayEnd | None, Field(description="Why the call ended. Null: a dry run.")]
+    remaining: Annotated[int, Field(description="Dead letters that the run has not come to.")]
+    next_cursor: Annotated[
+        str | None, Field(description="Call again with it to go on. Null: all is done, or the run stopped because too many failed again.")
+    ]
+
+
+class Discard(BaseModel):
+    """Giving a dead letter up."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    why: Reason
+
+
+class DiscardMany(MeantDeadLetters):
+    """Which open dead letters to give up."""
+
+    why: Reason
+
+
+class DiscardedMany(BaseModel):
+    """What a call gave up, or would."""
+
+    dry_run: bool
+    discarded: Annotated[int, Field(description="By this call; 0 of a dry run.")]
+    remaining: Annotated[int, Field(description="Open ones that the filter means: call again to go on with them.")]
