@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from events.service_name import service_key
 from statesvc.evidence import wording as words
 from statesvc.evidence.back_dated import back_dated_entries
 from statesvc.evidence.bundle_entry import ERASED_TEXT, BundleEntry, first_personal
@@ -81,6 +82,9 @@ def _facts(
     reporter = carrier_name(shipment["carrier_id"])
     yield ("Reported by", f"{reporter}, which reports for carriers") if shipment["carrier_id"] in AGGREGATORS else ("Carrier", reporter)
     yield "Tracking number", shipment["tracking_number"]
+    # a bundle of a release that read no services has none
+    if service := shipment.get("service"):
+        yield "Service", service + _other_services(service, events)
     yield "State", spaced(shipment["status"])
     if milestones.picked_up is not None:
         yield "Shipped", f"{carrier_time_in_words(milestones.picked_up.document)}, by the carrier's pick-up scan{_at(milestones.picked_up)}"
@@ -100,6 +104,13 @@ def _facts(
     yield "Signed by", signer or hidden or "no signature was given by the carrier"
     for proof in proofs:
         yield f"Carrier's {proof.what}", proof.link or "pushed by the carrier, printed after the list of its statements"
+
+
+def _other_services(last: str, events: Sequence[BundleEntry]) -> str:
+    """What the carrier also called it: a parcel may be moved to another service on its way."""
+    named = {service_key(service): service for entry in events if (service := entry.document.get("service"))}
+    others = [service for key, service in sorted(named.items()) if key != service_key(last)]
+    return f", as last stated; also stated: {'; '.join(others)}" if others else ""
 
 
 def _at(entry: BundleEntry) -> str:

@@ -18,6 +18,7 @@ from pydantic import ValidationError
 
 from events.vocabulary import Kind, Status
 from statesvc.evidence import verify_evidence
+from statesvc.evidence.bundle import sealed
 from statesvc.evidence.bundle_entry import BundleEntry
 from statesvc.evidence.evidence_forms import print_form
 from statesvc.evidence.evidence_report import report_of
@@ -127,6 +128,47 @@ async def test_shipped_is_said_only_of_a_pick_up_scan_that_was_not_taken_back(da
         assert ({"First scan", "Shipped"} & set(facts), bundle["stripe"]["shipping_date"]) == ({name}, shipped)
     assert "08:05" in dict(report_of(unpicked).summary.facts)["First scan"], "a label is no scan of a parcel"
     assert "taken back later" in [line.note for line in report_of(taken_back).statements]
+
+
+async def test_the_service_is_what_the_carrier_last_called_it_and_both_verifiers_hold_it_against_the_events(database: Any) -> None:
+    async with story(database) as log:
+        await log.say(scan(NUMBER, 0, Status.PICKED_UP))
+        await log.seal()
+        unnamed = await bundle_of(log)
+        await log.say(scan(NUMBER, 1, Status.IN_TRANSIT, service="UPS Ground"), scan(NUMBER, 2, Status.IN_TRANSIT, service="UPS GROUND"))
+        await log.seal()
+        named = await bundle_of(log)
+        await log.say(scan(NUMBER, 3, Status.DELIVERED, service="UPS Next Day Air"))
+        await log.seal()
+        gathered = await gathered_of(log)
+        changed = await bundle_of(log)
+    assert "Service" not in dict(report_of(unnamed).summary.facts)
+    assert dict(report_of(named).summary.facts)["Service"] == "UPS GROUND"
+    assert (changed["shipment"]["service"], dict(report_of(changed).summary.facts)["Service"]) == (
+        "UPS Next Day Air",
+        "UPS Next Day Air, as last stated; also stated: UPS GROUND",
+    )
+    assert "UPS Next Day Air, as last stated" in html_of(report_of(changed)).decode()
+    for bundle in (unnamed, named, changed):
+        assert both(bundle, keys_of(bundle)) == (True, True)
+    (signer,) = gathered.signers
+    for service in ("UPS Worldwide Express", None):
+        forged = copy.deepcopy(changed)
+        forged["shipment"]["service"] = service
+        resealed = sealed(forged, [signer], origin=signer.verifier.name)
+        assert both(resealed, keys_of(resealed)) == (False, service is None), "the one in one file folds no state"
+
+
+async def test_a_bundle_from_before_services_were_read_still_holds(database: Any) -> None:
+    async with story(database) as log:
+        await delivered(log)
+        gathered = await gathered_of(log)
+    (signer,) = gathered.signers
+    earlier = dict(gathered.bundle)
+    earlier["shipment"] = {name: value for name, value in earlier["shipment"].items() if name != "service"}
+    bundle = sealed(earlier, [signer], origin=signer.verifier.name)
+    assert both(bundle, keys_of(bundle)) == (True, True)
+    assert "Service" not in dict(report_of(bundle).summary.facts)
 
 
 def _delivery(**place: Any) -> BundleEntry:
