@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from statesvc.database.embedded import MAJOR, programs
-from tests.world.programs import required
+from tests.world.programs import required, required_patroni
 
 FILES = Path(__file__).parents[2] / "deploy" / "patroni"
 
@@ -21,11 +21,9 @@ def variables(name: str) -> dict[str, str]:
 
 @pytest.mark.usefixtures("own_processes")
 def test_patroni_takes_its_file() -> None:
-    patroni = required("patroni", "patroni")
+    command = [required_patroni(), "--validate-config", str(FILES / "patroni.yml")]
     environment = {**os.environ, **variables("node.env"), "PATRONI_POSTGRESQL_BIN_DIR": str(programs(MAJOR))}
-    checked = subprocess.run(
-        [patroni, "--validate-config", FILES / "patroni.yml"], env=environment, capture_output=True, text=True, check=False, timeout=60
-    )
+    checked = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
     assert (checked.returncode, checked.stdout + checked.stderr) == (0, "")
 
 
@@ -44,3 +42,10 @@ def test_what_is_acknowledged_is_on_two_disks_and_no_more_than_one_writes() -> N
     settings = {**cluster["postgresql"]["parameters"], **written["postgresql"]["parameters"]}
     assert not settings.keys() & {"fsync", "synchronous_commit", "full_page_writes", "synchronous_standby_names"}
     assert all("trust" not in line for line in written["bootstrap"]["pg_hba"])
+
+
+@pytest.mark.usefixtures("own_processes")
+def test_the_unit_is_right(tmp_path: Path) -> None:
+    unit = tmp_path / "patroni.service"
+    unit.write_text((FILES / "patroni.service").read_text("utf-8").replace("/opt/patroni/bin/patroni", "/bin/true"))
+    subprocess.run([required("systemd-analyze", "systemd"), "verify", unit], check=True, timeout=60)

@@ -1,7 +1,7 @@
 """Three machines with etcd, Patroni and PostgreSQL each, as `deploy/patroni/` sets them up, and a fourth for the service with HAProxy.
 
 A machine is a network namespace with an address of its own: killed, it loses all of its processes at once; cut off, its wire.
-The fourth is this one. Needs root, and from Debian: patroni, etcd-server, haproxy, iproute2.
+The fourth is this one. Needs root, Patroni in `/opt/patroni`, and from Debian: etcd-server, haproxy, iproute2.
 """
 
 import asyncio
@@ -24,12 +24,11 @@ from statesvc.database.migrator import migrate
 from statesvc.database.server_user import ServerUser, choose_user
 from tests.acceptance.processes import until_false
 from tests.world import postgres
-from tests.world.programs import required
+from tests.world.programs import required, required_patroni
 
 FILES: Final = Path(__file__).parents[2] / "deploy" / "patroni"
 NETWORK: Final = "10.213.77"
 START_SECONDS: Final = 240
-SHIPPED_TTL_SECONDS: Final = 20
 _BRIDGE: Final = "statesvc-ha"
 _PASSWORD: Final = "for-tests-only"
 _ROLES: Final = Path(__file__).parents[2] / "statesvc" / "database" / "embedded_roles.sql"
@@ -48,14 +47,13 @@ def run(*command: str | Path, check: bool = True, environment: Mapping[str, str]
 class Machine:
     """One of three."""
 
-    def __init__(self, number: int, folder: Path, user: ServerUser, ttl_seconds: int) -> None:
+    def __init__(self, number: int, folder: Path, user: ServerUser) -> None:
         self.name = f"node{number}"
         self.address = f"{NETWORK}.{number}"
         self._namespace = f"{_BRIDGE}-{number}"
         self._wire = f"{_BRIDGE}-w{number}"
         self._folder = folder / self.name
         self._user = user
-        self._ttl_seconds = ttl_seconds
         self._processes: list[subprocess.Popen[bytes]] = []
 
     def build(self) -> None:
@@ -73,15 +71,11 @@ class Machine:
             self._user.give(path)
 
     def _configuration(self) -> str:
-        """The file as it is shipped, but for what machines that share a disk cannot share, and a `ttl` that suits the test."""
-        changes = {"/var/run/postgresql": str(self._folder), "ttl: 20": f"ttl: {self._ttl_seconds}"}
-        if self._ttl_seconds < SHIPPED_TTL_SECONDS:
-            changes |= {"loop_wait: 5": "loop_wait: 2", "retry_timeout: 5": "retry_timeout: 3"}
+        """The file as it is shipped, but for what machines that share a disk cannot share."""
         text = (FILES / "patroni.yml").read_text()
-        for shipped, here in changes.items():
-            assert text.count(shipped) == 1
-            text = text.replace(shipped, here)
-        return text
+        shipped = "/var/run/postgresql"
+        assert text.count(shipped) == 1
+        return text.replace(shipped, str(self._folder))
 
     def raze(self) -> None:
         """Nothing of it is left."""
@@ -92,7 +86,7 @@ class Machine:
     def boot(self) -> None:
         """All of its services start, as after a power cut."""
         self._start("etcd", {**_environment("etcd.env"), **self._etcd()}, "etcd")
-        self._start("patroni", {**_environment("node.env"), **self._patroni()}, "patroni", str(self._folder / "patroni.yml"))
+        self._start("patroni", {**_environment("node.env"), **self._patroni()}, required_patroni(), str(self._folder / "patroni.yml"))
 
     def kill(self) -> None:
         """SIGKILL of everything that runs there, at once."""
@@ -180,11 +174,11 @@ def _environment(name: str) -> dict[str, str]:
 class PatroniCluster:
     """`hosts`: the addresses that name all three and lead to the primary; `proxied`: those through HAProxy."""
 
-    def __init__(self, folder: Path, *, ttl_seconds: int) -> None:
+    def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._user = choose_user(folder)
         self._user.give(folder)
-        self.machines = [Machine(number, folder, self._user, ttl_seconds) for number in (1, 2, 3)]
+        self.machines = [Machine(number, folder, self._user) for number in (1, 2, 3)]
         self._proxy: subprocess.Popen[bytes] | None = None
         self.hosts = _dsns(",".join(machine.address for machine in self.machines), target_session_attrs="read-write")
         self.proxied = _dsns(f"{NETWORK}.254")
@@ -300,9 +294,9 @@ def _dsns(hosts: str, **more: str) -> postgres.Server:
 
 
 @asynccontextmanager
-async def patroni_cluster(*, ttl_seconds: int) -> AsyncIterator[PatroniCluster]:
+async def patroni_cluster() -> AsyncIterator[PatroniCluster]:
     """Migrated and settled, for the time of the block."""
-    cluster = PatroniCluster(Path(tempfile.mkdtemp(prefix="statesvc-ha-")), ttl_seconds=ttl_seconds)
+    cluster = PatroniCluster(Path(tempfile.mkdtemp(prefix="statesvc-ha-")))
     try:
         await cluster.start()
         yield cluster
