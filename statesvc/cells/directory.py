@@ -17,6 +17,8 @@ from urllib.parse import urlsplit
 import orjson
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+CELL_HEADER: Final = "Statesvc-Cell"
+"""Names the cell that a call is about to a gateway, and to the cell itself that it is one of several."""
 CELL_NAME: Final = r"^[a-z][a-z0-9-]{0,30}$"
 _HEAD: Final = "# The directory of cells; `statesvc cell add` and `statesvc cell assign` write it anew, without comments of yours.\n"
 

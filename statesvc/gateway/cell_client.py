@@ -13,13 +13,12 @@ from aiohttp import hdrs, web
 from multidict import CIMultiDict
 from yarl import URL
 
-from statesvc.cells.directory import CellDirectory
+from statesvc.cells.directory import CELL_HEADER, CellDirectory
 from statesvc.http.operation import Handler
 from statesvc.http.problem import OK, Code, Problem
 from statesvc.telemetry.metrics import Telemetry
 
 CONNECT_SECONDS: Final = 2.0
-CELL_HEADER: Final = "Statesvc-Cell"
 _SILENT_SECONDS: Final = 60.0
 """A stream says something every 15 s."""
 _HOP_BY_HOP: Final = frozenset(
@@ -179,9 +178,13 @@ class CellClient:
         return name
 
     async def forward(self, request: web.Request, name: str) -> web.StreamResponse:
-        """The whole call, to one cell, whose answer comes through as it is sent. Raises the problem 503."""
+        """The whole call, to one cell, whose answer comes through as it is sent; the cell sees by the header that it is one of several.
+
+        Raises the problem 503.
+        """
         body = await request.read()
         headers = _passed_on(request)
+        headers[CELL_HEADER] = name
         headers[hdrs.HOST] = request.host
         started = time.perf_counter()
         if request.remote is not None:

@@ -20,7 +20,7 @@ from statesvc.http.problem import SEE_OTHER, Code, Problem
 
 CONSOLE: Final = "/console"
 PATH: Final = "/cells"
-_COOKIE: Final = "statesvc_cell"
+CONSOLE_COOKIE: Final = "statesvc_cell"
 _STYLE: Final = files("statesvc.gateway").joinpath("cells.css").read_text("utf-8")
 _POLICY: Final = (
     f"default-src 'none'; style-src 'sha256-{b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()}'; "
@@ -49,7 +49,7 @@ class CellsPage:
             {"name": name, "is_ready": name in ready, "carriers": directory.carriers_of(name), "is_default": name == directory.default}
             for name in directory.cells
         ]
-        text = self.page.render(cells=rows, epoch=directory.epoch, chosen=request.cookies.get(_COOKIE), style=_STYLE)
+        text = self.page.render(cells=rows, epoch=directory.epoch, chosen=request.cookies.get(CONSOLE_COOKIE), style=_STYLE)
         return web.Response(text=text, content_type="text/html", headers=_HEADERS)
 
     async def choose(self, request: web.Request) -> web.StreamResponse:
@@ -58,12 +58,12 @@ class CellsPage:
         if name not in self.cells.directory.cells:
             raise Problem(Code.NOT_FOUND, f"there is no such cell; there are: {', '.join(self.cells.directory.cells)}")
         response = web.Response(status=SEE_OTHER, headers={hdrs.LOCATION: CONSOLE})
-        response.set_cookie(_COOKIE, name, path="/", httponly=True, samesite="Lax")
+        response.set_cookie(CONSOLE_COOKIE, name, path="/", httponly=True, samesite="Lax")
         return response
 
     async def console(self, request: web.Request) -> web.StreamResponse:
         """Of the cell that the browser has chosen."""
-        name = request.cookies.get(_COOKIE)
+        name = request.cookies.get(CONSOLE_COOKIE)
         if name not in self.cells.directory.cells:
             return web.Response(status=SEE_OTHER, headers={hdrs.LOCATION: PATH})
         return await self.cells.forward(request, name)

@@ -7,8 +7,9 @@ from typing import Any, Final
 
 from aiohttp import web
 
+from statesvc.cells.directory import CELL_HEADER
 from statesvc.cells.proxies import CARRIER_PATHS
-from statesvc.gateway.cell_client import CELL_HEADER, CellClient, unavailable
+from statesvc.gateway.cell_client import CellClient, unavailable
 from statesvc.http.openapi import build_document
 from statesvc.http.operation import Route, answer, operation
 

@@ -15,6 +15,7 @@ from statesvc.gateway import (
     gateway_calls,
     merged_lists,
     openapi_over_cells,
+    portal_of_cell,
     stream_over_cells,
     subscriptions_over_cells,
     tickets_over_cells,
@@ -85,6 +86,8 @@ async def run(launch: Launch) -> int:
             *health_routes(draining, telemetry.exposition),
             *spanning,
             *openapi_over_cells.routes(cells, spanning),
+            # before the console, whose files it draws its pages with
+            *portal_of_cell.routes(cells),
             *cells_page.routes(cells),
             # last: they take what no other does
             *gateway_calls.forwarding_routes(cells),

@@ -13,7 +13,6 @@ import aiohttp
 from statesvc.cells.directory import CellDirectory, checked_directory, directory_text
 from statesvc.cells.proxies import nginx_configuration
 from tests.acceptance.processes import BOOTSTRAP_KEY, Service, free_port
-from tests.world.database import Database
 from tests.world.programs import required
 
 CELLS = ("north", "south")
@@ -31,17 +30,12 @@ class Cells:
 
 
 @asynccontextmanager
-async def two_cells(databases: dict[str, Database], folder: Path, *, carriers: dict[str, str]) -> AsyncIterator[Cells]:
+async def two_cells(services: dict[str, Service], folder: Path, *, carriers: dict[str, str]) -> AsyncIterator[Cells]:
     """Running for the time of the block: of each cell the roles api, worker and sealer."""
     required("nginx", "nginx-light")
     async with AsyncExitStack() as stack:
-        services: dict[str, Service] = {}
-        for name, database in databases.items():
-            home = folder / name
-            home.mkdir()
-            services[name] = await stack.enter_async_context(
-                Service(service_dsn=database.service_dsn, owner_dsn=database.owner_dsn, folder=home, settings={}, forks=True)
-            )
+        for service in services.values():
+            await stack.enter_async_context(service)
         await asyncio.gather(*(service.start("api", "worker", "sealer") for service in services.values()))
         known = {
             "epoch": 1,

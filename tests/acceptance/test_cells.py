@@ -1,31 +1,29 @@
 """Two cells behind a real nginx: each carrier in its own, lists as one, and one cell killed."""
 
 import asyncio
+import html
 import json
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 
 from statesvc.cells.directory import read_directory
-from tests.acceptance.cells_world import Cells, two_cells
+from tests.acceptance.cells_world import CELLS, Cells, two_cells
+from tests.acceptance.service_maker import ServiceMaker
 from tests.statesvc.api.stream.event_source import event_source
-from tests.world import postgres
-from tests.world.database import Database
 
 EVENT = {"kind": "scan", "status": "in_transit", "occurred_at": "2026-03-01T08:00:00Z"}
 
 
 @pytest.fixture
-async def cells(own_processes: None, server: postgres.Server, database: Database, tmp_path: Path) -> AsyncIterator[Cells]:  # noqa: ARG001 - a mark
-    name = postgres.create_database(server, postgres.TEMPLATE)
-    try:
-        databases = {"north": database, "south": Database.of(server.on(name))}
-        async with two_cells(databases, tmp_path, carriers={"ups": "south"}) as running:
-            yield running
-    finally:
-        postgres.drop_database(server, name)
+async def cells(service_maker: ServiceMaker, tmp_path: Path) -> AsyncIterator[Cells]:
+    services = {name: await service_maker(tmp_path / name) for name in CELLS}
+    async with two_cells(services, tmp_path, carriers={"ups": "south"}) as running:
+        yield running
 
 
 async def ask(cells: Cells, method: str, path: str, **options: Any) -> tuple[int, Any]:
@@ -114,6 +112,55 @@ async def people_find_the_cells_and_programs_the_contract(cells: Cells) -> None:
         assert (answer.status, answer.content_type) == (200, "text/html")
     async with cells.session.get(f"{cells.gateway.roles[0].url}/metrics") as answer:
         assert 'statesvc_gateway_cell_duration_seconds_count{cell="south",outcome="answered"}' in await answer.text()
+
+
+async def portal_is_of_the_cell_that_the_link_names(cells: Cells) -> None:
+    """A subscriber without a key sees what one cell sends; what has to be alike in all cells is refused there, in words."""
+    links = "/v1/subscriptions/portal-links"
+    status, made = await ask(cells, "POST", "/v1/subscriptions", json={"url": "https://shop.invalid/hook"})
+    assert (status, made["partial"]) == (201, [])
+    status, refusal = await ask(cells, "POST", links)
+    assert (status, "Statesvc-Cell" in refusal["detail"], "north, south" in refusal["detail"]) == (404, True, True)
+    status, link = await ask(cells, "POST", links, headers={"Statesvc-Cell": "south"})
+    assert (status, link["path"].endswith("&cell=south")) == (201, True)
+
+    async def visit(method: str, path: str, cookies: str = "", **options: Any) -> tuple[aiohttp.ClientResponse, str]:
+        headers = {"Authorization": "", "Cookie": cookies}
+        async with cells.session.request(method, path, headers=headers, allow_redirects=False, **options) as answer:
+            return answer, html.unescape(await answer.text())
+
+    answer, _ = await visit("GET", link["path"])
+    assert (answer.status, "cell=" in answer.headers["Location"]) == (303, False)
+    cookies = "statesvc_portal_cell=south"
+    entered, _ = await visit("GET", answer.headers["Location"], cookies)
+    assert (entered.status, entered.headers["Location"], entered.headers["Statesvc-Cell"]) == (303, "/portal", "south")
+    cookies += f"; statesvc-portal={entered.cookies['statesvc-portal'].value}"
+    _, listed = await visit("GET", "/portal", cookies)
+    assert ("https://shop.invalid/hook" in listed, "cell south" in listed) == (True, True)
+    style = re.search(r'href="(/console/static/[^"]+css)"', listed)
+    assert style is not None
+    assert (await visit("GET", style[1]))[0].content_type == "text/css", "without a login to a console"
+    page = f"/portal/subscriptions/{made['id']}"
+    _, shown = await visit("GET", page, cookies)
+    token = re.search(r'name="form_token" value="([0-9a-f]{64})"', shown)
+    assert token is not None
+    assert ("rotate-secret" in shown, f"{page}/pause" in shown) == (False, False)
+    form = {"form_token": token[1], "since": "2026-01-01T00:00", "grace_hours": "0"}
+    assert (await visit("POST", f"{page}/replay", cookies, data=form))[0].status == 200
+    assert (await visit("POST", f"{page}/test", cookies, data=form))[0].status == 303
+    _, attempts = await ask(cells, "GET", f"/v1/subscriptions/{made['id']}/attempts", headers={"Statesvc-Cell": "south"})
+    assert [one["test"] for one in attempts["items"]] == [True]
+    before = await ask(cells, "GET", f"/v1/subscriptions/{made['id']}")
+    for deed in ("pause", "resume", "rotate-secret"):
+        refused, said = await visit("POST", f"{page}/{deed}", cookies, data=form)
+        assert (refused.status, f"{deed} is for all cells together" in said) == (409, True)
+    assert await ask(cells, "GET", f"/v1/subscriptions/{made['id']}") == before
+    # a link is good in the cell that made it, whatever cell it is sent to
+    other = cookies.replace("cell=south", "cell=north")
+    for path, cookie in (("/portal", other), ("/portal", ""), (page, "statesvc_portal_cell=west"), (f"{link['path']}&cell=west", "")):
+        refused, _ = await visit("GET", path.replace("&cell=south&", "&"), cookie)
+        assert refused.status in {401, 404}, path
+    assert (await ask(cells, "DELETE", f"/v1/subscriptions/{made['id']}"))[0] == 204
 
 
 async def directory_is_compared(cells: Cells) -> None:
@@ -222,6 +269,7 @@ async def test_each_carrier_is_in_its_cell_lists_are_one_and_a_killed_cell_is_na
     await logs_are_followed_and_events_divided(cells)
     await directory_is_compared(cells)
     await people_find_the_cells_and_programs_the_contract(cells)
+    await portal_is_of_the_cell_that_the_link_names(cells)
 
     # keys are the cells' matter, and so are wrong parameters
     assert (await ask(cells, "GET", "/v1/shipments", headers={"Authorization": "Bearer none"}))[0] == 401

@@ -16,6 +16,7 @@ from typing_extensions import TypedDict
 
 from events.crypto.keyring import Keyring
 from events.entry import rfc3339
+from statesvc.cells.directory import CELL_HEADER
 from statesvc.database.pool import Connections
 from statesvc.http.api_keys import Caller, Keys, caller_of, require_scope
 from statesvc.http.key_store import OWNER, Scope
@@ -27,6 +28,8 @@ from statesvc.log.actions import record_action
 PORTAL: Final = "/portal"
 LINK: Final = "link"
 """The parameter of the query that has the token."""
+CELL: Final = "cell"
+"""The one that says which of several cells made it."""
 MINUTES_MAX: Final = 60
 _PURPOSE: Final = "portal"
 
@@ -84,8 +87,11 @@ class PortalLinks:
         details = {"expires_at": rfc3339(expires_at), "responses": asked.responses}
         async with self.pool.connection() as connection, connection.transaction():
             await record_action(connection, actor=caller.actor, verb="portal.link", target=f"owner {owner}", details=details)
-        path = f"{PORTAL}?{urlencode({LINK: self._signer.sign(_PURPOSE, claims, expires_at=expires_at)})}"
-        return answer({"path": path, "owner": owner, "expires_at": expires_at}, status=CREATED)
+        query = {LINK: self._signer.sign(_PURPOSE, claims, expires_at=expires_at)}
+        if cell := request.headers.get(CELL_HEADER):
+            # the gateway finds the way by it; what the link opens is in the token alone
+            query[CELL] = cell
+        return answer({"path": f"{PORTAL}?{urlencode(query)}", "owner": owner, "expires_at": expires_at}, status=CREATED)
 
     async def visit(self, token: str, keys: Keys) -> PortalVisit:
         """What a link's token opens now. Raises the problem 401."""
