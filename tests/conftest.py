@@ -1,5 +1,6 @@
 """The suite: its world of fixtures, registered once, and how a run reports."""
 
+import gc
 import logging
 import os
 import sys
@@ -55,6 +56,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("slow")
         if item.get_closest_marker("soak"):
             item.add_marker(pytest.mark.timeout(0))
+
+
+def pytest_collection_finish() -> None:
+    """What was collected stays to the end: no search for garbage walks through it again."""
+    gc.collect()
+    gc.freeze()
 
 
 class FailureNames:

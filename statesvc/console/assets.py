@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Final
@@ -53,6 +54,12 @@ class Assets:
         return Route(
             "GET", path, self._serve, operation(operation_id="get_console_file", summary="Styles and scripts", scope=None, checked=False)
         )
+
+
+@cache
+def shipped_assets() -> Assets:
+    """Those of this package."""
+    return Assets()
 
 
 def _found(folder: Traversable) -> Iterator[tuple[str, str, bytes]]:

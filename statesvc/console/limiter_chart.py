@@ -49,7 +49,7 @@ def _count_in_flight(tries: Sequence[Try], hour: Sequence[Minute]) -> None:
     changes = deque(sorted([*((one.started_at, 1) for one in tries), *((one.ended_at, -1) for one in tries)]))
     under_way = 0
     for minute in hour:
-        while changes and changes[0][0] < minute.begins:
+        while changes and changes[0][0] <= minute.begins:
             under_way += changes.popleft()[1]
         minute.in_flight = under_way
         while changes and changes[0][0] < minute.begins + _MINUTE:

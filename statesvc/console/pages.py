@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any, Final
 
 from aiohttp import hdrs, web
@@ -11,7 +12,7 @@ from markupsafe import Markup
 
 from statesvc import __version__
 from statesvc.api.service_status import duration
-from statesvc.console.assets import Assets
+from statesvc.console.assets import shipped_assets
 from statesvc.console.charts import meter
 from statesvc.evidence.printed_times import stated_instant
 from statesvc.evidence.summary import spaced
@@ -33,26 +34,8 @@ _HEADERS: Final = {
 class Templates:
     """Renders templates of this package."""
 
-    def __init__(self, assets: Assets) -> None:
-        self._environment = Environment(
-            loader=PackageLoader("statesvc.console"),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-            auto_reload=False,
-        )
-        self._environment.filters |= {
-            "count": _count,
-            "duration": _duration,
-            "instant": _instant,
-            "percent": _percent,
-            "ago": _ago,
-            "given": _given,
-            "stated": _stated,
-            "spaced": spaced,
-        }
-        self._environment.globals |= {"asset": assets.url, "meter": meter, "version": __version__}
+    def __init__(self) -> None:
+        self._environment = _environment()
 
     def response(
         self, template: str, values: Mapping[str, Any], *, status: int = OK, headers: Mapping[str, str] | None = None
@@ -60,6 +43,30 @@ class Templates:
         """The page. It may show what only this caller may see: nobody stores it."""
         text = self._environment.get_template(template).render(now=datetime.now(UTC), **values)
         return web.Response(text=text, status=status, content_type="text/html", charset="utf-8", headers={**_HEADERS, **(headers or {})})
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("statesvc.console"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    environment.filters |= {
+        "count": _count,
+        "duration": _duration,
+        "instant": _instant,
+        "percent": _percent,
+        "ago": _ago,
+        "given": _given,
+        "stated": _stated,
+        "spaced": spaced,
+    }
+    environment.globals |= {"asset": shipped_assets().url, "meter": meter, "version": __version__}
+    return environment
 
 
 def _count(number: float | None) -> str:

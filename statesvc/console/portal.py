@@ -14,7 +14,6 @@ from events.crypto.keyring import Keyring
 from statesvc.api.subscriptions.portal_links import LINK, MINUTES_MAX, PORTAL, PortalLinks, PortalVisit
 from statesvc.api.subscriptions.routes import ONE, PATH
 from statesvc.cells.directory import CELL_HEADER
-from statesvc.console.assets import Assets
 from statesvc.console.html_exchange import Handler, read_form, readable, redirect, utc_instant
 from statesvc.console.inner_calls import InnerCalls, Json
 from statesvc.console.pages import Templates
@@ -199,4 +198,4 @@ def _cookie(request: web.Request, visit: PortalVisit | None = None) -> Cookie:
 
 def routes(calls: Sequence[Route], *, pool: Connections, keyring: Keyring, keys: Keys, limits: KeyLimits | None = None) -> list[Route]:
     """The pages; the console serves their styles and scripts. `calls`: those of the API."""
-    return Portal(calls, pages=Templates(Assets()), links=PortalLinks(pool, keyring), keys=keys, limits=limits).routes()
+    return Portal(calls, pages=Templates(), links=PortalLinks(pool, keyring), keys=keys, limits=limits).routes()

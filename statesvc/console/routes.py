@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from statesvc.console.assets import Assets
+from statesvc.console.assets import shipped_assets
 from statesvc.console.carrier_screens import carrier_pages
 from statesvc.console.dead_letter_screens import dead_letter_pages
 from statesvc.console.event_screen import event_pages
@@ -28,7 +28,6 @@ from statesvc.http.operation import Route
 
 def routes(calls: Sequence[Route], *, pool: Connections, keys: Keys, limits: KeyLimits | None = None) -> list[Route]:
     """`calls`: those of the API, which the pages make in this process."""
-    assets = Assets()
     inner = InnerCalls(calls, limits)
     about_shipments = [shipment_pages(), event_pages(), evidence_pages()]
     pages: list[tuple[list[Screen], list[FormAction], list[Disclosure]]] = [
@@ -44,11 +43,11 @@ def routes(calls: Sequence[Route], *, pool: Connections, keys: Keys, limits: Key
         (*work_pages(), []),
     ]
     frame = ScreenFrame(
-        pages=Templates(assets),
+        pages=Templates(),
         sessions=WebSessions(pool, keys),
         calls=inner,
         screens=[screen for screens, _, _ in pages for screen in screens],
         actions=[action for _, actions, _ in pages for action in actions],
         disclosures=[disclosure for _, _, disclosures in pages for disclosure in disclosures],
     )
-    return [assets.route(), *frame.routes()]
+    return [shipped_assets().route(), *frame.routes()]

@@ -7,6 +7,7 @@ import asyncio
 import json
 import re
 from collections.abc import Awaitable, Callable
+from functools import cache
 from typing import Any, Final
 
 import psycopg
@@ -33,18 +34,21 @@ _JSON_TYPES: Final = frozenset({"application/json", "application/octet-stream"})
 """The second is what aiohttp reports for a request without a Content-Type."""
 
 
+@cache
+def _names_of(model: type[BaseModel]) -> tuple[frozenset[str], frozenset[str]]:
+    """All names that it takes, and those of lists."""
+    properties = model.model_json_schema()["properties"]
+    return frozenset(properties), frozenset(
+        name for name, schema in properties.items() if any(variant.get("type") == "array" for variant in (schema, *schema.get("anyOf", ())))
+    )
+
+
 class Parameters:
     """What a call takes in its path and query. Without a model it takes nothing in the query."""
 
     def __init__(self, model: type[BaseModel] | None) -> None:
         self._model = model
-        properties = {} if model is None else model.model_json_schema()["properties"]
-        self._names = frozenset(properties)
-        self._repeatable = frozenset(
-            name
-            for name, schema in properties.items()
-            if any(variant.get("type") == "array" for variant in (schema, *schema.get("anyOf", ())))
-        )
+        self._names, self._repeatable = (frozenset(), frozenset()) if model is None else _names_of(model)
 
     def checked(self, request: web.Request) -> BaseModel | None:
         """The parameters as the model has them; the problem `invalid_request` where they break it."""
