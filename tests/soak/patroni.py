@@ -102,10 +102,12 @@ class Machine:
     def wake(self) -> None:
         self._signal(signal.SIGCONT)
 
-    def _signal(self, number: signal.Signals) -> None:
+    def _signal(self, number: signal.Signals, only: str = "") -> None:
+        """To all processes, or to those with these words in their title."""
         for pid in run("ip", "netns", "pids", self._namespace, check=False).split():
-            with suppress(ProcessLookupError):
-                os.kill(int(pid), number)
+            with suppress(ProcessLookupError, FileNotFoundError):
+                if only in Path(f"/proc/{pid}/cmdline").read_text(errors="replace"):
+                    os.kill(int(pid), number)
 
     def cut_off(self) -> None:
         """Its wire is pulled: nobody is heard, nothing is refused."""
@@ -113,6 +115,13 @@ class Machine:
 
     def reconnect(self) -> None:
         run("ip", "link", "set", self._wire, "up")
+
+    def stop_replay(self) -> None:
+        """Its server takes in what the primary writes, and shows none of it. Not paused by SQL: Patroni resumes that."""
+        self._signal(signal.SIGSTOP, only="startup recovering")
+
+    def go_on_replaying(self) -> None:
+        self._signal(signal.SIGCONT, only="startup recovering")
 
     def log(self) -> str:
         """The end of what Patroni and PostgreSQL wrote, for a test that fails."""
@@ -183,10 +192,6 @@ class PatroniCluster:
         self.hosts = _dsns(",".join(machine.address for machine in self.machines), target_session_attrs="read-write")
         self.proxied = _dsns(f"{NETWORK}.254")
         self.replica_dsn = make_conninfo(self.proxied.service_dsn, port=5433)
-
-    def at(self, address: str) -> postgres.Server:
-        """One machine's own server, whatever it is."""
-        return _dsns(address)
 
     async def start(self) -> None:
         await asyncio.to_thread(self._build)

@@ -15,7 +15,6 @@ from statistics import median
 from typing import Any, Final
 
 import pytest
-from psycopg import AsyncConnection
 
 from tests.acceptance.processes import until_false
 from tests.bench.report import percentile
@@ -89,7 +88,7 @@ async def test_failovers_lose_and_double_nothing(happens: Any, tmp_path: Path) -
 
 
 def _gaps(story: Story) -> str:
-    """The longest time without any ACK that each failover cost."""
+    """The longest time without any ACK that each failover cost. A busy machine makes fewer pushes a second than it was asked for."""
     begun = [disturbance.began for disturbance in story.watch.disturbances]
     gaps = []
     for began, until in pairwise([*begun, time.monotonic()]):
@@ -97,7 +96,8 @@ def _gaps(story: Story) -> str:
         gaps.append(max(after - before for before, after in pairwise([*acks, until])))
     gaps.sort()
     pauses = f"median {median(gaps):.1f} s, p99 {percentile(gaps, 0.99):.1f} s, longest {gaps[-1]:.1f} s"
-    return f"{len(gaps)} failovers behind {FRONT}; without any ACK: {pauses}"
+    made = story.carriers.sent.pushes / (time.monotonic() - story.begun)
+    return f"{len(gaps)} failovers behind {FRONT}, {made:.0f} pushes/s made; without any ACK: {pauses}"
 
 
 async def test_a_standby_answers_within_the_bound_and_is_replaced_by_the_primary_when_it_falls_behind(tmp_path: Path) -> None:
@@ -126,9 +126,9 @@ async def test_a_standby_answers_within_the_bound_and_is_replaced_by_the_primary
             return (await newest(60))[0] == 0
 
         await until_false(unanswered)
-        paused = [machine for machine in three.machines if machine is not await three.primary()]
-        for machine in paused:
-            await _execute(three, machine.address, "SELECT pg_wal_replay_pause()")
+        behind = [machine for machine in three.machines if machine is not await three.primary()]
+        for machine in behind:
+            machine.stop_replay()
         since, _ = await newest(60)
         assert since > 0
 
@@ -138,15 +138,10 @@ async def test_a_standby_answers_within_the_bound_and_is_replaced_by_the_primary
 
         await until_false(is_fresh)
         assert (await newest(1))[0] == 0
-        for machine in paused:
-            await _execute(three, machine.address, "SELECT pg_wal_replay_resume()")
+        for machine in behind:
+            machine.go_on_replaying()
 
         async def is_stale() -> bool:
             return (await newest(1))[0] == 0
 
         await until_false(is_stale)
-
-
-async def _execute(three: PatroniCluster, address: str, query: str) -> None:
-    async with await AsyncConnection.connect(three.at(address).superuser_dsn, autocommit=True) as connection:
-        await connection.execute(query.encode())
