@@ -14,8 +14,8 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from statesvc.cells.directory import CELL_HEADER, CellDirectory
-from statesvc.http.operation import Handler
-from statesvc.http.problem import OK, Code, Problem
+from statesvc.http.operation import Handler, header_text
+from statesvc.http.problem import OK, Code, Problem, Violation
 from statesvc.telemetry.metrics import Telemetry
 
 CONNECT_SECONDS: Final = 2.0
@@ -168,14 +168,17 @@ class CellClient:
         self._duration.record(time.perf_counter() - started, {"cell": name, "outcome": outcome})
 
     def named(self, request: web.Request) -> str:
-        """The cell in the header. Raises the problem `not_found`."""
+        """The cell in the header. Raises the problems `unauthenticated` and `invalid_request`."""
         name = request.headers.get(CELL_HEADER)
+        if name in self.directory.cells:
+            return name
+        if not request.headers.get(hdrs.AUTHORIZATION):
+            # as every cell would say first
+            raise Problem(Code.UNAUTHENTICATED, "send `Authorization: Bearer <key>`", headers={hdrs.WWW_AUTHENTICATE: "Bearer"})
         known = ", ".join(self.directory.cells)
-        if name is None:
-            raise Problem(Code.NOT_FOUND, f"this call is about one cell: send the header {CELL_HEADER} with its name; there are: {known}")
-        if name not in self.directory.cells:
-            raise Problem(Code.NOT_FOUND, f"the header {CELL_HEADER} names no cell; there are: {known}")
-        return name
+        why = f"this call is about one cell: send its name; there are: {known}" if name is None else f"names no cell; there are: {known}"
+        violation = Violation(f"/header/{CELL_HEADER}", why)
+        raise Problem(Code.INVALID_REQUEST, f"the header {CELL_HEADER} breaks the contract", violations=[violation])
 
     async def forward(self, request: web.Request, name: str) -> web.StreamResponse:
         """The whole call, to one cell, whose answer comes through as it is sent; the cell sees by the header that it is one of several.
@@ -256,4 +259,5 @@ def _passed_on(request: web.Request) -> CIMultiDict[str]:
 
 
 def _without(headers: Mapping[str, str], dropped: frozenset[str]) -> CIMultiDict[str]:
-    return CIMultiDict((name, value) for name, value in headers.items() if name.lower() not in dropped)
+    # aiohttp writes nothing of a value that is not UTF-8: the cell would find an empty one
+    return CIMultiDict((name, header_text(value)) for name, value in headers.items() if name.lower() not in dropped)

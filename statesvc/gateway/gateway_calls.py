@@ -3,18 +3,22 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any, Final
 
-from aiohttp import web
+from aiohttp import hdrs, web
 
+from statesvc.cells.directory import CELL_HEADER
 from statesvc.cells.proxies import CARRIER_PATHS
 from statesvc.gateway.cell_client import CellClient, RefusedError, one_or_all, unavailable
 from statesvc.http.app import ANY_PATH
 from statesvc.http.operation import Route, answer, operation
+from statesvc.http.problem import Code, Problem
 
 _OF_CARRIER: Final = re.compile(rf"/v1/(?:{'|'.join(CARRIER_PATHS)})/([^/]+)(?:/.*)?")
 _OUTBOX: Final = ("ready", "leased", "scheduled")
-_METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
+_METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+_CELLS: Final = "/v1/cells"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +56,29 @@ class GatewayCalls:
     async def forward(self, request: web.Request) -> web.StreamResponse:
         """A call with a carrier in its path, or with a cell in its header, to the cell that it is about."""
         of_carrier = _OF_CARRIER.fullmatch(request.path)
-        name = self.cells.named(request) if of_carrier is None else self.cells.directory.cell_of(of_carrier[1])
-        return await self.cells.forward(request, name)
+        if of_carrier is not None:
+            return await self.cells.forward(request, self.cells.directory.cell_of(of_carrier[1]))
+        if request.headers.get(CELL_HEADER) not in self.cells.directory.cells:
+            try:
+                await self._require_call(request)
+            except RefusedError as refused:
+                return refused.response()
+        return await self.cells.forward(request, self.cells.named(request))
+
+    async def _require_call(self, request: web.Request) -> None:
+        """That there is such a call at all, which any cell knows. Raises Problem and RefusedError."""
+        allowed = "GET, HEAD"
+        if request.path != _CELLS:
+            directory = self.cells.directory
+            asked = await self.cells.ask(request, directory.default, path=request.rel_url.raw_path, method=hdrs.METH_OPTIONS)
+            if asked is None:
+                return
+            if asked.status == HTTPStatus.NOT_FOUND:
+                raise RefusedError(asked)
+            allowed = asked.headers.get(hdrs.ALLOW, request.method)
+        if request.method not in allowed.split(", "):
+            detail = f"{request.method} is not possible here, but {allowed}"
+            raise Problem(Code.METHOD_NOT_ALLOWED, detail, headers={hdrs.ALLOW: allowed})
 
 
 def _sum(depths: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -96,7 +121,7 @@ def spanning_routes(cells: CellClient) -> Sequence[Route]:
                 **over_cells,
             ),
         ),
-        Route("GET", "/v1/cells", calls.state, operation(operation_id="list_cells", summary="The cells of the directory", **over_cells)),
+        Route("GET", _CELLS, calls.state, operation(operation_id="list_cells", summary="The cells of the directory", **over_cells)),
         Route(
             "GET",
             "/v1/shipments/{shipment_id}",

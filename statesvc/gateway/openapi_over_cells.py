@@ -19,23 +19,33 @@ _OWN: Final = ("/livez", "/readyz", "/metrics", "/openapi.json", "/docs")
 _WITHOUT_PARTIAL: Final = frozenset({"get_shipment_by_id", "submit_events", "stream_transitions", "delete_subscription"})
 _PARTIAL: Final = {
     "type": "object",
-    "required": ["partial"],
-    "properties": {"partial": {"type": "array", "items": {"type": "string"}, "description": "The cells whose part is missing."}},
+    "properties": {
+        "partial": {
+            "type": "array",
+            "items": {"type": "string"},
+            "description": "The cells whose part is missing. Not in the answer of one cell.",
+        }
+    },
 }
 
 
-def document_over_cells(document: Mapping[str, Any], spanning: Mapping[str, str]) -> dict[str, Any]:
-    """A cell's document as it is true of the gateway. `spanning`: by the id of the operation, what the gateway makes of it."""
+def document_over_cells(document: Mapping[str, Any], spanning: Mapping[str, str], names: Sequence[str]) -> dict[str, Any]:
+    """A cell's document as it is true of the gateway. `names`: of the cells.
+
+    `spanning`: by the id of the operation, what the gateway makes of it.
+    """
     changed = deepcopy(dict(document))
+    # of several logs there is `tree_sizes`, by cell
+    changed["components"]["schemas"]["Feed"]["required"].remove("tree_size")
     for path, methods in changed["paths"].items():
         for described in methods.values():
             over_cells = spanning.get(described["operationId"])
             if over_cells is not None:
                 _add_partial(described)
                 described["description"] = " ".join(filter(None, [described.get("description"), over_cells]))
-                _add_header(described, is_required=False)
+                _add_header(described, names, is_required=False)
             elif not path.startswith(_OWN) and _OF_CARRIER.fullmatch(path) is None:
-                _add_header(described, is_required=True)
+                _add_header(described, names, is_required=True)
     return changed
 
 
@@ -48,9 +58,15 @@ def _add_partial(described: dict[str, Any]) -> None:
             content["schema"] = {"allOf": [content["schema"], _PARTIAL]}
 
 
-def _add_header(described: dict[str, Any], *, is_required: bool) -> None:
+def _add_header(described: dict[str, Any], names: Sequence[str], *, is_required: bool) -> None:
     said = "The cell that answers." if is_required else "The one cell that answers; left out: all."
-    header = {"name": CELL_HEADER, "in": "header", "required": is_required, "description": said, "schema": {"type": "string"}}
+    header = {
+        "name": CELL_HEADER,
+        "in": "header",
+        "required": is_required,
+        "description": said,
+        "schema": {"type": "string", "enum": list(names)},
+    }
     described.setdefault("parameters", []).append(header)
 
 
@@ -63,7 +79,7 @@ def routes(cells: CellClient, spanning: Sequence[Route]) -> Sequence[Route]:
         for name in cells.directory.cells:
             found = await cells.ask(request, name, path="/openapi.json", method="GET")
             if found is not None and not found.is_refusal:
-                document = document_over_cells(found.document, said)
+                document = document_over_cells(found.document, said, list(cells.directory.cells))
                 return answer({**document, "paths": {**document["paths"], **own}})
         raise unavailable(cells.directory.cells)
 

@@ -198,13 +198,13 @@ def body(request: web.Request, model: type[M]) -> M:
 
 def why_of(request: web.Request) -> dict[str, str]:
     """Why the caller does it, for the details of the log's entry; empty where it did not say. Raises Problem."""
-    why: str = (request.get(WHY) or _text(request.headers.get(WHY_HEADER, ""))).strip()
+    why: str = (request.get(WHY) or header_text(request.headers.get(WHY_HEADER, ""))).strip()
     if len(why) > WHY_CHARS_MAX or not why.isprintable():
         raise Problem(Code.INVALID_REQUEST, f"the header {WHY_HEADER} takes at most {WHY_CHARS_MAX} printable characters")
     return {"why": why} if why else {}
 
 
-def _text(header: str) -> str:
+def header_text(header: str) -> str:
     """A header in UTF-8, or, as RFC 9110 has it of old, in ISO 8859-1."""
     try:
         header.encode()

@@ -120,7 +120,11 @@ async def portal_is_of_the_cell_that_the_link_names(cells: Cells) -> None:
     status, made = await ask(cells, "POST", "/v1/subscriptions", json={"url": "https://shop.invalid/hook"})
     assert (status, made["partial"]) == (201, [])
     status, refusal = await ask(cells, "POST", links)
-    assert (status, "Statesvc-Cell" in refusal["detail"], "north, south" in refusal["detail"]) == (404, True, True)
+    assert (status, refusal["errors"][0]["pointer"], "north, south" in refusal["errors"][0]["detail"]) == (
+        422,
+        "/header/Statesvc-Cell",
+        True,
+    )
     status, link = await ask(cells, "POST", links, headers={"Statesvc-Cell": "south"})
     assert (status, link["path"].endswith("&cell=south")) == (201, True)
 
@@ -262,7 +266,11 @@ async def test_each_carrier_is_in_its_cell_lists_are_one_and_a_killed_cell_is_na
     one = next(one for one in dead if one["cell"] == "south")
     path = f"/v1/dead-letters/{one['dead_letter_id']}"
     status, refusal = await ask(cells, "GET", path)
-    assert (status, "Statesvc-Cell" in refusal["detail"]) == (404, True)
+    assert (status, "Statesvc-Cell" in refusal["detail"]) == (422, True)
+    assert (await ask(cells, "GET", path, headers={"Authorization": ""}))[0] == 401
+    assert (await ask(cells, "PUT", path))[0] == 405
+    assert (await ask(cells, "PUT", "/v1/cells"))[0] == 405
+    assert (await ask(cells, "GET", "/v1/nothing"))[0] == 404
     status, shown = await ask(cells, "GET", path, headers={"Statesvc-Cell": "south"})
     assert (status, shown["carrier_id"]) == (200, "ups")
 

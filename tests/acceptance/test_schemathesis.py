@@ -12,9 +12,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+import aiohttp
 import pytest
 
-from tests.acceptance.processes import BOOTSTRAP_KEY, ROOT, Service, running
+from tests.acceptance.cells_world import CELLS, two_cells
+from tests.acceptance.processes import BOOTSTRAP_KEY, ROOT, RoleProcess, Service, running
 from tests.acceptance.service_maker import ServiceMaker
 from tests.acceptance.stories import ups_alert
 from tests.acceptance.test_restore import sealed
@@ -52,7 +54,11 @@ values = ["ups"]
 [dictionaries.numbers]
 values = ["{NUMBER}"]
 
+[dictionaries.cells]
+values = {json.dumps(CELLS)}
+
 [parameters]
+"header.Statesvc-Cell" = {{dictionary = "cells", probability = 0.8}}
 "path.carrier_id" = {{dictionary = "carriers", probability = 0.6}}
 "path.tracking_number" = {{dictionary = "numbers", probability = 0.6}}
 """
@@ -104,12 +110,13 @@ async def lively(service: Service) -> None:
     await sealed(service)
 
 
-async def flaws(service: Service, folder: Path, *options: str) -> str:
-    """What schemathesis reports; empty where it finds nothing wrong."""
-    _, document = await service.get("/openapi.json")
+async def flaws(server: RoleProcess, folder: Path, *options: str) -> str:
+    """What schemathesis reports of the document of an API or a gateway; empty where it finds nothing wrong."""
+    async with aiohttp.request("GET", f"{server.url}/openapi.json") as answer:
+        document = await answer.json()
     (folder / "schemathesis.toml").write_text(configuration(document))
     program = (sys.executable, "-c", "from schemathesis.cli import schemathesis; schemathesis()")
-    arguments = ("--config-file", "schemathesis.toml", "run", f"{service.api.url}/openapi.json", "--seed", str(SEED), *options)
+    arguments = ("--config-file", "schemathesis.toml", "run", f"{server.url}/openapi.json", "--seed", str(SEED), *options)
     process = await asyncio.create_subprocess_exec(
         *program,
         *arguments,
@@ -131,7 +138,7 @@ async def test_a_few_calls_of_each_operation_keep_the_contract(service_maker: Se
         await known(service)
         # the stream is read until a time is over
         few = ("--phases", "examples", "--exclude-operation-id", "stream_transitions")
-        found = await flaws(service, tmp_path, *few)
+        found = await flaws(service.api, tmp_path, *few)
     assert not found, found
 
 
@@ -139,5 +146,15 @@ async def test_a_few_calls_of_each_operation_keep_the_contract(service_maker: Se
 async def test_no_call_breaks_its_contract_however_it_is_called(service_maker: ServiceMaker, tmp_path: Path) -> None:
     async with running(await service_maker(tmp_path / "service", SETTINGS), "api", "worker", "sealer") as service:
         await lively(service)
-        found = await flaws(service, tmp_path, "--max-examples", "40")
+        found = await flaws(service.api, tmp_path, "--max-examples", "40")
+    assert not found, found
+
+
+@pytest.mark.soak
+async def test_no_call_over_cells_breaks_its_contract_however_it_is_called(service_maker: ServiceMaker, tmp_path: Path) -> None:
+    services = {name: await service_maker(tmp_path / name, SETTINGS) for name in CELLS}
+    async with two_cells(services, tmp_path, carriers={"ups": "south"}) as cells:
+        await lively(services["south"])
+        (gateway,) = cells.gateway.roles
+        found = await flaws(gateway, tmp_path, "--max-examples", "40")
     assert not found, found

@@ -6,6 +6,7 @@
 import statistics
 import time
 from collections.abc import Iterator
+from datetime import date, timedelta
 from typing import Final
 from uuid import UUID
 
@@ -13,6 +14,7 @@ import pytest
 from playwright.async_api import Page
 
 from events.errors import Cause
+from events.event import Reading
 from events.vocabulary import Kind, Status
 from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.subscriptions import subscription_store as store
@@ -27,26 +29,45 @@ SCOPES: Final = "admin"
 SHIPMENTS: Final = 10_000
 DEAD_LETTERS: Final = 1_000
 SUBSCRIPTIONS: Final = 500
+SERVICES: Final = 40
 SHIPMENT: Final = "/console/shipments/ups/1Z00000001"
 PAGE_SECONDS_MAX: Final = 0.2
 _CARRIERS: Final = ("ups", "fedex", "dhl_unified", "canonical")
 _AT_ONCE: Final = 250
+_FOUR_DAYS: Final = 4 * 24 * 60
 
 
 async def _plant(api: Api, scan: Statement) -> dict[str, str]:
     """Fills the database; what there is one of, by name."""
     for begin in range(0, SHIPMENTS, _AT_ONCE):
         carrier_id = _CARRIERS[begin // _AT_ONCE % len(_CARRIERS)]
-        readings = [scan(f"1Z{number:08}", Status.IN_TRANSIT, minutes=number % 1000) for number in range(begin, begin + _AT_ONCE)]
+        readings = [_promised(scan, number) for number in range(begin, begin + _AT_ONCE)]
         await api.carriers.say(*readings, carrier_id=carrier_id)
+        arrived = [_arrived(scan, number) for number in range(begin, begin + _AT_ONCE, 2)]
+        await api.carriers.say(*arrived, carrier_id=carrier_id)
     codes = [scan(f"1Z{number:08}", None, kind=Kind.UNMAPPED, type="Q", code=f"{number}", minutes=1001) for number in range(30)]
     await api.carriers.say(*codes)
     for cause, count in ((Cause.UNREADABLE, 400), (Cause.UNKNOWN_FORMAT, 300), (Cause.NORMALIZER_FAILED, DEAD_LETTERS - 730)):
         await bury_messages(api, *[f'"{cause} at line {number % 7}"' for number in range(count)], cause=cause)
     subscription_id = await _subscribe(api, scan)
     await _tallies(api)
+    for number in range(SERVICES):
+        stated = {"rules": {"stalled": {"in_transit": 24 + number}}, "why": "a tour", "replaces": None}
+        answer = await api.call("PUT", "/v1/expectations/ups", scopes="ops", params={"service": f"Service {number}"}, json=stated)
+        assert answer.status == 200, answer.body
     message = (await open_dead_letters(api))[-1]
     return {"subscription": str(subscription_id), "message": f"{message}", "code": f"{(await open_dead_letters(api))[0]}"}
+
+
+def _promised(scan: Statement, number: int) -> Reading:
+    """On its way, of one of many services, and expected on one of four months' days."""
+    day = date(2026, 3, 1) + timedelta(days=number % 120)
+    service = f"Service {number // 7 % SERVICES}"
+    return scan(f"1Z{number:08}", Status.IN_TRANSIT, minutes=number % 1000, service=service, estimated_delivery=f"{day}")
+
+
+def _arrived(scan: Statement, number: int) -> Reading:
+    return scan(f"1Z{number:08}", Status.DELIVERED, code="D1", minutes=number * 7 % _FOUR_DAYS)
 
 
 async def _subscribe(api: Api, scan: Statement) -> UUID:
@@ -128,6 +149,11 @@ def _screens(one: dict[str, str]) -> Iterator[tuple[str, str]]:
         "resume": f"{subscription}/resume",
         "rate": f"{subscription}/rate",
         "delete": f"{subscription}/delete",
+        "expectations": "/console/expectations",
+        "expectation-of-all": "/console/expectations/all/change",
+        "expectation": "/console/expectations/ups/services/service%207/change",
+        "promises": "/console/promises?since=2026-01-01",
+        "promises-of-one": "/console/promises?since=2026-01-01&carrier_id=ups&service=service+7",
         "queue": "/console/queue",
         "workers": "/console/workers",
         "notices": "/console/notices",
@@ -150,6 +176,8 @@ FILLED: Final = {
     "test": {},
     "replay-range": {"#input-since": "2026-01-01T00:00"},
     "rotate": {},
+    "expectation": {"[name='stalled.in_transit']": "12"},
+    "expectation-of-all": {"[name='overdue']": "3"},
     "rate": {"#input-rate_per_second": "5"},
     "delete": {},
     "notice-seen": {},

@@ -17,7 +17,7 @@ def original() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def changed(original: dict[str, Any]) -> dict[str, Any]:
-    return document_over_cells(original, SPANNING)
+    return document_over_cells(original, SPANNING, ["north", "south"])
 
 
 def parameter(described: dict[str, Any]) -> bool | None:
