@@ -22,6 +22,7 @@ from statesvc.append.proposals import propose
 from statesvc.append.raise_dead_letters import raise_codes, raise_rejections
 from statesvc.append.settlements import only_named, settlements_of
 from statesvc.append.write_entries import write
+from statesvc.database.pipelined import pipelined_transaction
 from statesvc.inbox.claim import hold, postpone, settle
 from statesvc.log.archive.log_archive_errors import ArchivedHistoryError
 from statesvc.log.event_store import count_conflicts, known_keys, read_events, read_streams
@@ -34,7 +35,7 @@ async def append_claimed(batch: AppendBatch, *, token: UUID, lock_seconds: float
     `lock_seconds`: how long it waits for a lock at most. What it set aside is given back, for a short while.
     """
     with ExitStack() as settling:
-        async with batch.connection.pipeline(), batch.connection.transaction():
+        async with pipelined_transaction(batch.connection):
             batch.asked_held = await hold(batch.connection, token, [read.message_id for read in batch.reads], lock_seconds=lock_seconds)
             await append(batch)
             # until after the commit: the statements of the pipeline end with it

@@ -80,7 +80,7 @@ class Claimed(NamedTuple):
 
 
 async def claim(connection: AsyncConnection[Any], asked: Claim) -> Claimed:
-    """Leases messages. The connection is in autocommit: the lease is durable when this returns."""
+    """Leases messages. The connection is in autocommit: others see the lease when this returns."""
     pending = await send(
         connection,
         SQL["claim"],

@@ -1,9 +1,10 @@
 -- name: claim
--- Leases the next messages to a worker, fairly over the carriers; with the newest revision of the code mappings.
+-- Leases the next messages to a worker, fairly over the carriers; with the newest revision of the code mappings. Its commit does not wait
+-- for the disk: a crash of the server undoes a lease together with the work under it, and its token then holds nothing.
 SELECT message_id, carrier_id, token, attempts, retries, received_at, stage, candidate, percent, shadow, sealed_key, commitment, sealed,
     normalized_by, normalized, postponed, rescued_from, headers ->> 'traceparent',
     (SELECT coalesce(max(m.revision), 0) FROM statesvc.code_mapping m), buried_for
-FROM statesvc.claim(%(worker)s, %(limit)s, %(lease)s, 'any', %(bytes_max)s, %(sweep)s, %(rescue_first)s, true);
+FROM set_config('synchronous_commit', 'off', true), statesvc.claim(%(worker)s, %(limit)s, %(lease)s, 'any', %(bytes_max)s, %(sweep)s, %(rescue_first)s, true);
 
 -- name: extend
 -- Moves the end of a lease; how many messages the token still holds.
@@ -11,10 +12,13 @@ SELECT statesvc.extend(%(token)s, %(lease)s);
 
 -- name: hold
 -- Locks those of the messages that the token still holds, for the rest of the transaction, which then waits that long for any lock.
-WITH patience AS MATERIALIZED (
-    SELECT set_config('lock_timeout', %(lock_milliseconds)s::text, true)
+-- Its statements are planned once, not anew for each batch, which cost a batch of few messages more than their work; and as tables grow
+-- from nothing faster than they are analyzed, such a plan must not be one that reads a table whole.
+WITH settings AS MATERIALIZED (
+    SELECT set_config('lock_timeout', %(lock_milliseconds)s::text, true), set_config('plan_cache_mode', 'force_generic_plan', true),
+        set_config('enable_seqscan', 'off', true)
 )
-SELECT q.message_id FROM statesvc.inbox q CROSS JOIN patience
+SELECT q.message_id FROM statesvc.inbox q CROSS JOIN settings
 WHERE q.token = %(token)s AND q.message_id = ANY (%(message_ids)b::uuid[]) ORDER BY q.message_id FOR UPDATE OF q;
 
 -- name: settle

@@ -16,6 +16,7 @@ from psycopg import AsyncConnection
 from events.crypto.keyring import Keyring
 from events.crypto.sealing import SealError
 from statesvc.database.pending import columns, send
+from statesvc.database.pipelined import pipelined_transaction
 from statesvc.database.queries import queries
 from statesvc.delivery.full_payload import Past, full_of, read_past
 from statesvc.delivery.limiter.permits import Offer
@@ -69,7 +70,7 @@ async def claim(connection: AsyncConnection[Any], keyring: Keyring, asked: Outbo
         "lease_seconds": asked.lease_seconds,
         **_known(offer),
     }
-    async with connection.pipeline(), connection.transaction():
+    async with pipelined_transaction(connection):
         asked_leases = await send(connection, _SQL["claim"], parameters, lambda rows: {row[:3]: row[3:] for row in rows})
         leased = await asked_leases.rows()
         if not leased:

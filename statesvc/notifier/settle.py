@@ -17,6 +17,7 @@ from psycopg import AsyncConnection
 from events.crypto.keyring import Keyring
 from events.errors import Cause
 from statesvc.database.pending import columns, send
+from statesvc.database.pipelined import pipelined_transaction
 from statesvc.database.queries import queries
 from statesvc.delivery.attempt_entry import EndedNotification, EndOutcome, append_ends, record_open_attempts
 from statesvc.delivery.attempt_part import DeliveryAttempt
@@ -66,7 +67,7 @@ async def settle(
     connection: AsyncConnection[Any], keyring: Keyring, group: Sequence[AttemptResult], *, worker: str, again: bool = False
 ) -> Settled:
     """Commits a group. `again`: the outcome of an earlier try at this group is unknown; what it settled is left as it is then."""
-    async with connection.pipeline(), connection.transaction():
+    async with pipelined_transaction(connection):
         asked_held = await send(
             connection,
             _SQL["hold"],

@@ -23,6 +23,7 @@ from statesvc.append.retry import run_transaction
 from statesvc.append.transaction import append
 from statesvc.bodies.sealed_message import SealedMessage, seal_message
 from statesvc.database.pending import send
+from statesvc.database.pipelined import pipelined_transaction
 from statesvc.database.queries import queries
 from statesvc.inbox.read_message import Read
 from statesvc.log.archive.log_archive import LogArchive
@@ -68,7 +69,7 @@ async def submit(
 async def _submit(
     connection: AsyncConnection[Any], keyring: Keyring, events: Sequence[Event], sealed: SealedMessage, *, writer: str
 ) -> Submitted | Held:
-    async with connection.pipeline(), connection.transaction():
+    async with pipelined_transaction(connection):
         carrier_ids = sorted({event.carrier_id for event in events})
         begun = await send(connection, _SQL["begin"], {"carrier_ids": carrier_ids}, lambda rows: rows[0])
         received_at, held = await begun.rows()

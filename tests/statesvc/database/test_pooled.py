@@ -7,6 +7,7 @@ import psycopg
 import pytest
 from psycopg import AsyncConnection
 
+from statesvc.database.pipelined import pipelined_transaction
 from statesvc.database.pool import Pool, PoolLimits, make_pool
 from tests.world.pgbouncer import pooled
 
@@ -44,6 +45,8 @@ async def test_a_transaction_and_a_lone_statement_have_the_limits_and_a_stranger
                     assert await shown(connection) == ["600ms", "300ms", "15s"]
                 assert await shown(stranger) == ["0", "0", "0"]
             async with connection.pipeline(), connection.transaction():
+                assert await shown(connection) == ["600ms", "300ms", "15s"]
+            async with pipelined_transaction(connection):
                 assert await shown(connection) == ["600ms", "300ms", "15s"]
             assert await shown(stranger) == ["0", "0", "0"]
 

@@ -14,9 +14,10 @@ from statesvc.database.dsns import Dsns
 from statesvc.database.embedded import EmbeddedServer
 from statesvc.database.migrator import migrate
 from statesvc.database.pool import make_pool
+from statesvc.inbox.claim import Claim, Message, claim
 from statesvc.ingress.body_memory import MemoryBound
 from statesvc.ingress.group_commit import GroupCommit, GroupLimits
-from statesvc.ingress.put import Stored
+from statesvc.ingress.put import Stored, put
 from tests.statesvc.ingress.conftest import LIMITS
 
 
@@ -41,8 +42,18 @@ async def wait_for_no_standby(dsns: Dsns) -> None:
         await connection.execute("SELECT pg_reload_conf()")
 
 
+async def claim_one(dsns: Dsns, keyring: Keyring) -> list[Message]:
+    """What a worker leases of one message, on a connection whose commits wait for the standby."""
+    async with await AsyncConnection.connect(dsns.service, autocommit=True) as connection:
+        await put(connection, [seal_message(keyring, "acme", b"b", "{}")])
+        await connection.execute("SET synchronous_commit = on")
+        async with asyncio.timeout(30):
+            return (await claim(connection, Claim(worker="w", limit=1, lease_seconds=60, bytes_max=1_000_000))).messages
+
+
 @pytest.mark.usefixtures("own_processes")
 async def test_neither_a_message_nor_its_retry_is_acknowledged_before_it_is_durable(own_server: Dsns, keyring: Keyring) -> None:
+    assert await claim_one(own_server, keyring), "a lease need not be durable"
     dsn = make_conninfo(own_server.service, options="-c synchronous_commit=on")
     async with make_pool(dsn, name="test ingress", limits=LIMITS) as pool:
         group_commit = GroupCommit(pool, memory=MemoryBound(1_000_000), limits=GroupLimits(deadline_seconds=30))
