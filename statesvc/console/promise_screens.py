@@ -17,19 +17,21 @@ PATH: Final = "/console/promises"
 _CALL: Final = "/v1/reports/promises"
 _FILTERS: Final = ("since", "until", "carrier_id", "service", "lane")
 _LATE: Final = 50
+_GROUPS: Final = 40
 _TABLES: Final = ("groups", "late")
 
 
 async def show_report(visit: Visit) -> Mapping[str, Any]:
     """Counts and a page of late parcels."""
     wanted = _wanted(visit)
-    by_service = (await visit.ask(f"GET {_CALL}", **wanted, by="carrier,service"))["groups"]
+    groups = (await visit.ask(f"GET {_CALL}", **wanted, by="carrier,service"))["groups"]
     by_month = (await visit.ask(f"GET {_CALL}", **wanted, by="month"))["groups"]
     late = await visit.ask(f"GET {_CALL}/late", **wanted, limit=_LATE, cursor=visit.query("cursor") or None)
     return {
         "wanted": {name: wanted.get(name) or "" for name in _FILTERS},
         "carriers": sorted(CARRIERS),
-        "groups": sorted(by_service, key=lambda group: -group["promised"]),
+        "groups": sorted(groups, key=lambda group: -group["promised"])[:_GROUPS],
+        "more": max(0, len(groups) - _GROUPS),
         "months": month_chart(by_month),
         "late": [(parcel, path_of(parcel)) for parcel in late["items"]],
         "next_cursor": late["next_cursor"],

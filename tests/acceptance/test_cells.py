@@ -10,9 +10,11 @@ from typing import Any
 
 import aiohttp
 import pytest
+from yarl import URL
 
 from statesvc.cells.directory import read_directory
 from tests.acceptance.cells_world import CELLS, Cells, two_cells
+from tests.acceptance.processes import BOOTSTRAP_KEY
 from tests.acceptance.service_maker import ServiceMaker
 from tests.statesvc.api.stream.event_source import event_source
 
@@ -164,7 +166,21 @@ async def portal_is_of_the_cell_that_the_link_names(cells: Cells) -> None:
     for path, cookie in (("/portal", other), ("/portal", ""), (page, "statesvc_portal_cell=west"), (f"{link['path']}&cell=west", "")):
         refused, _ = await visit("GET", path.replace("&cell=south&", "&"), cookie)
         assert refused.status in {401, 404}, path
+    assert await status_of_why(cells, f"/v1/subscriptions/{made['id']}/pause", b"\x84") == b"422", (
+        "no printable character, so not done unexplained"
+    )
     assert (await ask(cells, "DELETE", f"/v1/subscriptions/{made['id']}"))[0] == 204
+
+
+async def status_of_why(cells: Cells, path: str, why: bytes) -> bytes:
+    """Of a POST with a header that is not UTF-8, which no client library sends."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", URL(cells.url).port)
+    head = f"POST {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {BOOTSTRAP_KEY}\r\nContent-Length: 0\r\nStatesvc-Why: "
+    writer.write(head.encode() + why + b"\r\n\r\n")
+    async with asyncio.timeout(30):
+        status = (await reader.readline()).split()[1]
+    writer.close()
+    return status
 
 
 async def directory_is_compared(cells: Cells) -> None:
