@@ -10,8 +10,10 @@ from aiohttp import web
 from statesvc.cells.directory import CELL_HEADER
 from statesvc.cells.proxies import CARRIER_PATHS
 from statesvc.gateway.cell_client import CellClient, unavailable
+from statesvc.gateway.places import PLACES_PATTERN
 from statesvc.http.openapi import build_document
 from statesvc.http.operation import Route, answer, operation
+from statesvc.log.cursor import CURSOR_PATTERN
 
 _OF_CARRIER: Final = re.compile(rf"/v1/(?:{'|'.join(CARRIER_PATHS)})/{{carrier_id}}(?:/.*)?")
 _OWN: Final = ("/livez", "/readyz", "/metrics", "/openapi.json", "/docs")
@@ -37,11 +39,15 @@ def document_over_cells(document: Mapping[str, Any], spanning: Mapping[str, str]
     changed = deepcopy(dict(document))
     # of several logs there is `tree_sizes`, by cell
     changed["components"]["schemas"]["Feed"]["required"].remove("tree_size")
+    # a place that is none of the gateway's
+    feed, stream = (changed["paths"][path]["get"]["responses"] for path in ("/v1/feed", "/v1/stream"))
+    stream["400"] = feed["400"]
     for path, methods in changed["paths"].items():
         for described in methods.values():
             over_cells = spanning.get(described["operationId"])
             if over_cells is not None:
                 _add_partial(described)
+                _widen_places(described)
                 described["description"] = " ".join(filter(None, [described.get("description"), over_cells]))
                 _add_header(described, names, is_required=False)
             elif not path.startswith(_OWN) and _OF_CARRIER.fullmatch(path) is None:
@@ -56,6 +62,14 @@ def _add_partial(described: dict[str, Any]) -> None:
         content = response.get("content", {}).get("application/json") if status.startswith("2") else None
         if content is not None:
             content["schema"] = {"allOf": [content["schema"], _PARTIAL]}
+
+
+def _widen_places(described: dict[str, Any]) -> None:
+    """`after` and `Last-Event-ID`: in each log."""
+    for parameter in described.get("parameters", []):
+        for schema in (parameter["schema"], *parameter["schema"].get("anyOf", ())):
+            if schema.get("pattern") == CURSOR_PATTERN:
+                schema["pattern"] = PLACES_PATTERN
 
 
 def _add_header(described: dict[str, Any], names: Sequence[str], *, is_required: bool) -> None:

@@ -12,8 +12,10 @@ from statesvc.log.cursor import CURSOR_PATTERN
 NOW: Final = "now"
 """The place in the log of a cell that did not answer since the client came without an id."""
 _GONE: Final = 410
-_NAME: Final = CELL_NAME.removesuffix("$")
+_NAME: Final = CELL_NAME.strip("^$")
 _CURSOR: Final = CURSOR_PATTERN.strip("^$")
+PLACES_PATTERN: Final = f"^({_CURSOR}|{_NAME}=({_CURSOR}|{NOW})(,{_NAME}=({_CURSOR}|{NOW}))*)$"
+"""What a call over cells takes as a place: one in each log, or, where it is of one cell alone, one in that log."""
 _PLACE: Final = re.compile(f"{_NAME}={_CURSOR}$")
 _PLACE_OR_NOW: Final = re.compile(f"{_NAME}=(?:{_CURSOR}|{NOW})$")
 

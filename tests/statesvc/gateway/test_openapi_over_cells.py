@@ -1,5 +1,6 @@
 """The gateway's document: the cells' own, with what the gateway adds."""
 
+import re
 from typing import Any
 
 import pytest
@@ -7,7 +8,13 @@ import pytest
 from statesvc.gateway.openapi_over_cells import document_over_cells
 from tests.openapi_document import document
 
-SPANNING = {"list_shipments": "Over all.", "get_shipment_by_id": "Of the one that has it.", "create_subscription": "In all."}
+SPANNING = {
+    "list_shipments": "Over all.",
+    "get_shipment_by_id": "Of the one that has it.",
+    "create_subscription": "In all.",
+    "read_feed": "Of all.",
+    "stream_transitions": "Of all.",
+}
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +42,16 @@ def test_calls_of_one_cell_take_its_name_and_those_that_span_cells_may(changed: 
         ("/livez", "get"): None,
     }
     assert {call: parameter(changed["paths"][call[0]][call[1]]) for call in wanted} == wanted
+
+
+@pytest.mark.parametrize(("path", "name"), [("/v1/feed", "after"), ("/v1/stream", "after"), ("/v1/stream", "Last-Event-ID")])
+def test_places_in_each_log_are_in_the_contract(changed: dict[str, Any], path: str, name: str) -> None:
+    (schema,) = (one["schema"] for one in changed["paths"][path]["get"]["parameters"] if one["name"] == name)
+    pattern = schema.get("pattern") or next(each["pattern"] for each in schema["anyOf"] if "pattern" in each)
+    for place in ("north=1.57,south=-1", "south=now", "1.57"):
+        assert re.search(pattern, place), place
+    for wrong in ("north", "north=1.57,", "north=x", ""):
+        assert re.search(pattern, wrong) is None, wrong
 
 
 def test_what_spans_cells_says_so_and_names_what_is_missing(changed: dict[str, Any], original: dict[str, Any]) -> None:
