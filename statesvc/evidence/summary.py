@@ -82,8 +82,7 @@ def _facts(
     reporter = carrier_name(shipment["carrier_id"])
     yield ("Reported by", f"{reporter}, which reports for carriers") if shipment["carrier_id"] in AGGREGATORS else ("Carrier", reporter)
     yield "Tracking number", shipment["tracking_number"]
-    # a bundle of a release that read no services has none
-    if service := shipment.get("service"):
+    if service := shipment["service"]:
         yield "Service", service + _other_services(service, events)
     yield "State", spaced(shipment["status"])
     if milestones.picked_up is not None:

@@ -255,7 +255,7 @@ def chain_flaws(bundle: dict[str, Any], pairs: list[Pair]) -> Iterator[str]:
     if moves and moves[-1] != shipment["status"]:
         yield f"the last conclusion in the log is {moves[-1]!r}, not {shipment['status']!r}"
     services = {said.get("service") for _, said in pairs if said["entry"] == "event"}
-    if shipment.get("service") not in services | {None}:
+    if shipment["service"] not in services | {None}:
         yield f"no event states the service {shipment['service']!r}"
 
 

@@ -159,18 +159,6 @@ async def test_the_service_is_what_the_carrier_last_called_it_and_both_verifiers
         assert both(resealed, keys_of(resealed)) == (False, service is None), "the one in one file folds no state"
 
 
-async def test_a_bundle_from_before_services_were_read_still_holds(database: Any) -> None:
-    async with story(database) as log:
-        await delivered(log)
-        gathered = await gathered_of(log)
-    (signer,) = gathered.signers
-    earlier = dict(gathered.bundle)
-    earlier["shipment"] = {name: value for name, value in earlier["shipment"].items() if name != "service"}
-    bundle = sealed(earlier, [signer], origin=signer.verifier.name)
-    assert both(bundle, keys_of(bundle)) == (True, True)
-    assert "Service" not in dict(report_of(bundle).summary.facts)
-
-
 def _delivery(**place: Any) -> BundleEntry:
     return BundleEntry(1, "event", {"location": {name: value for name, value in place.items() if value}}, {}, "none")
 
