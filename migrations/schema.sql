@@ -33,6 +33,7 @@
 --   forget_named_streams(p_limit integer) RETURNS bigint
 --   has_code(p_canonical bytea, p_type text, p_code text, p_reason text, p_text text) RETURNS boolean
 --   held(p_carrier_id text) RETURNS boolean
+--   hold_leased(p_token uuid, p_message_ids uuid[], p_lock_milliseconds integer) RETURNS SETOF uuid
 --   holds_key(p_packed bytea, p_event_id text) RETURNS boolean
 --   last_attempt(p_subscription_id uuid, p_shipment_id uuid, p_sequence integer) RETURNS integer
 --   lock_lanes(p_carrier_ids text[]) RETURNS text[]

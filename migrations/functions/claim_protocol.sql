@@ -385,6 +385,19 @@ BEGIN
 END
 $$;
 
+-- Locks those of the messages that the token still holds, for the rest of the transaction that appends, and returns them. From then on
+-- that transaction waits `p_lock_milliseconds` for any lock. Its statements are planned once, not anew for each batch, which cost a
+-- batch of few messages more than their work; and as tables grow faster than they are analyzed, no such plan may read one whole.
+CREATE FUNCTION statesvc.hold_leased(p_token uuid, p_message_ids uuid[], p_lock_milliseconds int) RETURNS SETOF uuid
+    LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM set_config('lock_timeout', p_lock_milliseconds::text, true), set_config('plan_cache_mode', 'force_generic_plan', true),
+        set_config('enable_seqscan', 'off', true);
+    RETURN QUERY SELECT q.message_id FROM statesvc.inbox q
+        WHERE q.token = p_token AND q.message_id = ANY (p_message_ids) ORDER BY q.message_id FOR UPDATE;
+END
+$$;
+
 -- How long an ingest may take until it is visible: the marks stay that far behind.
 CREATE FUNCTION statesvc.mark_margin() RETURNS interval LANGUAGE sql IMMUTABLE RETURN interval '1.5 seconds';
 

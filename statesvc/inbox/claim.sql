@@ -11,15 +11,8 @@ FROM set_config('synchronous_commit', 'off', true), statesvc.claim(%(worker)s, %
 SELECT statesvc.extend(%(token)s, %(lease)s);
 
 -- name: hold
--- Locks those of the messages that the token still holds, for the rest of the transaction, which then waits that long for any lock.
--- Its statements are planned once, not anew for each batch, which cost a batch of few messages more than their work; and as tables grow
--- from nothing faster than they are analyzed, such a plan must not be one that reads a table whole.
-WITH settings AS MATERIALIZED (
-    SELECT set_config('lock_timeout', %(lock_milliseconds)s::text, true), set_config('plan_cache_mode', 'force_generic_plan', true),
-        set_config('enable_seqscan', 'off', true)
-)
-SELECT q.message_id FROM statesvc.inbox q CROSS JOIN settings
-WHERE q.token = %(token)s AND q.message_id = ANY (%(message_ids)b::uuid[]) ORDER BY q.message_id FOR UPDATE OF q;
+-- Locks those of the messages that the token still holds, and sets how the rest of the transaction waits and plans.
+SELECT statesvc.hold_leased(%(token)s, %(message_ids)b::uuid[], %(lock_milliseconds)s);
 
 -- name: settle
 -- Ends messages with their verdict. Their rows are locked by `hold`.
