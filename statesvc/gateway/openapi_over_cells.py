@@ -29,6 +29,7 @@ _PARTIAL: Final = {
         }
     },
 }
+_PLACES_RULE: Final = f"`{{}}` is a place in each log (`north=1.57,south=1.8`); with {CELL_HEADER}, a place in that cell's log (`1.57`)"
 
 
 def document_over_cells(document: Mapping[str, Any], spanning: Mapping[str, str], names: Sequence[str]) -> dict[str, Any]:
@@ -70,6 +71,7 @@ def _widen_places(described: dict[str, Any]) -> None:
         for schema in (parameter["schema"], *parameter["schema"].get("anyOf", ())):
             if schema.get("pattern") == CURSOR_PATTERN:
                 schema["pattern"] = PLACES_PATTERN
+                described["x-rules"] = [*described.get("x-rules", []), _PLACES_RULE.format(parameter["name"])]
 
 
 def _add_header(described: dict[str, Any], names: Sequence[str], *, is_required: bool) -> None:

@@ -52,6 +52,7 @@ def test_places_in_each_log_are_in_the_contract(changed: dict[str, Any], path: s
         assert re.search(pattern, place), place
     for wrong in ("north", "north=1.57,", "north=x", ""):
         assert re.search(pattern, wrong) is None, wrong
+    assert any(rule.startswith(f"`{name}` is a place") for rule in changed["paths"][path]["get"]["x-rules"])
 
 
 def test_what_spans_cells_says_so_and_names_what_is_missing(changed: dict[str, Any], original: dict[str, Any]) -> None:
