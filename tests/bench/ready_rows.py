@@ -110,12 +110,13 @@ async def replay(url: str, batches: list[Batch]) -> float:
 async def _send(
     connection: AsyncConnection[Any], connections: asyncio.Queue[AsyncConnection[Any]], batch: Batch, messages: list[Message]
 ) -> None:
-    async with connection.pipeline(), connection.transaction():
+    # the first statement begins the transaction, the last one commits it
+    async with connection.pipeline():
         cursors: list[AsyncCursor[Any]] = []
         for step in batch.steps:
             match step:
                 case Sent(query, parameters, form):
-                    if "token" in parameters:
+                    if parameters and "token" in parameters:
                         parameters = {**parameters, "token": messages[0].token}
                     cursor = connection.cursor()
                     cursor.format = form
