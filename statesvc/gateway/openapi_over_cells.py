@@ -29,6 +29,8 @@ _PARTIAL: Final = {
         }
     },
 }
+_OF_ONE_CELL: Final = {"Feed": "tree_size", "SubscriptionDetail": "limiter"}
+"""Members of answers that a merged one has by cell, as `tree_sizes` and under `cells`."""
 _PLACES_RULE: Final = f"`{{}}` is a place in each log (`north=1.57,south=1.8`); with {CELL_HEADER}, a place in that cell's log (`1.57`)"
 
 
@@ -38,8 +40,8 @@ def document_over_cells(document: Mapping[str, Any], spanning: Mapping[str, str]
     `spanning`: by the id of the operation, what the gateway makes of it.
     """
     changed = deepcopy(dict(document))
-    # of several logs there is `tree_sizes`, by cell
-    changed["components"]["schemas"]["Feed"]["required"].remove("tree_size")
+    for name, member in _OF_ONE_CELL.items():
+        changed["components"]["schemas"][name]["required"].remove(member)
     # a place that is none of the gateway's
     feed, stream = (changed["paths"][path]["get"]["responses"] for path in ("/v1/feed", "/v1/stream"))
     stream["400"] = feed["400"]

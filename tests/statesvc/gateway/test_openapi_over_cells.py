@@ -55,6 +55,12 @@ def test_places_in_each_log_are_in_the_contract(changed: dict[str, Any], path: s
     assert any(rule.startswith(f"`{name}` is a place") for rule in changed["paths"][path]["get"]["x-rules"])
 
 
+def test_members_that_a_merged_answer_has_by_cell_are_not_promised(changed: dict[str, Any], original: dict[str, Any]) -> None:
+    for name, member in (("Feed", "tree_size"), ("SubscriptionDetail", "limiter")):
+        assert member in original["components"]["schemas"][name]["required"]
+        assert member not in changed["components"]["schemas"][name]["required"]
+
+
 def test_what_spans_cells_says_so_and_names_what_is_missing(changed: dict[str, Any], original: dict[str, Any]) -> None:
     listed = changed["paths"]["/v1/shipments"]["get"]
     before, added = listed["responses"]["200"]["content"]["application/json"]["schema"]["allOf"]
