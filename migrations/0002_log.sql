@@ -51,6 +51,9 @@ CREATE TABLE statesvc.batch (
 -- one stays, whether or not anything was ever said about its number.
 -- `packed_keys`, `packed_values`: what is left of the rows of `event_key` once all entries of the shipment are archived: eight bytes an
 -- event, and eight a value that it carried (functions/packed_keys.sql).
+-- `entries_until`: when something else about the shipment was recorded (an attempt, an observation, a reading) in a later month than its
+-- last event; NULL: nothing was. It moves at most once a month, so most entries leave the row alone. Readers plan with the months up to
+-- the later of it and `recorded_at`.
 CREATE TABLE statesvc.stream (
     shipment_id uuid PRIMARY KEY,
     carrier_id text NOT NULL,
@@ -63,6 +66,7 @@ CREATE TABLE statesvc.stream (
     sealed_key bytea,
     erased_at timestamptz,
     named_at timestamptz,
+    entries_until timestamptz,
     packed_keys bytea CHECK (octet_length(packed_keys) % 8 = 0),
     packed_values bytea CHECK (octet_length(packed_values) % 8 = 0),
     CHECK ((sealed_key IS NULL) = (erased_at IS NOT NULL))
@@ -154,15 +158,21 @@ CREATE TABLE statesvc.conflict (
 CREATE INDEX conflict_claimed ON statesvc.conflict (claimed_shipment_id);
 CREATE INDEX conflict_batch ON statesvc.conflict (batch_id, ordinal);
 
--- Stores a conflict once, however often it is pushed. Repeats are counted here, outside the log.
+-- Stores a conflict once, however often it is pushed. Repeats are counted here, outside the log. By the shipments and `recorded_at`, that of
+-- the entry, readers know whether there is any, and in which months: one may precede all that is known of the claimed shipment.
 CREATE TABLE statesvc.conflict_key (
     carrier_id text NOT NULL,
     event_id text NOT NULL,
     facts_digest bytea NOT NULL,
+    shipment_id uuid NOT NULL,
+    claimed_shipment_id uuid NOT NULL,
+    recorded_at timestamptz NOT NULL,
     seen bigint NOT NULL DEFAULT 1,
     last_seen_at timestamptz NOT NULL,
     PRIMARY KEY (carrier_id, event_id, facts_digest)
 );
+CREATE INDEX conflict_key_shipment ON statesvc.conflict_key (shipment_id, recorded_at);
+CREATE INDEX conflict_key_claimed ON statesvc.conflict_key (claimed_shipment_id, recorded_at);
 
 -- One change of a shipment's status. `sequence` is the version of the event that caused it.
 CREATE TABLE statesvc.transition (

@@ -12,7 +12,7 @@ GRANT SELECT ON
     statesvc.schema_migrations, statesvc.schema_functions, statesvc.partitioned
     TO {auditor_role};
 GRANT SELECT ON SEQUENCE statesvc.batch_id_seq TO {auditor_role};
-GRANT SELECT (shipment_id, carrier_id, number, discriminator, version, head_hash, recorded_at, first_recorded_at, erased_at, packed_keys)
+GRANT SELECT (shipment_id, carrier_id, number, discriminator, version, head_hash, recorded_at, first_recorded_at, erased_at, entries_until, packed_keys)
     ON statesvc.stream TO {auditor_role};
 GRANT SELECT (key_id, origin, public_key, created_at, retired_at) ON statesvc.signing_key TO {auditor_role};
 GRANT SELECT (subscription_id, created_at, created_by, carriers, statuses, types, payload, paused_at, disabled_at, disabled_why, deleted_at)

@@ -314,11 +314,16 @@ CREATE TABLE statesvc.conflict_key (
     carrier_id text NOT NULL,
     event_id text NOT NULL,
     facts_digest bytea NOT NULL,
+    shipment_id uuid NOT NULL,
+    claimed_shipment_id uuid NOT NULL,
+    recorded_at timestamp with time zone NOT NULL,
     seen bigint DEFAULT 1 NOT NULL,
     last_seen_at timestamp with time zone NOT NULL
 );
 ALTER TABLE ONLY statesvc.conflict_key
     ADD CONSTRAINT conflict_key_pkey PRIMARY KEY (carrier_id, event_id, facts_digest);
+CREATE INDEX conflict_key_claimed ON statesvc.conflict_key USING btree (claimed_shipment_id, recorded_at);
+CREATE INDEX conflict_key_shipment ON statesvc.conflict_key USING btree (shipment_id, recorded_at);
 
 CREATE TABLE statesvc.console_session (
     token_hash bytea NOT NULL,
@@ -1128,6 +1133,7 @@ CREATE TABLE statesvc.stream (
     sealed_key bytea,
     erased_at timestamp with time zone,
     named_at timestamp with time zone,
+    entries_until timestamp with time zone,
     packed_keys bytea,
     packed_values bytea,
     CONSTRAINT stream_check CHECK (((sealed_key IS NULL) = (erased_at IS NOT NULL))),

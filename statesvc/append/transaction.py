@@ -82,7 +82,7 @@ async def assemble(batch: AppendBatch) -> None:
     """Makes the rows of events, and of conflicts that were never seen before; repeated ones are counted."""
     conflicts, clock, epoch = batch.decision.conflicts, batch.tick.recorded_at, batch.tick.epoch
     if conflicts:
-        unseen = await count_conflicts(batch.connection, conflicts)
+        unseen = await count_conflicts(batch.connection, conflicts, recorded_at=clock)
         asked = await read_streams(batch.connection, batch.keyring, (conflict.holder for conflict in conflicts))
         batch.keys.update({shipment_id: stream.key for shipment_id, stream in (await asked.rows()).items()})
         batch.conflicts = assemble_conflicts(unseen, batch.keys, clock=clock, epoch=epoch)

@@ -23,6 +23,7 @@ from statesvc.database.queries import queries
 from statesvc.delivery.attempt_part import DeliveryAttempt, MadeTry, ended_part, opened_part, stores_bodies
 from statesvc.delivery.notification import Gap, QueuedNotification
 from statesvc.log.batch_row import Tick
+from statesvc.log.event_store import extend_streams
 
 _SQL = queries("statesvc.delivery", "attempt_entry")
 _KEY_COLUMNS = ("subscription_ids", "shipment_ids", "sequences")
@@ -144,6 +145,7 @@ async def append_ends(connection: Connection, keyring: Keyring, ends: Sequence[E
     await connection.execute(
         _SQL["insert_attempts"], {"batch_id": now.batch_id, "recorded_at": now.recorded_at, **columns(values, _ENDED_COLUMNS)}
     )
+    await extend_streams(connection, (one.shipment_id for one in ends), now.recorded_at)
     return [row.leaf.leaf_hash for row in rows]
 
 

@@ -30,7 +30,7 @@ from statesvc.log.proofs import inclusion_paths, prove_consistency
 from statesvc.log.signing_keys import open_signers, read_keys
 from statesvc.log.timestamp_store import vouching_stamp
 from statesvc.shipments.as_of import Horizon, find_shipment_at, horizon_at
-from statesvc.shipments.find import FoundShipment, OtherDiscriminators, StoredShipment, listed
+from statesvc.shipments.find import FoundShipment, OtherDiscriminators, StoredShipment, listed, recorded_outside
 from statesvc.shipments.personal import Opener
 
 _SQL = queries("statesvc.evidence", "evidence")
@@ -87,7 +87,7 @@ async def gather(connection: Connection, wanted: Wanted) -> GatheredEvidence:
     shipment = await _shipment(connection, wanted, horizon)
     cursor = await connection.execute(
         _SQL["entries"],
-        {**shipment.recorded(), "size": horizon.size},
+        {**shipment.recorded(), **await recorded_outside(connection, shipment), "size": horizon.size},
         binary=True,
     )
     rows = await cursor.fetchall()

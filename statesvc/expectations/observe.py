@@ -26,6 +26,7 @@ from statesvc.database.arrays import Columns, byteas, encoded, ints, texts, time
 from statesvc.database.queries import queries
 from statesvc.delivery.notification import stated_observation
 from statesvc.log.batch_row import Tick, tick, write_batch
+from statesvc.log.event_store import extend_streams
 from statesvc.log.fanouts import append_fanouts
 from statesvc.shipments.expectation_rules import rule_book
 
@@ -174,6 +175,7 @@ async def _write(connection: Connection, report: WatchReport, now: Tick, worker:
             **encoded(_rows(observations), _OBSERVATIONS),
         },
     )
+    await extend_streams(connection, (one.shipment.shipment_id for one in observations), now.recorded_at)
     leaf_hashes += [one.entry.leaf_hash for one in observations]
     await write_batch(connection, batch_id=now.batch_id, recorded_at=now.recorded_at, leaf_hashes=leaf_hashes, writer=worker)
 

@@ -1,20 +1,25 @@
 """Operator actions: who did what to what and why, as entries of the log."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
+from uuid import UUID
 
 from psycopg import AsyncConnection
 
 from events.entry import action_document, leaf
-from statesvc.database.arrays import Columns, byteas, encoded, texts
+from statesvc.database.arrays import Columns, byteas, encoded, texts, uuids
 from statesvc.database.queries import queries
 from statesvc.log.batch_row import Tick, tick, write_batch
+from statesvc.log.event_store import extend_streams
 
 _SQL = queries("statesvc.log", "event_store")
 ERASE: Final = "erase"
 """The verb of an erasure, whose target is `SHIPMENT` and the shipment's id."""
 SHIPMENT: Final = "shipment "
+MESSAGE: Final = "message "
+_ID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _ACTIONS: Final[Columns] = {"actors": texts, "verbs": texts, "targets": texts, "leaf_hashes": byteas, "canonicals": byteas}
 
 
@@ -57,4 +62,20 @@ async def append_actions(connection: AsyncConnection[Any], actions: Sequence[Act
     await connection.execute(
         _SQL["insert_actions"], {"recorded_at": now.recorded_at, "batch_id": now.batch_id, "before": before, **encoded(rows, _ACTIONS)}
     )
+    await _extend_streams(connection, [each.target for each in actions], now)
     return [entry.leaf_hash for entry in leaves]
+
+
+async def _extend_streams(connection: AsyncConnection[Any], targets: Sequence[str], now: Tick) -> None:
+    """Of the shipments that these are, and of those that messages among them name."""
+    shipments, messages = _ids(targets, SHIPMENT), _ids(targets, MESSAGE)
+    if messages:
+        cursor = await connection.execute(_SQL["shipments_of_messages"], {"message_ids": uuids(messages)}, binary=True)
+        shipments += [shipment_id for (shipment_id,) in await cursor.fetchall()]
+    await extend_streams(connection, shipments, now.recorded_at)
+
+
+def _ids(targets: Sequence[str], prefix: str) -> list[UUID]:
+    """A number may follow instead, or an operator's own words."""
+    named = (target.removeprefix(prefix) for target in targets if target.startswith(prefix))
+    return [UUID(each) for each in named if _ID.fullmatch(each)]

@@ -88,6 +88,7 @@ _CONFLICTS: Final[Columns] = {
     "canonicals": byteas,
     "sealed_parts": byteas,
 }
+_COUNTED: Final = ("carrier_ids", "event_ids", "facts_digests", "shipment_ids", "claimed_shipment_ids", "times")
 _TRANSITIONS: Final[Columns] = {
     "shipment_ids": uuids,
     "sequences": ints,
@@ -253,21 +254,28 @@ async def limit_lock_waits(connection: AsyncConnection[Any], seconds: float) -> 
     await connection.execute(_SQL["limit_lock_waits"], {"milliseconds": max(1, round(seconds * 1000))})
 
 
-async def count_conflicts(connection: AsyncConnection[Any], conflicts: Sequence[Conflict]) -> list[Conflict]:
-    """Counts each contradiction, and returns those that were never seen before."""
+async def count_conflicts(connection: AsyncConnection[Any], conflicts: Sequence[Conflict], *, recorded_at: datetime) -> list[Conflict]:
+    """Counts each contradiction, and returns those that were never seen before; their entries are to be recorded at `recorded_at`."""
     first: dict[tuple[str, str, bytes], Conflict] = {}
     times: Counter[tuple[str, str, bytes]] = Counter()
     for conflict in conflicts:
         statement = (*conflict.proposal.key, conflict.proposal.facts_digest)
         first.setdefault(statement, conflict)
         times[statement] += 1
+    rows = [(*statement, first[statement].holder, first[statement].proposal.shipment_id, count) for statement, count in times.items()]
     pending = await send(
         connection,
         _SQL["count_conflicts"],
-        columns([(*statement, count) for statement, count in times.items()], ("carrier_ids", "event_ids", "facts_digests", "times")),
+        {"recorded_at": recorded_at, **columns(rows, _COUNTED)},
         lambda rows: [first[c, e, digest] for c, e, digest, seen in rows if seen == times[c, e, digest]],
     )
     return await pending.rows()
+
+
+async def extend_streams(connection: AsyncConnection[Any], shipment_ids: Iterable[UUID], recorded_at: datetime) -> None:
+    """What records something else of shipments than their events says so here, in the same transaction: readers go by it."""
+    if shipments := sorted(set(shipment_ids)):
+        await connection.execute(_SQL["extend_streams"], {"shipment_ids": uuids(shipments), "recorded_at": recorded_at})
 
 
 async def write_events(

@@ -137,10 +137,11 @@ SELECT statesvc.clock(), statesvc.next_batch_id(), (SELECT max(e.epoch) FROM sta
 
 -- name: count_conflicts
 -- Counts each contradiction as often as this batch has it; `seen` above that means that it has its entry already.
-INSERT INTO statesvc.conflict_key AS c (carrier_id, event_id, facts_digest, seen, last_seen_at)
-SELECT u.carrier_id, u.event_id, u.facts_digest, u.times, statesvc.clock()
-FROM unnest(%(carrier_ids)b::text[], %(event_ids)b::text[], %(facts_digests)b::bytea[], %(times)b::int[])
-    AS u(carrier_id, event_id, facts_digest, times)
+INSERT INTO statesvc.conflict_key AS c
+    (carrier_id, event_id, facts_digest, shipment_id, claimed_shipment_id, recorded_at, seen, last_seen_at)
+SELECT u.carrier_id, u.event_id, u.facts_digest, u.shipment_id, u.claimed_shipment_id, %(recorded_at)s, u.times, statesvc.clock()
+FROM unnest(%(carrier_ids)b::text[], %(event_ids)b::text[], %(facts_digests)b::bytea[], %(shipment_ids)b::uuid[],
+    %(claimed_shipment_ids)b::uuid[], %(times)b::int[]) AS u(carrier_id, event_id, facts_digest, shipment_id, claimed_shipment_id, times)
 ORDER BY u.carrier_id, u.event_id, u.facts_digest
 ON CONFLICT (carrier_id, event_id, facts_digest) DO UPDATE SET seen = c.seen + excluded.seen, last_seen_at = excluded.last_seen_at
 RETURNING c.carrier_id, c.event_id, c.facts_digest, c.seen;
@@ -192,6 +193,21 @@ WITH moved AS (
     RETURNING 1
 )
 SELECT statesvc.require_all(count(*), %(wanted)s) FROM moved;
+
+-- name: extend_streams
+-- Notes that something else about these shipments was recorded than their events, where that is in a later month than all before.
+WITH behind AS MATERIALIZED (
+    SELECT s.shipment_id FROM statesvc.stream s
+    WHERE s.shipment_id = ANY (%(shipment_ids)b::uuid[])
+        AND greatest(s.recorded_at, s.entries_until) < date_trunc('month', %(recorded_at)s::timestamptz, 'UTC')
+    ORDER BY s.shipment_id FOR NO KEY UPDATE
+)
+UPDATE statesvc.stream s SET entries_until = %(recorded_at)s FROM behind b WHERE s.shipment_id = b.shipment_id;
+
+-- name: shipments_of_messages
+-- The shipments that these messages name, whenever they were received.
+SELECT DISTINCT u.shipment_id FROM statesvc.message m CROSS JOIN unnest(m.shipments) AS u(shipment_id)
+WHERE m.message_id = ANY (%(message_ids)b::uuid[]);
 
 -- name: insert_batch
 -- Writes the batch row of this transaction.

@@ -16,6 +16,7 @@ from statesvc.database.arrays import Array, Columns, bools, byteas, encoded, int
 from statesvc.database.queries import queries
 from statesvc.log.archive.log_archive_errors import ArchivedHistoryError
 from statesvc.log.batch_row import Tick
+from statesvc.log.event_store import extend_streams
 
 _SQL = queries("statesvc.log", "fanouts")
 _FANOUTS: Final[Columns] = {
@@ -108,6 +109,8 @@ async def append_fanouts(connection: AsyncConnection[Any], fanouts: Sequence[Fan
     ]
     parameters: dict[str, Array | int] = {"batch_id": now.batch_id, "before": before, **encoded(rows, _FANOUTS)}
     await connection.execute(_SQL["insert_fanouts"], parameters)
+    # the others are of events and observations of the same transaction
+    await extend_streams(connection, (each.shipment_id for each in fanouts if each.replayed), now.recorded_at)
     return [entry.leaf_hash for entry in leaves]
 
 

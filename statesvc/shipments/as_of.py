@@ -15,7 +15,7 @@ from projections.observed import is_observation
 from projections.row import ShipmentRow, rebuilt_row
 from statesvc.database.queries import queries
 from statesvc.log.checkpoints import latest_head
-from statesvc.shipments.find import OTHERS_MAX, FoundShipment, OtherDiscriminators, StoredShipment
+from statesvc.shipments.find import OTHERS_MAX, FoundShipment, OtherDiscriminators, StoredShipment, month_end
 from statesvc.shipments.models import AsOf
 
 _SQL = queries("statesvc.shipments", "as_of")
@@ -64,8 +64,10 @@ async def find_shipment_at(
 ) -> FoundShipment | OtherDiscriminators | None:
     """As `find_shipment`, by what was sealed by then. What opens personal parts is today's: an erasure reaches back."""
     asked = {"carrier_id": carrier_id, "number": number}
-    since, until = await (await connection.execute(_SQL["recorded_span"], asked)).fetchone() or (None, None)
-    span = {"since": since, "until": until, "size": horizon.size}
+    since, until, last = await (await connection.execute(_SQL["recorded_span"], asked)).fetchone() or (None, None, None)
+    if last is None:
+        return None
+    span = {"since": since, "until": until, "month_end": month_end(last), "size": horizon.size}
     cursor = await connection.execute(_SQL["sealed_events_of_number"], asked | span, binary=True)
     known = [_shipment(each, list(rows)) for each, rows in groupby(await cursor.fetchall(), key=_SHIPMENT)]
     if not known:
@@ -77,7 +79,11 @@ async def find_shipment_at(
     return FoundShipment(known[0], known[1 : OTHERS_MAX + 1])
 
 
-def _shipment(shipment_id: UUID, rows: Sequence[tuple[UUID, bytes, bytes | None]]) -> StoredShipment:
-    row = rebuilt_row(shipment_id, [canonical for _, canonical, _ in rows])
-    head_hash = leaf_hash_of([canonical for _, canonical, _ in rows if not is_observation(canonical)][-1])
-    return StoredShipment(**{name: getattr(row, name) for name in _SHOWN}, sealed_key=rows[0][2], head_hash=head_hash)
+def _shipment(shipment_id: UUID, rows: Sequence[tuple[UUID, bytes, bytes | None, datetime]]) -> StoredShipment:
+    entries = [canonical for _, canonical, _, _ in rows]
+    row = rebuilt_row(shipment_id, entries)
+    head_hash = leaf_hash_of([canonical for canonical in entries if not is_observation(canonical)][-1])
+    _, _, sealed_key, last_entry_at = rows[0]
+    return StoredShipment(
+        **{name: getattr(row, name) for name in _SHOWN}, sealed_key=sealed_key, head_hash=head_hash, last_entry_at=last_entry_at
+    )

@@ -19,7 +19,7 @@ from events.crypto.keyring import Keyring
 from statesvc.bodies.find_bodies import BodyLocation, body_locations
 from statesvc.database.queries import queries
 from statesvc.shipments.as_of import Horizon
-from statesvc.shipments.find import StoredShipment
+from statesvc.shipments.find import StoredShipment, recorded_outside
 from statesvc.shipments.models import (
     AuditAttempt,
     AuditConflict,
@@ -95,13 +95,16 @@ async def read_audit_trail(
     def was_sealed(row: DictRow) -> bool:
         return horizon is None or horizon.holds(row["log_index"])
 
-    contradictions = [*filter(was_sealed, await read("conflicts"))]
+    contradictions = [*filter(was_sealed, await read("conflicts", **await recorded_outside(connection, shipment)))]
     for row in [*shown, *contradictions]:
         row["document"] = orjson.loads(row["canonical"])
     bodies = await _bodies(connection, [row["document"] for row in (*shown, *contradictions)])
     messages = {row["document"]["message_id"] for row in (*shown, *contradictions)}
+    first_received_at = min((datetime.fromisoformat(row["document"]["received_at"]) for row in shown), default=shipment.first_recorded_at)
+    first_received_at = min(first_received_at, shipment.first_recorded_at)
     targets = [f"shipment {shipment.shipment_id}", *(f"message {message_id}" for message_id in sorted(messages))]
-    readings = [*filter(was_sealed, await read("readings", targets=targets, limit=READINGS_MAX))][::-1]
+    read_by = await read("readings", targets=targets, first_received_at=first_received_at, limit=READINGS_MAX)
+    readings = [*filter(was_sealed, read_by)][::-1]
     observations = await read_observations(
         connection, shipment, recorded=(window["recorded_after"], window["recorded_upto"]), horizon=horizon
     )

@@ -24,9 +24,11 @@ SELECT c.shipment_id, c.claimed_shipment_id, c.recorded_at, c.event_id, k.seen A
     h.sealed_key AS holder_key, m.shipment_id IS NOT NULL AS claimed_exists, m.sealed_key AS claimed_key, c.batch_id, c.ordinal,
     encode(c.leaf_hash, 'hex') AS leaf_hash, s.sealed_at, s.first_index + c.ordinal AS log_index
 FROM (
-    SELECT * FROM statesvc.conflict WHERE shipment_id = %(shipment_id)s AND recorded_at >= %(since)s
+    SELECT * FROM statesvc.conflict WHERE shipment_id = %(shipment_id)s
+        AND recorded_at BETWEEN %(conflict_since)s AND %(conflict_until)s
     UNION ALL
     SELECT * FROM statesvc.conflict WHERE claimed_shipment_id = %(shipment_id)s AND shipment_id <> %(shipment_id)s
+        AND recorded_at BETWEEN %(conflict_since)s AND %(conflict_until)s
 ) c
 JOIN statesvc.stream h ON h.shipment_id = c.shipment_id
 LEFT JOIN statesvc.stream m ON m.shipment_id = c.claimed_shipment_id
@@ -41,7 +43,7 @@ SELECT f.recorded_at, f.canonical, f.batch_id, f.ordinal, encode(f.leaf_hash, 'h
     s.first_index + f.ordinal AS log_index
 FROM statesvc.fanout f
 LEFT JOIN statesvc.sealed_batch s ON s.batch_id = f.batch_id
-WHERE f.shipment_id = %(shipment_id)s AND f.recorded_at >= %(since)s
+WHERE f.shipment_id = %(shipment_id)s AND f.recorded_at >= %(since)s AND f.recorded_at < %(month_end)s
     AND (f.sequence > %(after)s AND f.sequence <= %(upto)s OR f.sequence = ANY (%(observed)s::int[]))
 ORDER BY f.batch_id, f.ordinal;
 
@@ -51,7 +53,8 @@ SELECT a.recorded_at, a.canonical, a.batch_id, a.ordinal, encode(a.leaf_hash, 'h
     s.first_index + a.ordinal AS log_index
 FROM statesvc.attempt a
 LEFT JOIN statesvc.sealed_batch s ON s.batch_id = a.batch_id
-WHERE a.shipment_id = %(shipment_id)s AND a.recorded_at >= %(since)s AND (a.sequence > %(after)s OR a.sequence = ANY (%(observed)s::int[]))
+WHERE a.shipment_id = %(shipment_id)s AND a.recorded_at >= %(since)s AND a.recorded_at < %(month_end)s
+    AND (a.sequence > %(after)s OR a.sequence = ANY (%(observed)s::int[]))
 ORDER BY a.batch_id, a.ordinal;
 
 -- name: waiting
@@ -61,12 +64,14 @@ FROM unnest(%(subscription_ids)s::uuid[], %(sequences)s::int[]) AS u(subscriptio
 JOIN statesvc.outbox o ON o.subscription_id = u.subscription_id AND o.shipment_id = %(shipment_id)s AND o.sequence = u.sequence;
 
 -- name: readings
--- Who read the personal fields of the shipment, or the bodies of the window's messages; the newest first.
+-- Who read the personal fields of the shipment, or the bodies of the window's messages, the first of which was received at
+-- `first_received_at`; the newest first.
 SELECT o.actor, o.target, o.recorded_at, d.details ->> 'call' AS call, d.details ->> 'hour' AS hour, (d.details ->> 'further')::bigint AS further,
     o.batch_id, o.ordinal, encode(o.leaf_hash, 'hex') AS leaf_hash, s.sealed_at, s.first_index + o.ordinal AS log_index
 FROM statesvc.action o
 CROSS JOIN LATERAL (SELECT convert_from(o.canonical, 'UTF8')::jsonb -> 'details' AS details) d
 LEFT JOIN statesvc.sealed_batch s ON s.batch_id = o.batch_id
 WHERE o.target = ANY (%(targets)s::text[]) AND o.verb IN ('read_personal', 'read_personal_again')
+    AND o.recorded_at >= %(first_received_at)s AND o.recorded_at < %(month_end)s
     AND o.recorded_at > %(recorded_after)s AND o.recorded_at <= %(recorded_upto)s
 ORDER BY o.recorded_at DESC, o.batch_id DESC, o.ordinal DESC LIMIT %(limit)s;

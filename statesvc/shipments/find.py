@@ -6,7 +6,7 @@ of the old one came in), `others` names the rest.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
@@ -51,10 +51,20 @@ class StoredShipment:
     sealed_key: bytes | None = field(repr=False)
     head_hash: bytes
     """The leaf hash of its last event."""
+    last_entry_at: datetime
+    """In a later month nothing of any kind is recorded about it: what is looked for may be as late as the end of this one."""
 
     def recorded(self) -> dict[str, Any]:
-        """What bounds a query for the shipment's events and transitions: its id, and when the first and the last was recorded."""
-        return {"shipment_id": self.shipment_id, "since": self.first_recorded_at, "until": self.recorded_at}
+        """What bounds a query for the shipment's entries, and its id.
+
+        Events and transitions were recorded from `since` until `until`, all else before `month_end`.
+        """
+        return {
+            "shipment_id": self.shipment_id,
+            "since": self.first_recorded_at,
+            "until": self.recorded_at,
+            "month_end": month_end(self.last_entry_at),
+        }
 
     def opener(self, keyring: Keyring) -> Opener:
         """Opens the shipment's personal parts."""
@@ -113,6 +123,20 @@ async def find_shipment(
     return FoundShipment(rows[0], rows[1:])
 
 
+async def recorded_outside(connection: AsyncConnection[Any], shipment: StoredShipment) -> dict[str, Any]:
+    """What bounds queries for the entries that may precede all events of a shipment.
+
+    Its contradictions: `conflict_since` and `conflict_until`, None: there are none. What operators did to it: `acted_since`.
+    """
+    cursor = connection.cursor(binary=True, row_factory=dict_row)
+    row = await (await cursor.execute(_SQL["recorded_outside"], {"shipment_id": shipment.shipment_id})).fetchone() or {}
+    return {
+        "conflict_since": row.get("conflict_since"),
+        "conflict_until": row.get("conflict_until"),
+        "acted_since": min(shipment.first_recorded_at, row.get("erased_at") or shipment.first_recorded_at),
+    }
+
+
 async def signed_by(connection: AsyncConnection[Any], shipment: StoredShipment, keyring: Keyring) -> str | None:
     """The signer of the delivery that counts; None where nobody signed, or the shipment was erased."""
     if shipment.signed_by_event_id is None or shipment.sealed_key is None:
@@ -123,6 +147,12 @@ async def signed_by(connection: AsyncConnection[Any], shipment: StoredShipment, 
     if row is None:
         return None
     return shipment.opener(keyring).part(shipment.signed_by_event_id, row[0]).fields["signed_by"]
+
+
+def month_end(instant: datetime) -> datetime:
+    """When the next month begins, in UTC, as partitions of the log do."""
+    month = instant.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    return (month + timedelta(days=31)).replace(day=1)
 
 
 def stored_shipment(row: DictRow) -> StoredShipment:

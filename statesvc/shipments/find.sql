@@ -2,12 +2,23 @@
 -- The shipments that bear a number, the one asked for first, then the latest; one index range of a few rows.
 SELECT s.shipment_id, s.carrier_id, s.tracking_number, s.discriminator, s.status, s.reason, s.status_since, s.terminal, s.flags, s.version,
     s.last_event_at, s.recorded_at, s.first_recorded_at, s.estimated_delivery, s.service, s.delivered_at, s.attempts, s.signed_by_event_id,
-    t.sealed_key, t.head_hash, s.state
+    t.sealed_key, t.head_hash, greatest(t.recorded_at, t.entries_until) AS last_entry_at, s.state
 FROM statesvc.shipment s JOIN statesvc.stream t USING (shipment_id)
 WHERE s.carrier_id = %(carrier_id)s AND s.number = %(number)s
 ORDER BY s.shipment_id IS NOT DISTINCT FROM %(shipment_id)s::uuid DESC, s.discriminator IS NOT DISTINCT FROM %(discriminator)s::text DESC,
     s.last_event_at DESC, s.first_recorded_at DESC, s.shipment_id
 LIMIT %(limit)s;
+
+-- name: recorded_outside
+-- When contradictions that a shipment is part of were recorded, the first and the last (NULL: there are none), and when it was erased: that
+-- may have been before anything was said of it.
+SELECT min(c.recorded_at) AS conflict_since, max(c.recorded_at) AS conflict_until,
+    (SELECT t.erased_at FROM statesvc.stream t WHERE t.shipment_id = %(shipment_id)s) AS erased_at
+FROM (
+    SELECT k.recorded_at FROM statesvc.conflict_key k WHERE k.shipment_id = %(shipment_id)s
+    UNION ALL
+    SELECT k.recorded_at FROM statesvc.conflict_key k WHERE k.claimed_shipment_id = %(shipment_id)s
+) c;
 
 -- name: number_of_shipment
 -- What a shipment's id stands for.

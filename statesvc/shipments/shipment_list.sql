@@ -4,7 +4,7 @@
 -- end are two ranges of one index: a filter that means one of them never reads the other.
 SELECT s.shipment_id, s.carrier_id, s.tracking_number, s.discriminator, s.status, s.reason, s.status_since, s.terminal, s.flags, s.version,
     s.last_event_at, s.recorded_at, s.first_recorded_at, s.estimated_delivery, s.service, s.delivered_at, s.attempts, s.signed_by_event_id,
-    t.sealed_key, t.head_hash, s.state
+    t.sealed_key, t.head_hash, greatest(t.recorded_at, t.entries_until) AS last_entry_at, s.state
 FROM (
     (
         SELECT * FROM statesvc.shipment
@@ -47,7 +47,7 @@ OFFSET %(scan_max)s - 1 LIMIT 1;
 -- The same among the shipments that bear a number, whichever carrier's: an index range of a few rows.
 SELECT s.shipment_id, s.carrier_id, s.tracking_number, s.discriminator, s.status, s.reason, s.status_since, s.terminal, s.flags, s.version,
     s.last_event_at, s.recorded_at, s.first_recorded_at, s.estimated_delivery, s.service, s.delivered_at, s.attempts, s.signed_by_event_id,
-    t.sealed_key, t.head_hash, s.state
+    t.sealed_key, t.head_hash, greatest(t.recorded_at, t.entries_until) AS last_entry_at, s.state
 FROM statesvc.shipment s JOIN statesvc.stream t USING (shipment_id)
 WHERE s.number = ANY (%(numbers)s::text[])
     AND ((NOT s.terminal AND %(open)s) OR (s.terminal AND %(ended)s))
@@ -63,7 +63,7 @@ LIMIT %(limit)s;
 -- The same among the shipments that bear the numbers which a reference is attached to: an index range for each.
 SELECT s.shipment_id, s.carrier_id, s.tracking_number, s.discriminator, s.status, s.reason, s.status_since, s.terminal, s.flags, s.version,
     s.last_event_at, s.recorded_at, s.first_recorded_at, s.estimated_delivery, s.service, s.delivered_at, s.attempts, s.signed_by_event_id,
-    t.sealed_key, t.head_hash, s.state
+    t.sealed_key, t.head_hash, greatest(t.recorded_at, t.entries_until) AS last_entry_at, s.state
 FROM unnest(%(carrier_ids)s::text[], %(numbers)s::text[]) AS r(carrier_id, number)
     JOIN statesvc.shipment s ON s.number = r.number AND s.carrier_id = r.carrier_id
     JOIN statesvc.stream t USING (shipment_id)

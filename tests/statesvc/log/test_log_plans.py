@@ -11,6 +11,7 @@ from events.merkle.proof import inclusion_ranges
 from events.merkle.retained_nodes import retained_ranges
 from statesvc.database.queries import queries
 from statesvc.log.feed import recorded_span
+from statesvc.shipments.find import month_end
 from tests.world.story import story
 
 pytestmark = pytest.mark.slow
@@ -60,7 +61,14 @@ async def test_the_stream_and_an_instant_read_the_months_of_their_entries_alone(
         entries = await explained(log.connection, "feed", "entries", read)
         assert planned(entries, "event") == planned(entries, "action") == 1
         now = datetime.now(UTC)
-        instant = {"carrier_id": "ups", "number": "1Z0001", "size": head.tree_size, "since": now - timedelta(seconds=60), "until": now}
+        instant = {
+            "carrier_id": "ups",
+            "number": "1Z0001",
+            "size": head.tree_size,
+            "since": now - timedelta(seconds=60),
+            "until": now,
+            "month_end": month_end(now),
+        }
         of_number = await explained(log.connection, "as_of", "sealed_events_of_number", instant, package="statesvc.shipments")
         assert planned(of_number, "event") <= 2
 
