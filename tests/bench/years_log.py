@@ -48,7 +48,7 @@ _SEED: Final = (
 _HASTE: Final = ("fsync", "synchronous_commit", "full_page_writes", "autovacuum")
 _OF_COPY: Final = {
     "shipment_id": "md5(shipment_id::text || %(copy)s::text)::uuid",
-    "batch_id": "batch_id + %(copy)s * %(batches)s",
+    "batch_id": "batch_id + %(copy)s::bigint * %(batches)s",
     "event_id": "%(day)s || left(md5(event_id || %(copy)s::text), 26)",
     **dict.fromkeys(("number", "tracking_number"), "'1ZY' || lpad(%(copy)s::text, 6, '0') || right(number, 9)"),
 }
