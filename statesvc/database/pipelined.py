@@ -6,6 +6,7 @@ from typing import Any
 
 import psycopg
 from psycopg import AsyncConnection
+from psycopg.pq import TransactionStatus
 
 from statesvc.database.pooled import PooledConnection
 
@@ -16,7 +17,11 @@ async def pipelined_transaction(connection: AsyncConnection[Any]) -> AsyncIterat
 
     psycopg's own `transaction` waits for the answers to BEGIN, to the last statement and to COMMIT: three round trips more. Behind a
     pooler, where a transaction begins with its limits, it is that one all the same.
+
+    Raises ProgrammingError inside another transaction: its COMMIT would be that one's.
     """
+    if connection.info.transaction_status is not TransactionStatus.IDLE:
+        raise psycopg.ProgrammingError("a pipelined transaction begins on an idle connection, not inside another transaction")
     if isinstance(connection, PooledConnection):
         async with connection.pipeline(), connection.transaction():
             yield

@@ -12,7 +12,10 @@ CROSS JOIN LATERAL (
     WHERE first_index >= coalesce((SELECT max(p.first_index) FROM statesvc.sealed_batch p WHERE p.first_index <= r."begin"), 0)
         AND first_index < r."end" AND first_index + entries > r."begin"
 ) s
-JOIN statesvc.batch b ON b.batch_id = s.batch_id AND b.recorded_from = s.recorded_from;
+-- one probe a batch, in its own partition: joined freely, the planner reads all batches there are
+CROSS JOIN LATERAL (
+    SELECT leaf_hashes FROM statesvc.batch WHERE batch_id = s.batch_id AND recorded_from = s.recorded_from LIMIT 1
+) b;
 
 -- name: subtrees
 -- The retained nodes in these ranges of positions.

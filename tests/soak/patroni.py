@@ -116,12 +116,13 @@ class Machine:
     def reconnect(self) -> None:
         run("ip", "link", "set", self._wire, "up")
 
-    def stop_replay(self) -> None:
+    def freeze_replay(self) -> None:
         """Its server takes in what the primary writes, and shows none of it. Not paused by SQL: Patroni resumes that."""
         self._signal(signal.SIGSTOP, only="startup recovering")
 
-    def go_on_replaying(self) -> None:
-        self._signal(signal.SIGCONT, only="startup recovering")
+    def freeze_receiver(self) -> None:
+        """Its server takes in nothing, for less than `wal_sender_timeout`: then the primary would part with it."""
+        self._signal(signal.SIGSTOP, only="walreceiver")
 
     def log(self) -> str:
         """The end of what Patroni and PostgreSQL wrote, for a test that fails."""

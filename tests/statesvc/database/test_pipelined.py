@@ -74,6 +74,13 @@ async def test_an_error_of_the_body_undoes_it(connection: AsyncConnection[Any], 
     assert await numbers(connection) == []
 
 
+async def test_inside_another_transaction_it_is_refused_and_commits_nothing_of_it(connection: AsyncConnection[Any]) -> None:
+    with pytest.raises(psycopg.ProgrammingError, match="idle connection"):
+        async with connection.transaction():
+            await store_one(connection)
+    assert await numbers(connection) == []
+
+
 async def test_a_connection_that_breaks_says_so(connection: AsyncConnection[Any]) -> None:
     with pytest.raises(psycopg.OperationalError):
         await ask(connection, "SELECT pg_terminate_backend(pg_backend_pid())")

@@ -48,6 +48,7 @@ async def test_a_proof_reads_a_few_hundred_hashes(database: Any) -> None:
         parameters = {"begins": [each.begin for each in ranges], "ends": [each.end for each in ranges]}
         rows = await explained(log.connection, "tree_nodes", "leaf_hashes", parameters)
         assert buffers(rows) < 2_000, rows
+        assert not [row for row in rows if re.search(r"Seq Scan on \w*batch.*actual rows=[1-9]", row)], rows
         assert sum(each.end - each.begin for each in retained_ranges(inclusion_ranges(17_777, 40_000))) < 1_000
 
 

@@ -10,7 +10,8 @@ from psycopg import AsyncConnection
 from events.parsing.meanings import Meaning
 from events.vocabulary import Kind, Status
 from statesvc.append.append_batch import AppendBatch
-from statesvc.append.transaction import append_claimed
+from statesvc.append.transaction import append
+from statesvc.inbox.claim import settle
 from statesvc.inbox.read_message import Read, read_message
 from statesvc.inbox.rollouts.code_mapping import add_mapping
 from statesvc.inbox.rollouts.mapped_code import MappedCode, PrintedCode
@@ -141,7 +142,9 @@ async def test_what_a_worker_appends_that_did_not_know_the_code_yet_is_read_too(
     async with await AsyncConnection.connect(desk.shop.database.service_dsn, autocommit=True) as late:
         async with late.transaction():
             # it has joined the open dead letter, and commits only after that was resolved
-            await append_claimed(AppendBatch(late, desk.shop.keyring, reads, "worker-2"), token=messages[0].token, lock_seconds=5)
+            async with late.pipeline():
+                batch = await append(AppendBatch(late, desk.shop.keyring, reads, "worker-2"))
+                await settle(late, batch.settlements, worker="worker-2")
             reading = asyncio.create_task(desk.replay(order, FAST, found=found))
             await desk.shop.until("SELECT count(*) FROM statesvc.dead_letter WHERE resolved_at IS NULL", 0)
             await asyncio.sleep(0.1)

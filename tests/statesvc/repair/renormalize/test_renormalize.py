@@ -11,7 +11,8 @@ from psycopg import AsyncConnection
 from events.parsing.meanings import UNMAPPED, Meaning
 from events.vocabulary import Kind, Status
 from statesvc.append.append_batch import AppendBatch
-from statesvc.append.transaction import append_claimed
+from statesvc.append.transaction import append
+from statesvc.inbox.claim import settle
 from statesvc.inbox.read_message import Read, read_message
 from statesvc.inbox.rollouts.code_mapping import Mappings, add_mapping
 from statesvc.inbox.rollouts.dial import Dial, set_dial
@@ -141,7 +142,9 @@ async def test_what_a_worker_appends_that_did_not_know_the_code_yet_is_read_too(
         async with late.transaction():
             reads = [read for read in stale if isinstance(read, Read)]
             # it has joined the open letter, and commits only after that was resolved
-            await append_claimed(AppendBatch(late, shop.keyring, reads, "worker-2"), token=messages[0].token, lock_seconds=5)
+            async with late.pipeline():
+                batch = await append(AppendBatch(late, shop.keyring, reads, "worker-2"))
+                await settle(late, batch.settlements, worker="worker-2")
             running = asyncio.create_task(again(replace(shop, connection=own)))
             await shop.until("SELECT count(*) FROM statesvc.dead_letter WHERE resolved_at IS NULL", 0)
             await asyncio.sleep(0.1)
