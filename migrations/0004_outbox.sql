@@ -1,6 +1,6 @@
 -- Who subscribed to what, which notifications there are, and which of them still wait to be sent.
 --
--- `notification` is written once, in the transaction that appends, unique per (subscription, shipment, sequence) for ever; `outbox` is
+-- `notification` is written once, in the transaction that appends, unique per (subscription, shipment, sequence); it leaves with its month of the log. `outbox` is
 -- the narrow row that waits, and goes away when the subscriber has it.
 
 -- `owner`: that of the key that made it; other owners' keys do not see it. `shipments`: only of these, each `carrier_id/NUMBER`. `pii`: a full payload holds personal fields, which the maker of

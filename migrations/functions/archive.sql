@@ -99,6 +99,15 @@ BEGIN
             OR s.shipment_id IN (SELECT d.shipment_id FROM statesvc.dead_letter d WHERE d.kind = ''notification'' AND d.resolved_at IS NULL)
             OR s.shipment_id IN (SELECT o.shipment_id FROM statesvc.outbox o))
         ON CONFLICT DO NOTHING', v_suffix) USING p_month, v_ledger.ends, p_active_since;
+    -- notifications leave with the fan-outs that made them, and come back with them; those of observations stay
+    FOREACH v_kind IN ARRAY ARRAY['notification', 'notification_gap'] LOOP
+        EXECUTE format(
+            'DELETE FROM statesvc.%I n USING statesvc.%I f
+            WHERE n.shipment_id = f.shipment_id AND n.sequence = f.sequence AND n.subscription_id = ANY (f.subscriptions)
+                AND f.sequence > 0 AND NOT f.replayed
+                AND f.shipment_id NOT IN (SELECT r.shipment_id FROM statesvc.log_resident r WHERE r.month = $1)',
+            v_kind, 'fanout_' || v_suffix) USING p_month;
+    END LOOP;
     FOREACH v_kind IN ARRAY ARRAY['event', 'conflict', 'transition', 'fanout', 'attempt', 'observation', 'action'] LOOP
         EXECUTE format('SELECT count(*) FROM statesvc.%I', v_kind || '_' || v_suffix) INTO v_count;
         v_counted := v_counted || v_count;

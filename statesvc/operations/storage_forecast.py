@@ -26,7 +26,7 @@ def _of(leaving: Leaving, *names: str) -> dict[str, Leaving]:
 
 
 LEAVING: Final = MappingProxyType(
-    _of(Leaving.LOG_ARCHIVE, "event", "conflict", "transition", "fanout", "attempt", "observation", "action")
+    _of(Leaving.LOG_ARCHIVE, "event", "conflict", "transition", "fanout", "attempt", "observation", "action", "notification", "notification_gap")
     | _of(Leaving.BODY_ARCHIVE, "body", "body_retained")
     | _of(Leaving.BODY_FILE, "message")
     | _of(
@@ -55,7 +55,7 @@ LEAVING: Final = MappingProxyType(
     | _of(Leaving.EXPIRED, "rollout_tally", "rollout_count", "rollout_diff", "test_attempt", "limiter_state", "shipment_touched")
     # proofs, duplicates and states are answered for ever
     | _of(Leaving.NEVER, "batch", "sealed_batch", "subtree", "checkpoint", "checkpoint_stamp", "log_epoch")
-    | _of(Leaving.NEVER, "event_key", "conflict_key", "stream", "shipment", "shipment_spare", "notification", "notification_gap")
+    | _of(Leaving.NEVER, "event_key", "conflict_key", "stream", "shipment", "shipment_spare")
     | _of(Leaving.NEVER, "shipment_references", "legal_hold", "body_archive", "log_archive", "log_resident")
     # a row a carrier, a subscription, a key or a release
     | _of(Leaving.NEVER, "lane", "allotment", "rollout", "code_mapping", "expectation_rules", "subscription", "throttle", "rebuild")

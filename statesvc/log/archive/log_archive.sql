@@ -105,3 +105,22 @@ INSERT INTO statesvc.action
     (batch_id, ordinal, leaf_hash, canonical, actor, verb, target, recorded_at)
 VALUES (%(batch_id)s, %(ordinal)s, %(leaf_hash)s, %(canonical)s, %(actor)s, %(verb)s, %(target)s, %(recorded_at)s)
 ON CONFLICT DO NOTHING;
+
+-- name: restore_notifications
+-- Brings the notifications back that fan-outs of these shipments made: what a row says is in the entries.
+INSERT INTO statesvc.notification
+    (shipment_id, sequence, subscription_id, created_at, occurred_at, webhook_id, type, carrier_id, tracking_number, from_status, to_status,
+    occurred_offset_seconds, epoch)
+SELECT f.shipment_id, f.sequence, u.subscription_id, e.recorded_at, e.occurred_at, statesvc.webhook_id(u.subscription_id, e.leaf_hash),
+    CASE WHEN d.fanout ->> 'from' = d.fanout ->> 'to' THEN 'shipment.updated' ELSE 'shipment.status_changed' END,
+    e.carrier_id, d.event ->> 'tracking_number', d.fanout ->> 'from', d.fanout ->> 'to',
+    -- the stated wall clock minus that of UTC
+    extract(epoch FROM (d.event ->> 'occurred_at')::timestamp - e.occurred_at AT TIME ZONE 'UTC')::int,
+    nullif((d.fanout ->> 'epoch')::int, 1)
+FROM statesvc.fanout f
+JOIN statesvc.event e ON e.shipment_id = f.shipment_id AND e.version = f.sequence
+CROSS JOIN LATERAL unnest(f.subscriptions) AS u(subscription_id)
+CROSS JOIN LATERAL (
+    SELECT convert_from(f.canonical, 'UTF8')::jsonb AS fanout, convert_from(e.canonical, 'UTF8')::jsonb AS event OFFSET 0) d
+WHERE f.shipment_id = ANY (%(shipment_ids)s::uuid[]) AND NOT f.replayed
+ON CONFLICT DO NOTHING;

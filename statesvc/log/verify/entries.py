@@ -70,11 +70,11 @@ class RangeChecks:
         """For entries that were counted already."""
         return replace(self, sums=Sums(), unchecked=Counter(), aliases=set(), places=bytearray())
 
-    def add_notified(self, kind: EntryKind, rows: Iterable[Any], batches: dict[int, BatchPlaces]) -> None:
-        """Counts what fan-outs open, and what ends."""
+    def add_notified(self, kind: EntryKind, rows: Iterable[Any], batches: dict[int, BatchPlaces], *, archived: bool) -> None:
+        """Counts what fan-outs make and open, and what ends."""
         summed = [row for row in rows if (batch := batches.get(row[0])) is not None and batch.summed]
         recorded = FIRST_VALUE + kind.recorded
-        add_entries(self.sums, self.secret, kind.name, ((row[3], row[recorded]) for row in summed), self.deletions)
+        add_entries(self.sums, self.secret, kind.name, ((row[3], row[recorded]) for row in summed), self.deletions, archived=archived)
 
     def take(self, ids: EventIds | None, batch: BatchPlaces, ordinal: int) -> None:
         """Counts what an event gives."""
@@ -120,7 +120,7 @@ def check_batches(
             found += islice(_check(kind, rows, batches, checks), FAULTS_MAX)
             if kind.name == "action":
                 checked.erased.update(erase_entries(_verbs_and_targets(rows)))
-            checks.add_notified(kind, rows, batches)
+            checks.add_notified(kind, rows, batches, archived=False)
         unread: list[UnreadBatches] = []
         for file in archived.of_batches(batch_range.low, batch_range.high):
             found += file.faults
@@ -165,7 +165,7 @@ def _check_archived(
         known = [entry.counted for entry in entries if _is_seen(batches, entry)]
         if kind.name == "action":
             checked.erased.update(erase_entries(_verbs_and_targets(fresh)))
-        checks.add_notified(kind, fresh, batches)
+        checks.add_notified(kind, fresh, batches, archived=True)
         checked.entries += len(fresh)
         checked.events += len(fresh) if kind.name == "event" else 0
         for fault in (*_check(kind, fresh, places, checks), *_check(kind, known, places, checks.without_sums())):

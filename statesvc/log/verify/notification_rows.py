@@ -4,6 +4,7 @@ A fan-out makes a notification, and puts it into the outbox; a replay is another
 of its own, or with that of a later one that covers it, or with its subscription: the entry of a deletion covers what is open then. Rows
 and entries are as many as what was sent, so both are summed like the dedupe keys, in two sums: of what notifications say, and of what is
 open. A part whose sum is off is then compared row by row.
+Notifications of changes leave the tables with the fan-outs that made them, and come back with them: a fan-out that is archived alone has none.
 What the rows repeat of an event is compared where the event is in the tables. Tries at what is open are bound by nothing yet.
 """
 
@@ -79,11 +80,16 @@ def take_rows(connection: Connection[Any], sums: Sums, secret: bytes, deletions:
                 _add(sums, secret, Notified(*row), -1)
 
 
-def add_entries(sums: Sums, secret: bytes, kind: str, entries: Iterable[tuple[bytes, int]], deletions: Deletions) -> None:
-    """Adds what fan-outs open, takes away what ends; `entries`: canonical bytes and when each was recorded. Other kinds add nothing."""
+def add_entries(
+    sums: Sums, secret: bytes, kind: str, entries: Iterable[tuple[bytes, int]], deletions: Deletions, *, archived: bool
+) -> None:
+    """Adds what fan-outs make and open, takes away what ends. Other kinds add nothing.
+
+    `entries`: canonical bytes and when each was recorded. `archived`: they are in a file and not in the tables.
+    """
     if kind == "fanout":
         for canonical, recorded_at in entries:
-            for one, words in _opened(canonical):
+            for one, words in _opened(canonical, archived=archived):
                 if words is not None:
                     _add(sums, secret, one, 1, words=words)
                 if not _is_covered(one, recorded_at, deletions):
@@ -106,9 +112,9 @@ def compare_notifications(connection: Connection[Any], part: str, archived: Arch
     bounds, deletions = bounds_of(part), read_deletions(connection)
     made: dict[Notified, Words] = {}
     left: Counter[Notified] = Counter()
-    for kind, canonical, recorded_at in _entries(connection, part, archived):
+    for kind, canonical, recorded_at, is_archived in _entries(connection, part, archived):
         if kind == "fanout":
-            opened = list(_opened(canonical))
+            opened = list(_opened(canonical, archived=is_archived))
             made |= {one: words for one, words in opened if words is not None}
             left.update(one for one, _ in opened if not _is_covered(one, recorded_at, deletions))
         else:
@@ -150,23 +156,23 @@ def reworded(connection: Connection[Any]) -> Iterator[LogFault]:
         yield LogFault("notification", str(Notified(*key)), names, "is not what the event that it names says")
 
 
-def _entries(connection: Connection[Any], part: str, archived: ArchivedMonths) -> Iterator[tuple[str, bytes, int]]:
-    """Fan-outs and ends of the shipments of a part, from the tables and the archive, each once."""
+def _entries(connection: Connection[Any], part: str, archived: ArchivedMonths) -> Iterator[tuple[str, bytes, int, bool]]:
+    """Fan-outs and ends of the shipments of a part, each once, and whether it is in the archive alone."""
     seen: set[bytes] = set()
     for kind, leaf_hash, canonical, recorded_at in connection.execute(SQL["entries"], bounds_of(part), binary=True):
         seen.add(leaf_hash)
-        yield kind, canonical, recorded_at
+        yield kind, canonical, recorded_at, False
     for entry in archived.entries_of(part, ("fanout", "attempt")):
         if entry.leaf_hash not in seen:
-            yield entry.kind.name, entry.canonical, entry.counted[_FIRST_VALUE + entry.kind.recorded]
+            yield entry.kind.name, entry.canonical, entry.counted[_FIRST_VALUE + entry.kind.recorded], True
 
 
 _FIRST_VALUE: Final = 5
 """Before it a counted row has batch, ordinal, leaf hash, canonical bytes and sealed part."""
 
 
-def _opened(canonical: bytes) -> Iterator[tuple[Notified, Words | None]]:
-    """The notifications of a fan-out; with the words of those that it made."""
+def _opened(canonical: bytes, *, archived: bool) -> Iterator[tuple[Notified, Words | None]]:
+    """The notifications of a fan-out; with the words of those that it made and that have a row."""
     try:
         document: FanoutDocument = entry_documents.fanout(canonical)
         event = bytes.fromhex(document.event)
@@ -175,8 +181,10 @@ def _opened(canonical: bytes) -> Iterator[tuple[Notified, Words | None]]:
         # the entry's own check says what is wrong with it
         return
     kind = document.kind or type_of_change(document.from_status, document.to_status)
+    # what observations made stays
+    made = not document.replayed and (document.sequence < 0 or not archived)
     for each, its_id in zip(document.subscriptions, ids, strict=True):
-        words = None if document.replayed else Words(its_id, kind, document.from_status, document.to_status)
+        words = Words(its_id, kind, document.from_status, document.to_status) if made else None
         yield Notified(document.shipment_id, document.sequence, each), words
 
 

@@ -109,6 +109,10 @@ async def test_a_child_that_dies_is_started_again_until_it_is_stopped(tmp_path: 
     running = asyncio.create_task(child.run())
     pids = await until(report, 2)
     assert len(set(pids)) == 2
+    # the child may speak before its supervisor has gone on
+    async with asyncio.timeout(10):
+        while child.pid is None:  # noqa: ASYNC110 - another process starts
+            await asyncio.sleep(0.02)
     assert child.pid == int(pids[1])
     child.stop()
     await asyncio.wait_for(running, 5)

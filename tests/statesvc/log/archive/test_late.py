@@ -19,9 +19,11 @@ from statesvc.append.transaction import append
 from statesvc.database.pool import Pool
 from statesvc.inbox.read_message import Read
 from statesvc.log.archive.log_archive_errors import ArchivedHistoryError, EntryFileError
+from statesvc.subscriptions import subscription_store as store
 from statesvc.telemetry.metrics import Telemetry
 from statesvc.worker.batch import BatchContext
 from tests.world.attack import places
+from tests.world.deliver import deliver
 from tests.world.log_archivist import Archivist, shipment
 from tests.world.shop import ACME, CARRIER_ID, Shop
 from tests.world.shop import shipment as acme
@@ -69,6 +71,36 @@ async def test_a_shipment_comes_back_once_and_whole(archivist: Archivist) -> Non
         await archivist.archive.bring_back_number(archivist.connection, "ups", "1Z0002")
         assert {kind: await archivist.log.rows(held.format(kind, shipment("1Z0002"))) for kind in kinds} == before
     assert await archivist.log.rows(held.format("event", shipment("1Z0001"))) == []
+
+
+async def test_notifications_leave_and_come_back_with_their_fan_outs(archivist: Archivist) -> None:
+    log, held = archivist.log, "SELECT * FROM statesvc.notification WHERE shipment_id = '{}' ORDER BY sequence"
+    old, active = held.format(shipment("1Z0001")), held.format(shipment("1Z0003"))
+    request = store.SubscriptionRequest(url="https://subscriber.invalid/hook")
+    await store.create(archivist.connection, log.keyring, request, actor="key:test", owner="bootstrap")
+    await log.parcel("1Z0001")
+    await log.parcel("1Z0003")
+    await _deliver_all(archivist)
+    await archivist.pass_days(30)
+    await log.say(scan("1Z0003", 60, None))
+    await _deliver_all(archivist)
+    await archivist.pass_days(30)
+    before, of_active = await log.rows(old), await log.rows(active)
+    assert len(before) > 2
+    await archivist.archived()
+    assert (await log.rows(old), await log.rows(active)) == ([], of_active)
+    assert places(archivist.verify()) == []
+    await archivist.archive.bring_back(archivist.connection, [shipment("1Z0001")])
+    assert (await log.rows(old), await log.rows(active)) == (before, of_active)
+    assert places(archivist.verify()) == []
+    await archivist.as_owner(f"DELETE FROM statesvc.notification WHERE shipment_id = '{shipment('1Z0001')}' AND sequence = 2")
+    assert "it was deleted" in str(archivist.verify().faults)
+
+
+async def _deliver_all(archivist: Archivist) -> None:
+    while await archivist.log.rows("SELECT FROM statesvc.outbox"):
+        await deliver(archivist.connection, archivist.log.keyring)
+    await archivist.log.seal()
 
 
 @pytest.mark.usefixtures("two_months")
