@@ -26,7 +26,8 @@ def _of(leaving: Leaving, *names: str) -> dict[str, Leaving]:
 
 
 LEAVING: Final = MappingProxyType(
-    _of(Leaving.LOG_ARCHIVE, "event", "conflict", "transition", "fanout", "attempt", "observation", "action", "notification", "notification_gap")
+    _of(Leaving.LOG_ARCHIVE, "event", "conflict", "transition", "fanout", "attempt", "observation", "action")
+    | _of(Leaving.LOG_ARCHIVE, "notification", "notification_gap")
     | _of(Leaving.BODY_ARCHIVE, "body", "body_retained")
     | _of(Leaving.BODY_FILE, "message")
     | _of(

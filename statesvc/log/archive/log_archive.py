@@ -113,7 +113,7 @@ class LogArchive:
                 taken = await self._gone(connection, away) == gone
                 if taken:
                     await _restore(connection, found)
-                    await connection.execute(_SQL["restore_notifications"], {"shipment_ids": list(set(parameters["shipment_ids"]))})
+                    await connection.execute(_SQL["restore_notifications"], {"shipment_ids": list({shipment for shipment, _ in away})})
                 else:
                     raise Rollback
 

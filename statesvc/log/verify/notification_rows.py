@@ -4,7 +4,8 @@ A fan-out makes a notification, and puts it into the outbox; a replay is another
 of its own, or with that of a later one that covers it, or with its subscription: the entry of a deletion covers what is open then. Rows
 and entries are as many as what was sent, so both are summed like the dedupe keys, in two sums: of what notifications say, and of what is
 open. A part whose sum is off is then compared row by row.
-Notifications of changes leave the tables with the fan-outs that made them, and come back with them: a fan-out that is archived alone has none.
+Notifications of changes leave the tables with the fan-outs that made them, and come back with them: a fan-out that is in a file alone
+has none.
 What the rows repeat of an event is compared where the event is in the tables. Tries at what is open are bound by nothing yet.
 """
 
