@@ -34,7 +34,7 @@ from tests.bench import (
     years,
 )
 from tests.bench.bench import Bench
-from tests.bench.environment import load, machine, server_settings
+from tests.bench.environment import disk, load, machine, server_settings
 from tests.bench.publish import publish
 from tests.bench.report import Row, table
 from tests.bench.scale import QUICK, Scale
@@ -75,8 +75,9 @@ async def run(scale: Scale, parts: list[str], *, write: bool) -> int:
     broken = 0
     try:
         await server.start()
-        facts = [*machine(folder), await server_settings(server.root.superuser)]
-        _print("\n".join(facts))
+        facts = [*machine(), await server_settings(server.root.superuser)]
+        conditions = f"{disk(folder)}; load average {load()} at the start"
+        _print("\n".join([*facts, conditions]))
         measured: dict[str, list[Row]] = {}
         for name in parts:
             sys.stderr.write(f"{name} (load average {load()})\n")
@@ -87,9 +88,8 @@ async def run(scale: Scale, parts: list[str], *, write: bool) -> int:
                 found = [Row(name, f"broken: {type(error).__name__}: {error}".replace("\n", " "))]
             measured[name] = found
             _print("\n" + table(found))
-        facts.append(f"Load average at the end: {load()}; figures are medians of {scale.runs} runs")
         if write:
-            publish(measured, facts, order=list(PARTS))
+            publish(measured, facts, f"medians of {scale.runs} runs; {conditions}, {load()} at the end", order=list(PARTS))
     finally:
         server.stop()
     return broken

@@ -24,8 +24,10 @@ _NOTHING: Final = (
 )
 _WITHOUT: Final = (
     "UPDATE statesvc.shipment SET due_at = NULL",
-    "INSERT INTO statesvc.expectation_rules (carrier_id, revision, rules, changed_at, changed_by, why)"
-    f" VALUES ('*', 1, '{_NOTHING}', now(), 'bench', 'bench')",
+    (
+        "INSERT INTO statesvc.expectation_rules (carrier_id, revision, rules, changed_at, changed_by, why)"
+        f" VALUES ('*', 1, '{_NOTHING}', now(), 'bench', 'bench')"
+    ),
 )
 _READY: Final = ("VACUUM FULL ANALYZE statesvc.shipment", "CHECKPOINT", *RELEASE)
 

@@ -131,6 +131,8 @@ async def _disturbed(bench: Bench, place: Place, service: WholeService, name: st
             try:
                 yield done
             finally:
+                # `communicate` closes it from Python 3.12 on
+                process.stdin.close()
                 output, _ = await process.communicate()
                 done.update(json.loads(output or "{}"))
         case Disturber(command=command):

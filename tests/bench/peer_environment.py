@@ -8,18 +8,20 @@ from typing import Final
 from tests.bench.bench import ROOT
 
 PEERS: Final = ("pgqueuer", "procrastinate", "asyncpg")
+_OURS: Final = ("pytest",)
+"""What the modules that we share with the tests import."""
 _FOLDER: Final = ROOT / ".venv-bench"
 _PYTHON: Final = _FOLDER / "bin" / "python"
 
 
 async def peer_python() -> Path | str:
     """The interpreter that can import the peers and us; or why there is none."""
-    if await _run(str(_PYTHON), "-c", f"import {', '.join(PEERS)}, statesvc") is None:
+    if await _run(str(_PYTHON), "-c", f"import {', '.join(PEERS)}, tests.bench.peers.same_work") is None:
         return _PYTHON
     why = await _run(sys.executable, "-m", "venv", "--clear", str(_FOLDER))
     pins = ("-c", str(ROOT / "constraints.txt"), "-c", str(Path(__file__).parent / "constraints.txt"))
     quiet = ("--quiet", "--disable-pip-version-check")
-    why = why or await _run(str(_PYTHON), "-m", "pip", "install", *quiet, *pins, "-e", str(ROOT), *PEERS)
+    why = why or await _run(str(_PYTHON), "-m", "pip", "install", *quiet, *pins, "-e", str(ROOT), *PEERS, *_OURS)
     return _PYTHON if why is None else f"the peers cannot be installed: {why}"
 
 

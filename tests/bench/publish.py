@@ -24,15 +24,24 @@ _BARS: Final = 360
 
 
 def publish(
-    measured: Mapping[str, Sequence[Row]], facts: Sequence[str], *, order: Sequence[str], page: Path = PAGE, folder: Path = FOLDER
+    measured: Mapping[str, Sequence[Row]],
+    facts: Sequence[str],
+    conditions: str,
+    *,
+    order: Sequence[str],
+    page: Path = PAGE,
+    folder: Path = FOLDER,
 ) -> None:
-    """Takes in what was measured and writes everything anew. What stands above the tables in the page is written by people."""
+    """Takes in what was measured and writes everything anew. What stands above the tables in the page is written by people.
+
+    `facts`: of the machine, a line each; `conditions`: what is another with each run.
+    """
     folder.mkdir(exist_ok=True)
     place = folder / _RESULTS
     results: dict[str, Any] = json.loads(place.read_text()) if place.exists() else {}
     now = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
     for part, rows in measured.items():
-        results[part] = {"measured": now, "facts": list(facts), "rows": [asdict(row) for row in rows]}
+        results[part] = {"measured": f"{now}; {conditions}", "facts": list(facts), "rows": [asdict(row) for row in rows]}
     results = {part: results[part] for part in order if part in results}
     place.write_text(json.dumps(results, indent=1) + "\n")
     sections = []

@@ -13,7 +13,7 @@ class Scale:
     closed_seconds: float = 10
     alerts: int = 50_000
     histories: int = 6_000
-    peer_messages: int = 20_000
+    peer_messages: int = 5_000
     visible_rate: int = 1_000
     visible_seconds: int = 30
     storm_messages: int = 15_000
