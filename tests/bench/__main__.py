@@ -1,4 +1,4 @@
-"""`make bench`: measures, prints what was measured beside its bar, and never fails for a bar that is missed."""
+"""`make bench`: measures, prints what was measured next to its bar, and never fails for a bar that is missed."""
 
 import argparse
 import asyncio

@@ -34,7 +34,7 @@ class Bench:
         return Service(service_dsn=place.service, owner_dsn=place.owner, folder=self.folder, settings={**open_doors, **settings})
 
     def say(self, text: str) -> None:
-        """Progress, beside the results."""
+        """Progress, next to the results."""
         sys.stderr.write(f"  {text}\n")
         sys.stderr.flush()
 

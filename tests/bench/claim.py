@@ -66,8 +66,8 @@ async def _dead_rows(bench: Bench) -> list[Row]:
             # two thousand a second, as in `ack`
             await connection.execute(FILL.encode(), {"rows": 20_000, "span": 10, "carrier": "c001"})
             times, short = await time_claims(connection)
-    bench.say(f"claim beside {rows:,} dead rows: {milliseconds(times)}")
-    what = f"claim of 64 beside {rows:,} settled messages under a pinned xmin"
+    bench.say(f"claim next to {rows:,} dead rows: {milliseconds(times)}")
+    what = f"claim of 64 next to {rows:,} settled messages under a pinned xmin"
     return [
         Row(f"{what}: median of {len(times)}", milliseconds([median(times)]), "<= 5 ms", median(times) <= 0.005),
         Row("... slowest", milliseconds([max(times)])),

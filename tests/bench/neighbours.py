@@ -1,4 +1,4 @@
-"""ACK latency beside whoever else uses the service, legitimate or hostile, against the same load undisturbed in the same run."""
+"""ACK latency next to whoever else uses the service, legitimate or hostile, against the same load undisturbed in the same run."""
 
 import asyncio
 import json
@@ -77,7 +77,7 @@ def _rows(seen: dict[str, list[dict[str, Any]]]) -> list[Row]:
         refused = sum(count for run in seen[name] for status, count in run["statuses"].items() if status != "200")
         measured = f"{milliseconds(p99)}, {median(p99) / alone:.1f} x, refused {refused:,}"
         met = median(p99) <= _AT_MOST * alone and not refused
-        rows.append(Row(f"... beside {name}", measured, f"<= {_AT_MOST:.0f} x, 0 refused", met, figure=median(p99) * 1e3))
+        rows.append(Row(f"... next to {name}", measured, f"<= {_AT_MOST:.0f} x, 0 refused", met, figure=median(p99) * 1e3))
     return rows
 
 

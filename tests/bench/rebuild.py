@@ -1,4 +1,4 @@
-"""The shipment projection anew from the log, alone and beside traffic: how fast, and whether what comes out is what was there."""
+"""The shipment projection anew from the log, alone and next to traffic: how fast, and whether what comes out is what was there."""
 
 import asyncio
 import os
@@ -45,7 +45,7 @@ async def measure(bench: Bench) -> list[Row]:
             f"rebuild of {wanted:,} events, alone", rate(alone, " events/s"), ">= 50,000 events/s", sorted(alone)[len(alone) // 2] >= 50_000
         ),
         Row("... processor time, server included", f"{median(cpu):.1f} us an event"),
-        Row(f"... beside a worker with {_BESIDE_MESSAGES:,} messages", rate([beside], " events/s")),
+        Row(f"... next to a worker with {_BESIDE_MESSAGES:,} messages", rate([beside], " events/s")),
         Row("... shipments that differ afterwards, also after a rollback", str(drifting + back), "0", drifting + back == 0),
         Row("... notifications that it sent", str(told), "0", told == 0),
     ]

@@ -1,4 +1,4 @@
-"""What was measured, beside its bar. Nothing here judges but the bar itself: a bench that fails still ends well."""
+"""What was measured, next to its bar. Nothing here judges but the bar itself: a bench that fails still ends well."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
