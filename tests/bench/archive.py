@@ -42,7 +42,7 @@ async def measure(bench: Bench) -> list[Row]:
         Row("bodies written, verified and dropped a second, one archiver without its rests", rate([each["rate"] for each in found])),
         Row("... size of the file, of the sealed bodies in the table", rate([each["share"] * 100 for each in found], " %")),
         Row(
-            f"{_PUTS_PER_SECOND} puts a second from the same process next to it: p99 of a put", milliseconds([each["p99"] for each in found])
+            f"{_PUTS_PER_SECOND} puts a second from the same process meanwhile: p99 of a put", milliseconds([each["p99"] for each in found])
         ),
         Row("... slowest put", milliseconds([each["max"] for each in found])),
     ]
