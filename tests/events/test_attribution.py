@@ -91,7 +91,10 @@ SCAN: Final = st.fixed_dictionaries(
         "day": st.sampled_from(["2026-03-01", "2026-03-02", ""]),
         "town": st.sampled_from(["Reno", "Y"]),
     },
-    optional={"note": st.text(max_size=5), "weight": st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False))},
+    optional={
+        "note": st.text(max_size=5),
+        "weight": st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False, allow_infinity=False)),
+    },
 )
 
 
