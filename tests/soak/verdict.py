@@ -1,12 +1,13 @@
 """The reckoning: the ledger and the subscriber on one side, the database on the other. Every promise by itself, with what broke it."""
 
+import asyncio
 import traceback
 from collections import Counter
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
 
-from psycopg import AsyncConnection
+from psycopg import AsyncConnection, IsolationLevel
 
 from events.crypto.keyring import Keyring
 from tests.events.merkle.naive import mth
@@ -14,6 +15,7 @@ from tests.soak.ledger import Promises
 from tests.soak.subscriber import Subscriber
 from tests.statesvc.worker.log_check import check_log
 
+_SEALED_SECONDS = 60
 ENRICHMENT = "e1-"
 """Event ids of facts that came beside a scan: how many there are depends on the order of arrival."""
 
@@ -40,9 +42,16 @@ class Verdict:
 
 
 async def judge(dsn: str, keyring: Keyring, promised: Promises, subscriber: Subscriber | None) -> Verdict:
-    """Looks at everything."""
+    """Looks at everything, as it was when all was sealed.
+
+    A notifier that was cut off still adds the tries that it made to the log when their notifications have long ended by another's.
+    """
     verdict = Verdict()
-    async with await AsyncConnection.connect(dsn, autocommit=True) as connection:
+    async with await AsyncConnection.connect(dsn) as connection:
+        await connection.set_isolation_level(IsolationLevel.REPEATABLE_READ)
+        async with asyncio.timeout(_SEALED_SECONDS):
+            while await _rows(connection, "SELECT FROM statesvc.unsealed LIMIT 1"):
+                await connection.rollback()
         await _judge_messages(verdict, connection, promised)
         await _judge_events(verdict, connection, promised)
         await _judge_log(verdict, connection, keyring)
