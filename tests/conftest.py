@@ -21,6 +21,7 @@ pytest_plugins = (
     "tests.world.api",
     "tests.world.console",
     "tests.world.body_archivist",
+    "tests.world.object_store",
     "tests.world.shell",
     "tests.acceptance.service_maker",
 )

@@ -7,7 +7,6 @@ import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Any, Final
 
 from aiohttp import web
@@ -46,6 +45,7 @@ from statesvc.inbox.rollouts.code_mapping import (
     teach,
 )
 from statesvc.inbox.rollouts.mapped_code import PrintedCode
+from statesvc.log.archive.folder import ArchivePath
 from statesvc.repair.dead_letters.reread import Rereader
 from statesvc.repair.renormalize.renormalize import RereadTask
 from statesvc.repair.teaching.code_events import LogPlace
@@ -69,7 +69,7 @@ class CodeMappingCalls:
     waker: Wakes
     readings: PersonalReadings
     carriers: Mapping[str, Carrier]
-    archive: Path | None
+    archive: ArchivePath | None
 
     async def unmapped(self, request: web.Request) -> Reply[Page[UnmappedCode]]:
         """All of them: they are few."""

@@ -1,7 +1,6 @@
 """Where the calls about code mappings are, and what they promise."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Final
 
 from events.carriers.carrier import Carrier
@@ -26,6 +25,7 @@ from statesvc.database.wakeups.waker import Wakes
 from statesvc.http.operation import Route, operation
 from statesvc.http.paging import Page
 from statesvc.http.problem import CREATED, Code
+from statesvc.log.archive.folder import ArchivePath
 from statesvc.repair.teaching.mapping_list import ListedMapping, MappingExport
 from statesvc.repair.teaching.preview import MappingPreview
 from statesvc.repair.teaching.samples import CodeSample
@@ -43,7 +43,7 @@ def routes(
     readings: PersonalReadings,
     *,
     carriers: Mapping[str, Carrier],
-    archive: Path | None,
+    archive: ArchivePath | None,
 ) -> Sequence[Route]:
     """The calls. `archive`: the folder of older bodies."""
     calls = CodeMappingCalls(pool=pool, keyring=keyring, waker=waker, readings=readings, carriers=carriers, archive=archive)

@@ -5,7 +5,6 @@ A process has its own connection to the database, reads, opens, proves and print
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
 from typing import Any, Final, Protocol
 from uuid import UUID
 
@@ -16,6 +15,7 @@ from statesvc.database.pool import Connections
 from statesvc.evidence.bundle import EvidencePart
 from statesvc.evidence.merchant_statement import MerchantStatement
 from statesvc.http.problem import Code, Problem
+from statesvc.log.archive.folder import ArchivePath
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.shipments.find import StoredShipment
 
@@ -31,7 +31,7 @@ class Sources:
 
     pool: Connections
     keyring: Keyring = field(repr=False)
-    folder: Path | None
+    folder: ArchivePath | None
     archive: LogArchive
 
 

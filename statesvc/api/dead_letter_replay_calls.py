@@ -7,7 +7,6 @@ import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from pathlib import Path
 from typing import Any, Final, NoReturn
 from uuid import UUID, uuid4
 
@@ -32,6 +31,7 @@ from statesvc.http.api_keys import caller_of
 from statesvc.http.operation import Reply, Route, answer, body, operation, parameters
 from statesvc.http.paging import decode_cursor, encode_cursor
 from statesvc.http.problem import Code, Problem
+from statesvc.log.archive.folder import ArchivePath
 from statesvc.repair.dead_letters.dead_letter import SENTENCES, DeadLetter, DeadLetterFilter, Obstacle, way_of
 from statesvc.repair.dead_letters.listing import NEWEST, find_dead_letter
 from statesvc.repair.dead_letters.put_back import discard
@@ -218,7 +218,9 @@ def _start(cursor: str | None, bound_to: Mapping[str, Any]) -> tuple[UUID, RunPo
     raise Problem(Code.INVALID_CURSOR, "send `next_cursor` as it was given")
 
 
-def routes(pool: Connections, keyring: Keyring, waker: Wakes, *, carriers: Mapping[str, Carrier], archive: Path | None) -> Sequence[Route]:
+def routes(
+    pool: Connections, keyring: Keyring, waker: Wakes, *, carriers: Mapping[str, Carrier], archive: ArchivePath | None
+) -> Sequence[Route]:
     """The calls that act on dead letters. `archive`: the folder of older bodies."""
     rereader = Rereader(keyring=keyring, carriers=carriers, writer=f"{socket.gethostname()}-replay", archive=archive)
     calls = DeadLetterReplayCalls(pool=pool, waker=waker, rereader=rereader)

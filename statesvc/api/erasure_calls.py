@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated
 from uuid import UUID
 
@@ -17,6 +16,7 @@ from statesvc.database.pool import Connections
 from statesvc.http.api_keys import caller_of
 from statesvc.http.operation import Reply, Route, answer, body, operation, parameters
 from statesvc.http.problem import Code, Problem
+from statesvc.log.archive.folder import ArchivePath
 from statesvc.log.tombstones import TombstoneError, Tombstones
 from statesvc.repair.erasure import DeadLetterSearch, Erasure, UnderLegalHoldError, erase, erase_dead_letters
 
@@ -62,7 +62,7 @@ class ErasureCalls:
 
     pool: Connections
     keyring: Keyring
-    folder: Path | None
+    folder: ArchivePath | None
     backup_days: int
     tombstones: Tombstones
 
@@ -108,7 +108,7 @@ class ErasureCalls:
         )
 
 
-def routes(pool: Connections, keyring: Keyring, *, folder: Path | None, backup_days: int, tombstones: Tombstones) -> Sequence[Route]:
+def routes(pool: Connections, keyring: Keyring, *, folder: ArchivePath | None, backup_days: int, tombstones: Tombstones) -> Sequence[Route]:
     """The call that erases."""
     return [
         Route(

@@ -3,7 +3,6 @@
 import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Literal, NotRequired
 from uuid import UUID
 
@@ -17,6 +16,7 @@ from statesvc.bodies.find_bodies import BodyLocation
 from statesvc.database.pool import Connections
 from statesvc.http.operation import WHY_TAKEN, Reply, Route, answer, operation, parameters
 from statesvc.http.problem import Code, Problem
+from statesvc.log.archive.folder import ArchivePath
 from statesvc.shipments.models import text_of
 from statesvc.shipments.stored_message import FoundMessage, find_message, open_body
 
@@ -72,7 +72,7 @@ class MessageCalls:
 
     pool: Connections
     keyring: Keyring
-    folder: Path | None
+    folder: ArchivePath | None
     readings: PersonalReadings
 
     async def show(self, request: web.Request) -> Reply[ShownMessage]:
@@ -125,7 +125,7 @@ def _add_body(shown: ShownMessage, body: bytes | None) -> None:
         shown["body_text"] = None
 
 
-def routes(pool: Connections, keyring: Keyring, folder: Path | None, readings: PersonalReadings) -> Sequence[Route]:
+def routes(pool: Connections, keyring: Keyring, folder: ArchivePath | None, readings: PersonalReadings) -> Sequence[Route]:
     """The call about messages. `folder` is where archived bodies are."""
     messages = MessageCalls(pool, keyring, folder, readings)
     return [

@@ -1,7 +1,6 @@
 """All calls of the read API and of the operators."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from events.carriers import CARRIERS
 from events.crypto.keyring import Keyring
@@ -28,6 +27,7 @@ from statesvc.api.replica_reads import Replica, StaleReads
 from statesvc.database.pool import Connections
 from statesvc.database.wakeups.waker import Wakes
 from statesvc.http.operation import Route
+from statesvc.log.archive.folder import ArchivePath
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.tombstones import Tombstones
 
@@ -37,7 +37,7 @@ def routes(
     pool: Connections,
     keyring: Keyring,
     waker: Wakes,
-    archive: Path | None,
+    archive: ArchivePath | None,
     backup_days: int,
     tombstones: Tombstones,
     readings: PersonalReadings,

@@ -18,6 +18,8 @@ from uuid import UUID
 
 import orjson
 
+from statesvc.log.archive.folder import ArchivePath
+
 _BEGIN: Final = b"statesvc-bodies\x01"
 _END: Final = b"statesvc-b-end\x01\n"
 _HEADER: Final = Struct(">16s10s6x")
@@ -111,20 +113,20 @@ class ArchiveWriter:
 class ArchiveReader:
     """Reads one file: a record by its message id, or all in their order. Raises `ArchiveFileError` on anything that is not as written."""
 
-    def __init__(self, path: Path) -> None:
-        self._file = os.open(path, os.O_RDONLY)
+    def __init__(self, path: ArchivePath) -> None:
+        self._file: IO[bytes] = path.open("rb")
         try:
-            self.size_bytes = os.fstat(self._file).st_size
+            self.size_bytes = self._file.seek(0, os.SEEK_END)
             self.day, self._index_at, self.records, self._digest = self._layout()
         except BaseException:
-            os.close(self._file)
+            self._file.close()
             raise
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        os.close(self._file)
+        self._file.close()
 
     def find(self, message_id: UUID) -> BodyRecord | None:
         """By binary search in the index: a few short reads, however large the file."""
@@ -189,7 +191,8 @@ class ArchiveReader:
         )
 
     def _read(self, offset: int, length: int) -> bytes:
-        data = os.pread(self._file, length, offset)
+        self._file.seek(offset)
+        data = self._file.read(length)
         if len(data) != length:
             raise ArchiveFileError("cut short")
         return data

@@ -5,7 +5,6 @@ bodies costs the other work of its process little.
 """
 
 import time
-from pathlib import Path
 from typing import Final
 
 from events.crypto.keyring import Keyring
@@ -14,6 +13,7 @@ from statesvc.background.waiting import set_within
 from statesvc.bodies.day_ledger import BODY_LEDGER
 from statesvc.bodies.day_pass import BodyArchiving, DayPassResult, archive_days
 from statesvc.database.wakeups.direct import connect_direct
+from statesvc.log.archive.folder import ArchivePath
 from statesvc.settings.service_settings import ArchiveSettings
 from statesvc.telemetry.metrics import Telemetry
 
@@ -29,7 +29,7 @@ class _StoppedError(Exception):
 class BodyArchiver(Periodic):
     """Runs soon after the start and then once an hour until `stop`, which ends it after the batch in progress."""
 
-    def __init__(self, dsn: str, *, folder: Path, keyring: Keyring, settings: ArchiveSettings, telemetry: Telemetry) -> None:
+    def __init__(self, dsn: str, *, folder: ArchivePath, keyring: Keyring, settings: ArchiveSettings, telemetry: Telemetry) -> None:
         super().__init__(
             "body archiver",
             self._pass,

@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date
 from itertools import islice
-from pathlib import Path
 from typing import Any, Final
 
 import structlog
@@ -37,7 +36,7 @@ from statesvc.bodies.verify_day import verify_day
 from statesvc.bodies.write_day import BODY_FILES, Pause, write_day
 from statesvc.database.brief_locks import TRIES, until_let_go
 from statesvc.log.archive.archive_pass import ArchivePass, ArchivePassResult, ArchiveProgress, PeriodFailedError
-from statesvc.log.archive.folder import file_fault, remove
+from statesvc.log.archive.folder import ArchivePath, file_fault, remove
 
 log = structlog.get_logger()
 
@@ -51,7 +50,7 @@ Connection = AsyncConnection[Any]
 class BodyArchiving:
     """What a pass needs, and how long bodies are retained."""
 
-    folder: Path
+    folder: ArchivePath
     keyring: Keyring
     hot_days: int
     keep_months: int
@@ -107,7 +106,7 @@ class _DayPass(ArchivePass[date]):
         await note_written(self.connection, period, written)
         return {written.file_name: written.finished.sha256}
 
-    async def verify(self, period: date, path: Path) -> None:
+    async def verify(self, period: date, path: ArchivePath) -> None:
         with _shipment_keys():
             self.result.bodies += await verify_day(self.connection, self.keyring, path, period, pause=self.pause)
 

@@ -5,7 +5,6 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from enum import StrEnum
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -15,6 +14,7 @@ from psycopg.rows import class_row
 from statesvc.bodies.archive_file import ArchiveFileError, ArchiveReader, BodyRecord
 from statesvc.database.arrays import timestamps, uuids
 from statesvc.database.queries import queries
+from statesvc.log.archive.folder import ArchivePath
 
 _SQL = queries("statesvc.bodies", "find_bodies")
 
@@ -36,7 +36,7 @@ class ArchiveUnavailableError(RuntimeError):
     """Bodies are in an archive that this process cannot read: no folder is set, or the file is missing or altered."""
 
 
-async def find_bodies(connection: AsyncConnection[Any], folder: Path | None, wanted: Sequence[Wanted]) -> dict[UUID, BodyRecord]:
+async def find_bodies(connection: AsyncConnection[Any], folder: ArchivePath | None, wanted: Sequence[Wanted]) -> dict[UUID, BodyRecord]:
     """The bodies as they are stored; without those that expired or were left out as erased. Raises `ArchiveUnavailableError`."""
     cursor = connection.cursor(binary=True, row_factory=class_row(BodyRecord))
     found = {body.message_id: body for body in await (await cursor.execute(_SQL["hot_bodies"], _asked(wanted))).fetchall()}
@@ -66,7 +66,7 @@ def _asked(wanted: Sequence[Wanted]) -> dict[str, Any]:
     }
 
 
-def _read(path: Path, message_ids: Sequence[UUID]) -> dict[UUID, BodyRecord]:
+def _read(path: ArchivePath, message_ids: Sequence[UUID]) -> dict[UUID, BodyRecord]:
     try:
         with ArchiveReader(path) as archive:
             return {message_id: record for message_id in message_ids if (record := archive.find(message_id)) is not None}

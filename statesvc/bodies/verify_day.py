@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Iterator
 from datetime import date
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -17,9 +16,10 @@ from statesvc.bodies.day import BodyBatch, day_batches
 from statesvc.bodies.retained_bodies import retain_hot
 from statesvc.bodies.write_day import Pause
 from statesvc.log.archive.archive_pass import NotVerifiedError
+from statesvc.log.archive.folder import ArchivePath
 
 
-async def verify_day(connection: AsyncConnection[Any], keyring: Keyring, path: Path, day: date, *, pause: Pause) -> int:
+async def verify_day(connection: AsyncConnection[Any], keyring: Keyring, path: ArchivePath, day: date, *, pause: Pause) -> int:
     """Every body opens and matches its commitment, none is missing, none is too many. Keeps those under legal hold on the way.
 
     Returns how many bodies were compared. Raises `NotVerifiedError`.
@@ -30,12 +30,12 @@ async def verify_day(connection: AsyncConnection[Any], keyring: Keyring, path: P
         raise NotVerifiedError(f"{path.name}: {error if isinstance(error, ArchiveFileError) else 'is not there'}") from error
 
 
-async def _verify(connection: AsyncConnection[Any], keyring: Keyring, path: Path, day: date, *, pause: Pause) -> int:
+async def _verify(connection: AsyncConnection[Any], keyring: Keyring, path: ArchivePath, day: date, *, pause: Pause) -> int:
     compared = 0
-    with ArchiveReader(path) as archive:
+    with await asyncio.to_thread(ArchiveReader, path) as archive:
         if archive.day != day:
             raise NotVerifiedError(f"{path.name} is not the file that was written for {day}")
-        records = _Records(archive)
+        records = await asyncio.to_thread(_Records, archive)
         async for batch in day_batches(connection, keyring, day):
             await asyncio.to_thread(_compare, batch, records, keyring)
             await retain_hot(connection, day, [body.message_id for body in batch.bodies if body.held])
@@ -44,7 +44,7 @@ async def _verify(connection: AsyncConnection[Any], keyring: Keyring, path: Path
         if (surplus := records.peek()) is not None:
             raise NotVerifiedError(f"{path.name} holds message {surplus.message_id}, which the partition does not have")
         for message_id in records.some_ids():
-            found = archive.find(message_id)
+            found = await asyncio.to_thread(archive.find, message_id)
             if found is None or found.message_id != message_id:
                 raise NotVerifiedError(f"{path.name}: the index does not lead to message {message_id}")
     return compared

@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
-from pathlib import Path
 from typing import Any, Final
 
 from psycopg import AsyncConnection
@@ -20,7 +19,7 @@ from events.crypto.sealing import SealError
 from statesvc.bodies.archive_file import ArchiveWriter, BodyRecord, FinishedFile
 from statesvc.bodies.body_key import open_committed
 from statesvc.bodies.day import BodyBatch, HotBody, day_batches
-from statesvc.log.archive.folder import ArchiveNames
+from statesvc.log.archive.folder import ArchiveNames, ArchivePath
 
 BODY_FILES: Final = ArchiveNames(subject="bodies", mark=b"body archive", suffixes=(".ssb",))
 Pause = Callable[[], Awaitable[None]]
@@ -45,7 +44,7 @@ class WrittenDay:
 
 
 async def write_day(
-    connection: AsyncConnection[Any], keyring: Keyring, folder: Path, prefix: str, day: date, *, pause: Pause
+    connection: AsyncConnection[Any], keyring: Keyring, folder: ArchivePath, prefix: str, day: date, *, pause: Pause
 ) -> WrittenDay:
     """Writes the file, whose name begins with `prefix`, and publishes it; a crash on the way leaves one that counts for nothing."""
     fates: Counter[Fate] = Counter()

@@ -3,7 +3,6 @@
 import argparse
 import asyncio
 from dataclasses import asdict
-from pathlib import Path
 
 from psycopg import AsyncConnection
 
@@ -17,7 +16,7 @@ from statesvc.database.keyring_store import load_keyring
 from statesvc.database.wakeups.channels import LOG
 from statesvc.database.wakeups.waker import notify
 from statesvc.log.archive.file_queries import file_faults
-from statesvc.log.archive.folder import archive_folder, file_fault
+from statesvc.log.archive.folder import ArchivePath, archive_folder, file_fault
 from statesvc.log.archive.log_archive_errors import NoParquetError
 from statesvc.log.archive.month_ledger import LOG_LEDGER, LogMonth, months
 from statesvc.roles.master_key import open_master_keys
@@ -84,7 +83,7 @@ def _state(archive: DayRecord) -> str:
     return next((name for reached, name in steps if reached), "begun")
 
 
-async def _run(settings: Settings, folder: Path) -> int:
+async def _run(settings: Settings, folder: ArchivePath) -> int:
     async with running_database(settings) as dsns, await connect(dsns.listen) as connection:
         if not await BODY_LEDGER.try_lead(connection):
             raise CommandError("a worker archives right now")
@@ -116,7 +115,7 @@ def _write_result(outcome: DayPassResult) -> None:
         write_line(f"{day}: its file is missing or altered")
 
 
-async def _verify(settings: Settings, folder: Path) -> int:
+async def _verify(settings: Settings, folder: ArchivePath) -> int:
     async with service_connection(settings) as connection:
         ledger = await archives(connection)
         retained = [archive for archive in ledger if archive.dropped_at is not None and archive.expired_at is None]
@@ -132,7 +131,7 @@ async def _verify(settings: Settings, folder: Path) -> int:
     return 1 if faulty else 0
 
 
-async def _is_faulty(connection: AsyncConnection[tuple[object, ...]], folder: Path, archive: DayRecord) -> bool:
+async def _is_faulty(connection: AsyncConnection[tuple[object, ...]], folder: ArchivePath, archive: DayRecord) -> bool:
     if archive.file_name is None or archive.sha256 is None:
         return False
     fault = await asyncio.to_thread(file_fault, folder / archive.file_name, archive.sha256)
@@ -150,7 +149,7 @@ def _configure_log(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="with --list: for scripts")
 
 
-def _archive_log(options: argparse.Namespace, settings: Settings, folder: Path) -> int:
+def _archive_log(options: argparse.Namespace, settings: Settings, folder: ArchivePath) -> int:
     """1 where a month that is due could not be archived."""
     if options.list:
         return asyncio.run(_list_months(settings, as_json=options.json))
@@ -193,7 +192,7 @@ def _range(month: LogMonth) -> str:
     return "" if month.first_index is None else f"{month.first_index}..{month.last_index}"
 
 
-async def _archive_months(settings: Settings, folder: Path, hot_months: int, *, waits: bool) -> int:
+async def _archive_months(settings: Settings, folder: ArchivePath, hot_months: int, *, waits: bool) -> int:
     try:
         from statesvc.log.archive.month_pass import LogArchiving, archive_months  # noqa: PLC0415 - pyarrow is an extra
     except ImportError as error:

@@ -2,24 +2,25 @@
 
 import argparse
 import asyncio
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import islice
-from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.output import write_json_line, write_line, write_table
 from statesvc.cli.session import service_connection
+from statesvc.log.archive.folder import ArchivePath, archive_at, files_of
 from statesvc.log.archive.log_archive_errors import NoQueryError
 from statesvc.log.archive.month_ledger import months
+from statesvc.log.archive.object_path import ObjectStoreError
 from statesvc.settings.service_settings import Settings
 
 _SHOWN_MAX: Final = 1000
-_PATTERN: Final = "log-*.parquet"
-_INDEXES: Final = ".shipments.parquet"
+_OF_ENTRIES: Final = re.compile(r"log-[^.]+\.parquet")
 
 
 def configure_query(parser: argparse.ArgumentParser) -> None:
@@ -27,11 +28,18 @@ def configure_query(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "sql", metavar="SQL", help="one SELECT over entries, events, transitions, attempts, ...; -: read it from standard input"
     )
-    parser.add_argument("--folder", type=Path, metavar="DIR", help="all files in a copy of the archive's folder, without a database")
+    parser.add_argument("--folder", type=_place, metavar="DIR", help="all files in a copy of the archive (or s3://...), without a database")
     parser.add_argument("--json", action="store_true", help=f"all rows, an object a line; otherwise a table of at most {_SHOWN_MAX:,}")
 
 
-def ask_archive(options: argparse.Namespace, settings: Settings, folder: Path | None) -> int:
+def _place(text: str) -> ArchivePath:
+    try:
+        return archive_at(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def ask_archive(options: argparse.Namespace, settings: Settings, folder: ArchivePath | None) -> int:
     """Prints the answer."""
     try:
         from statesvc.log.archive.archive_query import (  # noqa: PLC0415 - DuckDB is an extra
@@ -50,27 +58,28 @@ def ask_archive(options: argparse.Namespace, settings: Settings, folder: Path | 
                     write_json_line({name: _value(value) for name, value in zip(names, row, strict=True)})
             else:
                 _write_rows(names, rows)
-    except ArchiveQueryError as error:
+    except (ArchiveQueryError, ObjectStoreError) as error:
         raise CommandError(str(error)) from error
     return 0
 
 
-def _files(copy: Path | None, settings: Settings, folder: Path | None) -> list[Path]:
+def _files(copy: ArchivePath | None, settings: Settings, folder: ArchivePath | None) -> Sequence[ArchivePath]:
     """Those of a copy; otherwise those that the ledger says are the log's."""
+    found: Sequence[ArchivePath]
     if copy is not None:
-        found = sorted(path for path in copy.glob(_PATTERN) if not path.name.endswith(_INDEXES))
+        found = sorted((path for path in files_of(copy) if _OF_ENTRIES.fullmatch(path.name)), key=lambda path: path.name)
     else:
         if folder is None:
             raise CommandError("STATESVC_ARCHIVE_DIR is not set: there is no archive; or say --folder DIR", exit_code=2)
         found = asyncio.run(_files_of_ledger(settings, folder))
     if not found:
         raise CommandError("no month of the log is archived yet")
-    if lacking := [path.name for path in found if not path.is_file()]:
+    if lacking := [path.name for path in found if not path.exists()]:
         raise CommandError(f"missing in the archive's folder: {', '.join(lacking)}; put them back from its backup")
     return found
 
 
-async def _files_of_ledger(settings: Settings, folder: Path) -> list[Path]:
+async def _files_of_ledger(settings: Settings, folder: ArchivePath) -> list[ArchivePath]:
     async with service_connection(settings) as connection:
         return [
             folder / month.file_name for month in await months(connection) if month.verified_at is not None and month.file_name is not None

@@ -5,7 +5,6 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -24,6 +23,7 @@ from statesvc.evidence.bundle import ERASED, FORMAT, NONE, OPENED, SHARED, UNAVA
 from statesvc.evidence.dispute_fields import dispute_fields
 from statesvc.evidence.merchant_statement import MerchantStatement
 from statesvc.evidence.notifications import Reader, read_sent
+from statesvc.log.archive.folder import ArchivePath
 from statesvc.log.checkpoints import SignedHead, covering_head, latest_head
 from statesvc.log.event_store import read_streams
 from statesvc.log.proofs import inclusion_paths, prove_consistency
@@ -58,7 +58,7 @@ class Wanted:
     discriminator: str | None
     keyring: Keyring = field(repr=False)
     personal: bool
-    archive: Path | None
+    archive: ArchivePath | None
     as_of: datetime | None = None
     statement: MerchantStatement | None = None
 

@@ -5,13 +5,13 @@ import os
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Protocol
-from urllib.parse import parse_qs, urlsplit
 
 from events.checkpoint import NoteError, read_checkpoint
+from statesvc.log.object_store import NoObjectStoreError, client, open_bucket
+from statesvc.settings.bucket import Bucket
 
 LATEST: Final = "latest"
-_SCHEME: Final = "s3"
-_OBJECT_TRIES: Final = 2
+_TIMEOUT_SECONDS: Final = 10
 
 
 class CheckpointStoreError(RuntimeError):
@@ -46,13 +46,10 @@ def checkpoint_store_at(place: str) -> CheckpointStore:
     """A folder, or `s3://bucket/prefix?endpoint=URL&region=NAME`. Raises CheckpointStoreError for what is neither."""
     if "://" not in place:
         return FolderCheckpointStore(Path(place))
-    parts = urlsplit(place)
-    if parts.scheme != _SCHEME or not parts.netloc or parts.username is not None:
-        raise CheckpointStoreError("neither a folder nor s3://bucket/prefix")
-    options = {name: values[-1] for name, values in parse_qs(parts.query).items()}
-    if options.keys() - {"endpoint", "region"}:
-        raise CheckpointStoreError("an s3:// place takes ?endpoint= and ?region= alone; credentials come as AWS has them")
-    return ObjectCheckpointStore(parts.netloc, parts.path.strip("/"), options)
+    try:
+        return ObjectCheckpointStore(Bucket.parse(place))
+    except (ValueError, NoObjectStoreError) as error:
+        raise CheckpointStoreError(str(error)) from error
 
 
 class FolderCheckpointStore:
@@ -118,25 +115,10 @@ class FolderCheckpointStore:
 class ObjectCheckpointStore:
     """A bucket of an S3-compatible object store, by conditional requests."""
 
-    def __init__(self, bucket: str, prefix: str, options: dict[str, str]) -> None:
-        self.name = f"{_SCHEME}://{bucket}/{prefix}"
-        try:
-            import obstore  # noqa: PLC0415 - an extra
-            from obstore.store import S3Store  # noqa: PLC0415 - as above
-        except ImportError as error:
-            raise CheckpointStoreError("an s3:// place needs the extra: pip install 'statesvc[objectstore]'") from error
-        endpoint = options.get("endpoint")
-        config: dict[str, Any] = {"region": options.get("region", "us-east-1")}
-        if endpoint is not None:
-            config["endpoint"] = endpoint
-        self._obstore = obstore
-        self._store = S3Store(
-            bucket,
-            prefix=prefix or None,
-            client_options={"allow_http": endpoint is not None and endpoint.startswith("http://"), "timeout": "10s"},
-            retry_config={"max_retries": _OBJECT_TRIES},
-            **config,
-        )
+    def __init__(self, bucket: Bucket) -> None:
+        self.name = str(bucket)
+        self._obstore = client()
+        self._store = open_bucket(bucket, timeout_seconds=_TIMEOUT_SECONDS)
 
     async def latest(self) -> str | None:
         """The newest note."""

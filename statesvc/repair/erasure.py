@@ -6,7 +6,6 @@ after that: nobody could parse them, so their bodies are sealed under the inbox 
 
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
@@ -20,6 +19,7 @@ from events.spelling import normalize_number
 from statesvc.bodies.find_bodies import find_bodies
 from statesvc.database.queries import queries
 from statesvc.log.actions import ERASE, SHIPMENT, Action, record_actions
+from statesvc.log.archive.folder import ArchivePath
 from statesvc.log.tombstones import Tombstone, TombstoneKind
 from statesvc.shipments.references import AttachedTo, erase_references
 
@@ -132,7 +132,7 @@ class DeadLetterSearch:
     number: str
     actor: str
     keyring: Keyring
-    folder: Path | None
+    folder: ArchivePath | None
 
 
 @dataclass(slots=True)

@@ -1,7 +1,6 @@
 """Putting into effect again what a restore brought back: erasures and revoked API keys, by their tombstones outside the database."""
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -9,6 +8,7 @@ from psycopg import AsyncConnection
 
 from events.crypto.keyring import Keyring
 from statesvc.database.queries import queries
+from statesvc.log.archive.folder import ArchivePath
 from statesvc.log.tombstones import Tombstone, TombstoneKind, Tombstones
 from statesvc.repair.erasure import DeadLetterSearch, Erasure, erase, erase_dead_letters
 from statesvc.subscriptions.key_revocation import revoke_key
@@ -22,7 +22,7 @@ class ReplayTask:
 
     tombstones: Tombstones
     keyring: Keyring
-    folder: Path | None
+    folder: ArchivePath | None
     actor: str
     backup_days: int
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 from statesvc.inbox.queue_depths import Depths
 from statesvc.log.archive.folder import archive_folder
@@ -14,7 +15,7 @@ def sampling(launch: Launch, base: Runtime) -> Callable[[], Awaitable[None]]:
     database, archive = launch.settings.database, archive_folder(launch.settings)
     volumes = {"data": database.data_dir} if database.database_url is None else {}
     depths = Depths(base.pool)
-    gauges = DatabaseGauges(base.pool, volumes=volumes if archive is None else {**volumes, "archive": archive})
+    gauges = DatabaseGauges(base.pool, volumes={**volumes, "archive": archive} if isinstance(archive, Path) else volumes)
     depths.report_to(base.telemetry)
     gauges.report_to(base.telemetry)
 

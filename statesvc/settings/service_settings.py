@@ -25,7 +25,7 @@ from statesvc.settings.carrier_settings import (
     split,
 )
 from statesvc.settings.http_settings import ApiSettings, HttpSettings, IngressSettings
-from statesvc.settings.section import Networks, Port, PositiveInt, Seconds, config
+from statesvc.settings.section import Networks, Place, Port, PositiveInt, Seconds, config
 from statesvc.settings.variable_names import refuse_unknown_variables
 
 
@@ -177,15 +177,15 @@ class ArchiveSettings(BaseSettings):
 
     model_config = config("ARCHIVE_")
 
-    dir: Path | None = None
-    """Folder of the archived bodies, the same for every process. Default: `archive` in STATESVC_DATA_DIR; with DATABASE_URL none: then no
-    body is ever archived."""
+    dir: Place | None = None
+    """Place of the archives, the same for every process: a folder, or `s3://bucket/prefix` as for STATESVC_CHECKPOINT_PUBLISH. Default:
+    `archive` in STATESVC_DATA_DIR; with DATABASE_URL none: then no body is ever archived."""
     hot_days: PositiveInt = 14
     """Whole days that bodies stay in the database."""
     keep_months: PositiveInt = 25
     """Months after which an archived day is deleted, but for what a legal hold stands on."""
     log_hot_months: PositiveInt | None = None
-    """Whole months of the log that stay in the database; older ones become Parquet files in the same folder and are never deleted.
+    """Whole months of the log that stay in the database; older ones become Parquet files in the same place and are never deleted.
     Default: the whole log stays. Needs `statesvc[archive]`."""
 
 
@@ -217,7 +217,7 @@ class CheckpointSettings(BaseSettings):
     """PEM file with the authority's root certificate, and those that lead to it: no other stamp is stored. Needed with the URL."""
     stamp_seconds: Seconds = 3600
     """From one stamp to the next, at least; a new key of the log is stamped at once."""
-    publish: Annotated[str | None, Field(max_length=2000)] = None
+    publish: Place | None = None
     """Where checkpoints are stored outside, each under its size and the newest as `latest`: a folder, or `s3://bucket/prefix` (needs
     `statesvc[objectstore]`; `?endpoint=URL`, `?region=NAME`; credentials as AWS has them). Default: nowhere."""
     publish_seconds: Seconds = 10

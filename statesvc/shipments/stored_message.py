@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -15,6 +14,7 @@ from statesvc.bodies.archive_file import BodyRecord
 from statesvc.bodies.body_key import open_committed, unwrap_body_key
 from statesvc.bodies.find_bodies import ArchiveUnavailableError, BodyLocation, body_locations, find_bodies
 from statesvc.database.queries import queries
+from statesvc.log.archive.folder import ArchivePath
 from statesvc.log.event_store import read_streams
 
 _SQL = queries("statesvc.shipments", "stored_message")
@@ -49,7 +49,7 @@ class FoundMessage:
     unavailable: str | None
 
 
-async def find_message(connection: AsyncConnection[Any], message_id: UUID, *, folder: Path | None) -> FoundMessage | None:
+async def find_message(connection: AsyncConnection[Any], message_id: UUID, *, folder: ArchivePath | None) -> FoundMessage | None:
     """None: no such message."""
     cursor = connection.cursor(binary=True, row_factory=class_row(StoredMessage))
     message = await (await cursor.execute(_SQL["message"], {"message_id": message_id})).fetchone()

@@ -63,8 +63,8 @@ async def _dead_rows(bench: Bench) -> list[Row]:
             drain_claim = Claim(worker="bench", limit=512, lease_seconds=600, bytes_max=4 * 1024 * 1024)
             while messages := (await claim(connection, drain_claim)).messages:
                 await connection.execute("DELETE FROM statesvc.inbox WHERE token = %s", (messages[0].token,))
-            # two thousand a second, as in `ack`
-            await connection.execute(FILL.encode(), {"rows": 20_000, "span": 10, "carrier": "c001"})
+            # no older than an ingest may be when it becomes visible: below the mark they would wait for a sweep
+            await connection.execute(FILL.encode(), {"rows": 20_000, "span": 1, "carrier": "c001"})
             times, short = await time_claims(connection)
     bench.say(f"claim next to {rows:,} dead rows: {milliseconds(times)}")
     what = f"claim of 64 next to {rows:,} settled messages under a pinned xmin"

@@ -38,7 +38,9 @@ class Archivist:
 
     @property
     def folder(self) -> Path:
-        return self.archiving.folder
+        folder = self.archiving.folder
+        assert isinstance(folder, Path)
+        return folder
 
     async def days_pass(self, days: int) -> None:
         await self.shop.database.clock.advance(days * DAY)
@@ -76,7 +78,7 @@ class Archivist:
         """The clear body wherever it is, opened with the key of its shipment."""
         shop = self.shop
         wanted = [(message_id, await self._received_at(message_id))]
-        found = (await find_bodies(shop.connection, self.folder, wanted)).get(message_id)
+        found = (await find_bodies(shop.connection, self.archiving.folder, wanted)).get(message_id)
         if found is None:
             return None
         ((sealed_key, shipments),) = await shop.rows("SELECT sealed_key, shipments FROM statesvc.message WHERE message_id = %s", message_id)

@@ -12,6 +12,7 @@ from psycopg import AsyncConnection
 from events.crypto.keyring import Keyring
 from events.identity import shipment_id
 from events.spelling import normalize_number
+from statesvc.log.archive.folder import ArchivePath, files_of
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.archive.month_ledger import LOG_LEDGER, LogMonth, months
 from statesvc.log.archive.month_pass import LogArchiving, MonthPassResult, archive_months
@@ -40,12 +41,14 @@ class Archivist:
 
     @property
     def folder(self) -> Path:
-        return self.archiving.folder
+        folder = self.archiving.folder
+        assert isinstance(folder, Path)
+        return folder
 
     @property
     def archive(self) -> LogArchive:
         """As a process that starts now has it."""
-        return LogArchive(self.folder)
+        return LogArchive(self.archiving.folder)
 
     async def two_months(self) -> None:
         """The first one is over since its hot month; the second one is hot."""
@@ -94,10 +97,10 @@ class Archivist:
         return dict(await self.log.rows("SELECT shipment_id, why FROM statesvc.log_resident"))
 
     def files(self) -> list[str]:
-        return sorted(path.name for path in self.folder.iterdir()) if self.folder.is_dir() else []
+        return sorted(path.name for path in files_of(self.archiving.folder))
 
     def verify(self, **options: Any) -> VerificationReport:
-        return verify(self.database, archive=self.folder, **options)
+        return verify(self.database, archive=self.archiving.folder, **options)
 
     async def as_owner(self, *statements: str) -> None:
         async with await AsyncConnection.connect(self.database.owner_dsn, autocommit=True) as connection:
@@ -105,7 +108,7 @@ class Archivist:
                 await connection.execute(statement.encode())
 
 
-def archiving(folder: Path, keyring: Keyring, archivist_wait: Any) -> LogArchiving:
+def archiving(folder: ArchivePath, keyring: Keyring, archivist_wait: Any) -> LogArchiving:
     return LogArchiving(folder=folder, keyring=keyring, hot_months=1, wait=archivist_wait, drop_tries=1)
 
 

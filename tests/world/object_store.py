@@ -1,68 +1,110 @@
-"""An S3-compatible object store of our own, as far as checkpoints need it: a real HTTP server with conditional requests."""
+"""A real S3 server (moto's) behind a proxy that can cut it off. Its own environment: what it needs contradicts what we need."""
 
-import hashlib
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+import asyncio
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import count
+from threading import Thread
+from typing import Final
+from urllib.error import URLError
+from urllib.request import Request, urlopen
 
-from aiohttp import web
-from aiohttp.test_utils import TestServer
+import obstore
+import pytest
+from obstore.store import S3Store
 
-_ERROR = '<?xml version="1.0" encoding="UTF-8"?><Error><Code>{}</Code><Message>no</Message></Error>'
-_LISTING = (
-    '<?xml version="1.0" encoding="UTF-8"?><ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Name>{bucket}</Name>'
-    "<KeyCount>{count}</KeyCount><IsTruncated>false</IsTruncated>{contents}</ListBucketResult>"
-)
-_LISTED = '<Contents><Key>{name}</Key><LastModified>2026-11-22T00:00:00.000Z</LastModified><ETag>"x"</ETag><Size>{size}</Size></Contents>'
+from tests.acceptance.processes import free_port
+from tests.soak.proxy import Proxy
+from tests.world.programs import required_moto
+
+_START_SECONDS: Final = 60.0
+_numbers: Final = count(1)
 
 
-@dataclass
 class ObjectStore:
-    """`objects` by path, such as `bucket/prefix/key`. While it is `down`, every request fails."""
+    """A bucket of its own."""
 
-    objects: dict[str, bytes] = field(default_factory=dict)
-    down: bool = False
-    endpoint: str = ""
+    def __init__(self, server_port: int, proxy: Proxy, loop: asyncio.AbstractEventLoop) -> None:
+        self.bucket = f"bucket-{next(_numbers)}"
+        self._proxy, self._loop = proxy, loop
+        self._past_proxy = S3Store(
+            self.bucket,
+            endpoint=f"http://127.0.0.1:{server_port}",
+            access_key_id="key",
+            secret_access_key="secret",
+            client_options={"allow_http": True},
+        )
 
-    async def handle(self, request: web.Request) -> web.Response:
-        path = request.match_info["path"]
-        if self.down or not request.headers.get("Authorization", "").startswith("AWS4-HMAC-SHA256 Credential="):
-            return _refusal(403, "AccessDenied")
-        if "list-type" in request.query:
-            return self._list(path, request.query.get("prefix", ""))
-        there = self.objects.get(path)
-        if request.method == "PUT":
-            return await self._put(request, path, None if there is None else _tag(there))
-        if there is None:
-            return _refusal(404, "NoSuchKey")
-        return web.Response(body=there, headers={"ETag": _tag(there), "Last-Modified": "Sun, 22 Nov 2026 00:00:00 GMT"})
+    def place(self, prefix: str = "") -> str:
+        """As a setting names it."""
+        return f"s3://{self.bucket}/{prefix}?endpoint=http://127.0.0.1:{self._proxy.port}"
 
-    def _list(self, bucket: str, prefix: str) -> web.Response:
-        names = [path.removeprefix(f"{bucket}/") for path in self.objects if path.startswith(f"{bucket}/{prefix}")]
-        text = "".join(_LISTED.format(name=name, size=len(self.objects[f"{bucket}/{name}"])) for name in sorted(names))
-        return web.Response(text=_LISTING.format(bucket=bucket, count=len(names), contents=text), content_type="application/xml")
+    @property
+    def objects(self) -> dict[str, bytes]:
+        """What lies there, by key."""
+        keys = [each["path"] for some in obstore.list(self._past_proxy) for each in some]
+        return {key: bytes(obstore.get(self._past_proxy, key).bytes()) for key in sorted(keys)}
 
-    async def _put(self, request: web.Request, path: str, tag: str | None) -> web.Response:
-        is_there = request.headers.get("If-None-Match") == "*" and tag is not None
-        if is_there or request.headers.get("If-Match", tag) != tag:
-            return _refusal(412, "PreconditionFailed")
-        self.objects[path] = await request.read()
-        return web.Response(headers={"ETag": _tag(self.objects[path])})
+    def put(self, key: str, body: bytes) -> None:
+        obstore.put(self._past_proxy, key, body)
+
+    def delete(self, *keys: str) -> None:
+        obstore.delete(self._past_proxy, keys)
+
+    def cut(self) -> None:
+        """Every connection, until `heal`."""
+        self._loop.call_soon_threadsafe(self._proxy.cut)
+
+    def heal(self) -> None:
+        self._loop.call_soon_threadsafe(self._proxy.heal)
 
 
-@asynccontextmanager
-async def object_store() -> AsyncIterator[ObjectStore]:
-    store = ObjectStore()
-    app = web.Application()
-    app.router.add_route("*", "/{path:.*}", store.handle)
-    async with TestServer(app) as server:
-        store.endpoint = str(server.make_url("/")).rstrip("/")
+@pytest.fixture(scope="session")
+def s3_port(own_processes: None) -> Iterator[int]:  # noqa: ARG001 - a mark
+    """The server's. One a test worker: it takes a second to start."""
+    port = free_port()
+    process = subprocess.Popen([required_moto(), "--port", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        _until_answered(process, port)
+        yield port
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture
+def object_store(s3_port: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectStore]:
+    """An empty bucket, and in the environment what opens it."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    # a loop of its own: the test's may be what waits for the store
+    loop, proxy = asyncio.new_event_loop(), Proxy(s3_port)
+    thread = Thread(target=loop.run_forever, name="object store proxy")
+    thread.start()
+    try:
+        asyncio.run_coroutine_threadsafe(proxy.start(), loop).result()
+        store = ObjectStore(s3_port, proxy, loop)
+        _ask(Request(f"http://127.0.0.1:{s3_port}/{store.bucket}", data=b"", method="PUT"))
         yield store
+        asyncio.run_coroutine_threadsafe(proxy.stop(), loop).result()
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
 
 
-def _tag(body: bytes) -> str:
-    return f'"{hashlib.md5(body, usedforsecurity=False).hexdigest()}"'
+def _until_answered(process: subprocess.Popen[bytes], port: int) -> None:
+    deadline = time.monotonic() + _START_SECONDS
+    while process.poll() is None and time.monotonic() < deadline:
+        with suppress(URLError, ConnectionError):
+            _ask(Request(f"http://127.0.0.1:{port}/moto-api/"))
+            return
+        time.sleep(0.05)
+    raise RuntimeError("moto did not answer")
 
 
-def _refusal(status: int, code: str) -> web.Response:
-    return web.Response(status=status, text=_ERROR.format(code), content_type="application/xml")
+def _ask(request: Request) -> None:
+    with urlopen(request, timeout=10):  # noqa: S310 - a server of this machine
+        pass

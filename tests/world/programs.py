@@ -11,6 +11,7 @@ import pytest
 _SBIN: Final = "/usr/sbin"
 """Not in everybody's PATH."""
 _OPT: Final = "/opt/patroni/bin"
+_MOTO: Final = "/opt/moto/bin"
 _PATRONI_MIN: Final = (4, 1)
 
 
@@ -31,6 +32,14 @@ def required_patroni() -> str:
     version = subprocess.run([program, "--version"], capture_output=True, text=True, check=True, timeout=60).stdout.split()[-1]
     if tuple(map(int, version.split(".")[:2])) < _PATRONI_MIN:
         _lacking(f"{program} is {version}, which does not survive a primary that was cut off ({guide})")
+    return program
+
+
+def required_moto() -> str:
+    """moto's server, as `.ci/run` installs it."""
+    program = shutil.which("moto_server", path=_MOTO) or shutil.which("moto_server")
+    if program is None:
+        _lacking("moto_server is not installed (CONTRIBUTING.md: /opt/moto)")
     return program
 
 

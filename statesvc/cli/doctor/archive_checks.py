@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from datetime import date
 from itertools import islice
-from pathlib import Path
 from typing import Any, Final
 
 from psycopg import AsyncConnection
@@ -12,8 +11,9 @@ from psycopg import AsyncConnection
 from statesvc.bodies.day_ledger import DayRecord, archives, due_days
 from statesvc.cli.doctor.finding import Finding, fail, ok, warn
 from statesvc.log.archive.file_names import index_of
-from statesvc.log.archive.folder import archive_folder, file_fault, size_fault
+from statesvc.log.archive.folder import ArchivePath, archive_folder, file_fault, size_fault, size_of
 from statesvc.log.archive.month_ledger import due_months, months
+from statesvc.log.archive.object_path import ObjectStoreError
 from statesvc.settings.service_settings import Settings
 
 READ_BYTES_MAX: Final = 1 << 30
@@ -25,6 +25,14 @@ _LOG: Final = "log archive"
 
 async def check_body_archive(connection: AsyncConnection[Any], settings: Settings) -> AsyncIterator[Finding]:
     """Reads the ledger and the files."""
+    try:
+        async for finding in _body_archive(connection, settings):
+            yield finding
+    except ObjectStoreError as error:
+        yield fail("archive", str(error))
+
+
+async def _body_archive(connection: AsyncConnection[Any], settings: Settings) -> AsyncIterator[Finding]:
     ledger = await archives(connection)
     folder = archive_folder(settings)
     if folder is None:
@@ -67,14 +75,14 @@ def _failures(ledger: Sequence[DayRecord]) -> Iterator[Finding]:
         )
 
 
-async def _files(ledger: Sequence[DayRecord], folder: Path) -> AsyncIterator[Finding]:
+async def _files(ledger: Sequence[DayRecord], folder: ArchivePath) -> AsyncIterator[Finding]:
     left, read, faulty = READ_BYTES_MAX, 0, 0
     retained = [archive for archive in reversed(ledger) if _is_retained(archive)]
     for archive in retained:
         if archive.file_name is None or archive.sha256 is None or archive.size_bytes is None:
             continue
         path = folder / archive.file_name
-        fault = size_fault(path, archive.size_bytes)
+        fault = await asyncio.to_thread(size_fault, path, archive.size_bytes)
         if fault is None and archive.size_bytes <= left:
             left -= archive.size_bytes
             read += 1
@@ -98,6 +106,14 @@ def _named(days: Sequence[DayRecord]) -> str:
 
 async def check_log_archive(connection: AsyncConnection[Any], settings: Settings) -> AsyncIterator[Finding]:
     """Reads the ledger and checks that the files are there without reading them: `statesvc verify` does that."""
+    try:
+        async for finding in _log_archive(connection, settings):
+            yield finding
+    except ObjectStoreError as error:
+        yield fail(_LOG, str(error))
+
+
+async def _log_archive(connection: AsyncConnection[Any], settings: Settings) -> AsyncIterator[Finding]:
     ledger, folder = await months(connection), archive_folder(settings)
     gone = [month for month in ledger if month.dropped_at is not None]
     hot_months = settings.archive.log_hot_months
@@ -115,8 +131,7 @@ async def check_log_archive(connection: AsyncConnection[Any], settings: Settings
         if folder is None or month.file_name is None:
             continue
         path = folder / month.file_name
-        size = index_of(path).stat().st_size if index_of(path).exists() else 0
-        fault = size_fault(path, (month.size_bytes or 0) - size)
+        fault = await asyncio.to_thread(_size_fault, path, month.size_bytes or 0)
         if fault is not None:
             faulty += 1
             yield fail(_LOG, f"{month.file_name} or its index: {fault}; bring it back from a backup")
@@ -124,3 +139,9 @@ async def check_log_archive(connection: AsyncConnection[Any], settings: Settings
         yield ok(_LOG, f"up to {gone[-1].month:%Y-%m}, {len(gone)} months; their files are there (`statesvc verify` reads them)")
     elif not gone and hot_months is not None and not late:
         yield ok(_LOG, "nothing was old enough yet")
+
+
+def _size_fault(entries: ArchivePath, size_bytes: int) -> str | None:
+    """Of a month's entries and their index together."""
+    index = index_of(entries)
+    return size_fault(entries, size_bytes - (size_of(index) if index.exists() else 0))

@@ -14,7 +14,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from functools import partial
-from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import psycopg
@@ -25,7 +24,8 @@ from events.crypto.keyring import Keyring
 from statesvc.database.brief_locks import until_let_go
 from statesvc.database.queries import Queries
 from statesvc.database.sql_errors import Failure, failure
-from statesvc.log.archive.folder import ArchiveNames, file_fault, remove
+from statesvc.log.archive.folder import ArchiveNames, ArchivePath, file_fault, remove
+from statesvc.log.archive.object_path import ObjectStoreError
 from statesvc.log.epochs import read_epochs
 
 Connection = AsyncConnection[Any]
@@ -91,7 +91,7 @@ class ArchivePass(ABC, Generic[P]):
     connection: Connection
     ledger: ArchiveLedger
     names: ArchiveNames
-    folder: Path
+    folder: ArchivePath
     keyring: Keyring
     drop_tries: int
     result: ArchivePassResult
@@ -105,7 +105,7 @@ class ArchivePass(ABC, Generic[P]):
         """Writes the files, whose names begin so, publishes and notes them; answers their digests."""
 
     @abstractmethod
-    async def verify(self, period: P, path: Path) -> None:
+    async def verify(self, period: P, path: ArchivePath) -> None:
         """Compares what the files hold with the database. Raises NotVerifiedError."""
 
     async def may_leave(self, period: P, sha256: bytes) -> bool:  # noqa: ARG002 - for the archive that gives notice
@@ -120,6 +120,8 @@ class ArchivePass(ABC, Generic[P]):
         """Takes the period, which begins on the day `first`, as far as it goes now. Database errors pass through."""
         try:
             await self._archive(period, first, name)
+        except ObjectStoreError as error:
+            await self._failed(first, name, str(error))
         except OSError as error:
             await self._failed(first, name, f"the archive's folder: {errno.errorcode.get(error.errno or 0, 'error')}")
         except NotVerifiedError as error:

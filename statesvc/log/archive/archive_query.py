@@ -6,12 +6,14 @@ The columns are those of the files (docs/log-archive.md); `document` is the entr
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, Final
 
 import duckdb
 
+from statesvc.log.archive.folder import ArchivePath
+from statesvc.log.archive.object_path import ObjectPath
 from statesvc.log.entry_columns import ENTRY_KINDS
+from statesvc.log.object_store import file_system
 
 _ROWS_AT_ONCE: Final = 1000
 _NO_INSTALLING: Final = {"autoinstall_known_extensions": "false"}
@@ -24,11 +26,13 @@ class ArchiveQueryError(RuntimeError):
 
 
 @contextmanager
-def archive_tables(files: Sequence[Path]) -> Iterator[duckdb.DuckDBPyConnection]:
+def archive_tables(files: Sequence[ArchivePath]) -> Iterator[duckdb.DuckDBPyConnection]:
     """`entries` over these files, and a view for each kind of entry: `events`, `transitions` and so on. Raises ArchiveQueryError."""
     names = [str(file) for file in files]
     with duckdb.connect(config=dict(_NO_INSTALLING)) as connection:
         try:
+            for bucket in {file.bucket for file in files if isinstance(file, ObjectPath)}:
+                connection.register_filesystem(file_system(bucket))
             connection.read_parquet(names).create_view("entries")
             for kind in ENTRY_KINDS:
                 columns = ", ".join(("log_index", *kind.columns, "decode(canonical)::JSON AS document"))

@@ -18,7 +18,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from statesvc.log.archive.entry_row import KINDS_BY_NAME, LogEntry
+from statesvc.log.archive.folder import ArchivePath, parquet_source
 from statesvc.log.archive.log_archive_errors import EntryFileError
+from statesvc.log.archive.object_path import ObjectStoreError
 from statesvc.log.entry_columns import ENTRY_KINDS
 
 FORMAT: Final = b"1"
@@ -119,13 +121,15 @@ class RowGroup:
 class EntryFile:
     """An open file. Whatever it cannot give as it was written raises `EntryFileError`, which names the place."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: ArchivePath) -> None:
         self.name = path.name
         self._last: tuple[int, list[LogEntry]] | None = None
         try:
-            self._file = pq.ParquetFile(path, page_checksum_verification=True)
+            self._file = pq.ParquetFile(parquet_source(path), page_checksum_verification=True)
         except FileNotFoundError:
             raise EntryFileError(path.name, "the whole file", "it is missing") from None
+        except ObjectStoreError:
+            raise
         except _BROKEN as error:
             raise EntryFileError(path.name, "the footer, without which no entry can be read", "it was changed") from error
         try:
@@ -214,6 +218,8 @@ class EntryFile:
     def _read(self, group: RowGroup) -> list[LogEntry]:
         try:
             entries = _entries(self._table(group, SCHEMA.names))
+        except ObjectStoreError:
+            raise
         except _BROKEN as error:
             raise EntryFileError(self.name, str(group), "their pages were changed") from error
         for entry in entries:
@@ -226,6 +232,8 @@ class EntryFile:
     def _table(self, group: RowGroup, columns: Sequence[str]) -> pa.Table:
         try:
             return self._file.read_row_group(group.number, columns=list(columns), use_threads=False).select(list(columns))
+        except ObjectStoreError:
+            raise
         except _BROKEN as error:
             raise EntryFileError(self.name, str(group), "their pages were changed") from error
 

@@ -4,13 +4,12 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import UUID
 
 from statesvc.log.archive.entry_row import LogEntry
 from statesvc.log.archive.file_names import checkpoint_of, index_of
-from statesvc.log.archive.folder import file_fault
+from statesvc.log.archive.folder import ArchivePath, file_fault
 from statesvc.log.archive.log_archive_errors import NoParquetError
 from statesvc.log.archive.month_ledger import LogMonth
 
@@ -25,11 +24,11 @@ EntriesByKind: TypeAlias = dict[str, list[tuple[Any, ...]]]
 class FileQuery:
     """Everything that a file has about some shipments."""
 
-    path: Path
+    path: ArchivePath
     shipments: tuple[UUID, ...]
 
 
-def open_file(path: Path) -> "EntryFile":
+def open_file(path: ArchivePath) -> "EntryFile":
     """Raises NoParquetError, EntryFileError."""
     try:
         from statesvc.log.archive.entry_file import EntryFile  # noqa: PLC0415 - 40 MB that most processes never need
@@ -50,19 +49,19 @@ def of_shipments(asked: Sequence[FileQuery]) -> EntriesByKind:
     return dict(found)
 
 
-def of_range(path: Path, begin: int, end: int) -> list[LogEntry]:
+def of_range(path: ArchivePath, begin: int, end: int) -> list[LogEntry]:
     """The file's entries from index `begin` up to but not including `end`."""
     with open_file(path) as file:
         return list(file.between(begin, end))
 
 
-def of_period(path: Path, since: datetime, until: datetime) -> list[UUID]:
+def of_period(path: ArchivePath, since: datetime, until: datetime) -> list[UUID]:
     """The shipments of which something was said in a period."""
     with open_file(path) as file:
         return sorted(UUID(shipment_id) for shipment_id in file.spoken_of(since, until))
 
 
-def of_event(paths: Sequence[Path], carrier_id: str, event_id: str) -> int | None:
+def of_event(paths: Sequence[ArchivePath], carrier_id: str, event_id: str) -> int | None:
     """The index of the event with this id, from the first of these files that has it."""
     for path in paths:
         with open_file(path) as file:
@@ -71,8 +70,8 @@ def of_event(paths: Sequence[Path], carrier_id: str, event_id: str) -> int | Non
     return None
 
 
-def file_faults(folder: Path, months: Sequence[LogMonth]) -> Iterator[tuple[str, str]]:
-    """Each file that is not as the ledger has it, and why. Reads all of them whole, without pyarrow."""
+def file_faults(folder: ArchivePath, months: Sequence[LogMonth]) -> Iterator[tuple[str, str]]:
+    """Each file that is not as the ledger has it, and why. Reads all of them whole, without pyarrow. Raises ObjectStoreError."""
     for month in months:
         path = folder / (month.file_name or "")
         for file, sha256 in ((path, month.sha256), (index_of(path), month.index_sha256)):

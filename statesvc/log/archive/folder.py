@@ -1,29 +1,46 @@
-"""The one folder of all archive files, of bodies and of the log: how they are called, how they appear, whether they are as written.
+"""The one place of all archive files, of bodies and of the log: how they are called, how they appear, whether they are as written.
 
 A file appears under its name only when it is complete and on the disk. The name ends in its digest, so a process that lost the lead
 without knowing can never replace the file that another one wrote; and it bears the mark of its installation, so that two that share a
 folder by mistake leave each other's files alone.
+
+The place is a folder, or one in an object store; there a file is written to this machine first, and uploaded whole.
 """
 
+import errno
 import hashlib
 import os
 import re
 import secrets
+import stat
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, Final, TypeAlias
 
 from events.crypto.keyring import Keyring
 from events.entry import FIRST_EPOCH
+from statesvc.log.archive.object_path import ObjectPath, ObjectStoreError
+from statesvc.settings.bucket import Bucket
 from statesvc.settings.service_settings import Settings
 
+ArchivePath: TypeAlias = Path | ObjectPath
+"""The folder of an archive, or one of its files."""
+_CHUNK_BYTES: Final = 8 << 20
 
-def archive_folder(settings: Settings) -> Path | None:
+
+def archive_folder(settings: Settings) -> ArchivePath | None:
     """Where archives are; None: bodies stay in the database. With DATABASE_URL there is no default: other machines must see it too."""
     if settings.archive.dir is not None:
-        return settings.archive.dir
+        return archive_at(settings.archive.dir)
     return settings.database.data_dir / "archive" if settings.database.database_url is None else None
+
+
+def archive_at(place: str) -> ArchivePath:
+    """A folder, or `s3://bucket/prefix`. Raises ValueError for what is neither."""
+    return ObjectPath(Bucket.parse(place)) if "://" in place else Path(place)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,9 +68,9 @@ class ArchiveNames:
         return [file_name.removesuffix(self.suffixes[0]) + suffix for suffix in self.suffixes]
 
     @contextmanager
-    def unfinished(self, folder: Path, prefix: str) -> Iterator["UnfinishedFiles"]:
+    def unfinished(self, folder: ArchivePath, prefix: str) -> Iterator["UnfinishedFiles"]:
         """Files whose names begin so, for the time of the block; gone afterwards unless they were published."""
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        writing_folder(folder).mkdir(mode=0o700, parents=True, exist_ok=True)
         files = UnfinishedFiles(self, folder, prefix)
         try:
             yield files
@@ -61,37 +78,63 @@ class ArchiveNames:
             for path in files.paths:
                 path.unlink(missing_ok=True)
 
-    def leftovers(self, folder: Path, prefix: str, *, retained: str | None) -> list[Path]:
+    def leftovers(self, folder: ArchivePath, prefix: str, *, retained: str | None) -> list[ArchivePath]:
         """What a crash left of this period next to the files that count (`retained` leads to them)."""
-        if not folder.is_dir():
-            return []
+        there: list[ArchivePath] = [path for place in {folder, writing_folder(folder)} for path in files_of(place)]
         counted = set() if retained is None else set(self.file_names(retained))
         suffixes = "|".join(map(re.escape, self.suffixes))
         own = re.compile(rf"{re.escape(prefix)}-[0-9a-f]{{16}}({suffixes})(\.[0-9a-f]{{8}})?")
-        return [path for path in folder.iterdir() if path.name not in counted and own.fullmatch(path.name)]
+        return [path for path in there if path.name not in counted and own.fullmatch(path.name)]
 
 
 class UnfinishedFiles:
     """Files that are being written: `paths` in the order of the suffixes."""
 
-    def __init__(self, names: ArchiveNames, folder: Path, prefix: str) -> None:
+    def __init__(self, names: ArchiveNames, folder: ArchivePath, prefix: str) -> None:
         ending = secrets.token_hex(4)
         self._names, self._folder, self._prefix = names, folder, prefix
-        self.paths = [folder / f"{name}.{ending}" for name in names.file_names(names.file_name(prefix, bytes(8)))]
+        self.paths = [writing_folder(folder) / f"{name}.{ending}" for name in names.file_names(names.file_name(prefix, bytes(8)))]
 
     def publish(self, sha256: bytes) -> str:
         """Gives the complete files their names, for good, that of the first one last; answers it. `sha256`: the first one's."""
+        file_name = self._names.file_name(self._prefix, sha256)
+        named = list(zip(self.paths, self._names.file_names(file_name), strict=True))
+        if isinstance(self._folder, ObjectPath):
+            for path, name in reversed(named):
+                (self._folder / name).upload(path)
+            return file_name
         for path in self.paths:
             sync(path)
-        file_name = self._names.file_name(self._prefix, sha256)
-        for path, name in reversed(list(zip(self.paths, self._names.file_names(file_name), strict=True))):
+        for path, name in reversed(named):
             path.rename(self._folder / name)
         sync(self._folder)
         return file_name
 
 
-def remove(path: Path) -> None:
+def writing_folder(folder: ArchivePath) -> Path:
+    """Where files are written before they have their names. Raises PermissionError for one that others may write into."""
+    if isinstance(folder, Path):
+        return folder
+    of_place = hashlib.sha256(repr(folder).encode()).hexdigest()[:8]
+    own = Path(tempfile.gettempdir()) / f"statesvc-archive-{os.getuid()}-{of_place}"
+    own.mkdir(mode=0o700, exist_ok=True)
+    found = own.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise PermissionError(errno.EPERM, "others may write into the folder of unfinished archive files", str(own))
+    return own
+
+
+def files_of(folder: ArchivePath) -> Iterator[ArchivePath]:
+    """All files of the folder; of one that does not exist yet none."""
+    if isinstance(folder, ObjectPath) or folder.is_dir():
+        yield from folder.iterdir()
+
+
+def remove(path: ArchivePath) -> None:
     """For good; a file that is gone already is fine."""
+    if isinstance(path, ObjectPath):
+        path.delete()
+        return
     path.unlink(missing_ok=True)
     if path.parent.is_dir():
         sync(path.parent)
@@ -106,28 +149,48 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def digest_of(path: Path) -> bytes:
+def digest_of(path: ArchivePath) -> bytes:
     """SHA-256 of the whole file."""
+    digest = hashlib.sha256()
     with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").digest()
+        while chunk := file.read(_CHUNK_BYTES):
+            digest.update(chunk)
+    return digest.digest()
 
 
-def file_fault(path: Path, sha256: bytes | None) -> str | None:
-    """What is wrong with the file as a whole, in plain words; None: it is as it was written. Reads all of it."""
+def parquet_source(path: ArchivePath) -> Path | IO[bytes]:
+    """What pyarrow reads the file from."""
+    return path.open() if isinstance(path, ObjectPath) else path
+
+
+def size_of(path: ArchivePath) -> int:
+    """In bytes."""
+    return path.size() if isinstance(path, ObjectPath) else path.stat().st_size
+
+
+def file_fault(path: ArchivePath, sha256: bytes | None) -> str | None:
+    """What is wrong with the file as a whole, in plain words; None: it is as it was written. Reads all of it.
+
+    Raises ObjectStoreError, which says nothing of the file.
+    """
     try:
         return None if digest_of(path) == sha256 else "its bytes are not those that were written: the digest differs (SHA-256)"
     except FileNotFoundError:
         return "it is missing"
+    except ObjectStoreError:
+        raise
     except OSError as error:
         return f"it cannot be read ({error.strerror})"
 
 
-def size_fault(path: Path, size_bytes: int) -> str | None:
-    """The same without reading it: whether it is there and as long as it was."""
+def size_fault(path: ArchivePath, size_bytes: int) -> str | None:
+    """The same without reading it: whether it is there and as long as it was. Raises ObjectStoreError."""
     try:
-        found = path.stat().st_size
+        found = size_of(path)
     except FileNotFoundError:
         return "it is missing"
+    except ObjectStoreError:
+        raise
     except OSError as error:
         return f"it cannot be read ({error.strerror})"
     return None if found == size_bytes else f"it has {found} bytes, not {size_bytes}"

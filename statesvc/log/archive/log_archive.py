@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from pathlib import Path
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
@@ -23,6 +22,7 @@ from psycopg import AsyncConnection, Rollback
 from statesvc.database.queries import queries
 from statesvc.log.archive.entry_row import KINDS_BY_NAME, LogEntry
 from statesvc.log.archive.file_queries import EntriesByKind, FileQuery, of_event, of_period, of_range, of_shipments
+from statesvc.log.archive.folder import ArchivePath
 from statesvc.log.archive.log_archive_errors import LogArchiveError, OnlyArchivedError
 
 _SQL = queries("statesvc.log.archive", "log_archive")
@@ -44,7 +44,7 @@ class _Horizon:
 class LogArchive:
     """The files in `folder`. None: this installation has none, and what was archived elsewhere cannot be read."""
 
-    folder: Path | None
+    folder: ArchivePath | None
     is_read_only: bool = False
     """Of a standby: what is in files stays there."""
     _horizon: _Horizon = field(default_factory=_Horizon)
@@ -121,7 +121,7 @@ class LogArchive:
         gone = await _rows(connection, "gone", {"months": list({month for _, month in away})})
         return [FileQuery(self.path_of(name), tuple(shipment for shipment, own in away if own == month)) for month, name in gone]
 
-    def path_of(self, file_name: str) -> Path:
+    def path_of(self, file_name: str) -> ArchivePath:
         """Where a file of the ledger is. Raises LogArchiveError."""
         if self.folder is None:
             raise LogArchiveError(f"a part of the log is archived in {file_name}, and no STATESVC_ARCHIVE_DIR is set here")

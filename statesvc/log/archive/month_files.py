@@ -6,7 +6,6 @@ Each row must be the database's, each hash that of its bytes, and all together m
 import asyncio
 from collections.abc import Iterator
 from itertools import islice
-from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
@@ -18,7 +17,7 @@ from statesvc.log.archive.archive_pass import NotVerifiedError
 from statesvc.log.archive.entry_file import EntryFile, EntryFileWriter
 from statesvc.log.archive.entry_row import LogEntry
 from statesvc.log.archive.file_names import LOG_FILES, index_of
-from statesvc.log.archive.folder import digest_of
+from statesvc.log.archive.folder import ArchivePath, digest_of
 from statesvc.log.archive.month import MonthExtent, entry_ranges
 from statesvc.log.archive.month_ledger import WrittenMonth
 from statesvc.log.archive.shipment_index import ShipmentIndexWriter, rows_about
@@ -29,7 +28,7 @@ _SAMPLE: Final = 50
 """Shipments of a range that are looked up in the index."""
 
 
-async def write_month(connection: AsyncConnection[Any], folder: Path, prefix: str, extent: MonthExtent) -> WrittenMonth:
+async def write_month(connection: AsyncConnection[Any], folder: ArchivePath, prefix: str, extent: MonthExtent) -> WrittenMonth:
     """Writes and publishes the files, whose names begin with `prefix`."""
     runs, index = IndexRanges(), ShipmentIndexWriter()
     month = str(extent.month)
@@ -49,13 +48,14 @@ async def write_month(connection: AsyncConnection[Any], folder: Path, prefix: st
         checkpoint_path.write_text(extent.head.note, "utf-8")
         for path in files.paths:
             path.chmod(0o400)
-        sha256 = await asyncio.to_thread(digest_of, entries_path)
-        path = folder / await asyncio.to_thread(files.publish, sha256)
+        sha256, index_sha256 = [await asyncio.to_thread(digest_of, path) for path in (entries_path, index_path)]
+        size_bytes = entries_path.stat().st_size + index_path.stat().st_size
+        file_name = await asyncio.to_thread(files.publish, sha256)
     return WrittenMonth(
-        file_name=path.name,
+        file_name=file_name,
         sha256=sha256,
-        index_sha256=await asyncio.to_thread(digest_of, index_of(path)),
-        size_bytes=path.stat().st_size + index_of(path).stat().st_size,
+        index_sha256=index_sha256,
+        size_bytes=size_bytes,
         tree_size=extent.head.tree_size,
         first_index=runs.ranges[0].begin,
         last_index=runs.ranges[-1].end - 1,
@@ -72,7 +72,7 @@ async def _tree_cover(connection: AsyncConnection[Any], runs: IndexRanges, size:
     return TreeCover(size, dict(zip(nodes, range_roots(ranges, retained), strict=True)))
 
 
-async def compare_month(connection: AsyncConnection[Any], path: Path, extent: MonthExtent) -> int:
+async def compare_month(connection: AsyncConnection[Any], path: ArchivePath, extent: MonthExtent) -> int:
     """How many entries the file holds. Raises NotVerifiedError, EntryFileError."""
     with await asyncio.to_thread(EntryFile, path) as file:
         found = (entry for group in file.groups for entry in file.group(group))
@@ -83,7 +83,7 @@ async def compare_month(connection: AsyncConnection[Any], path: Path, extent: Mo
                 raise NotVerifiedError(f"{path.name}: {_difference(entries, written)}")
             await asyncio.to_thread(_compare_index, path, entries, compared)
             compared += len(entries)
-        if next(found, None) is not None:
+        if await asyncio.to_thread(next, found, None) is not None:
             raise NotVerifiedError(f"{path.name}: it has more entries than the month")
         if compared != sum(extent.counts.values()):
             raise NotVerifiedError(f"{path.name}: the month has {sum(extent.counts.values())} entries, {compared} stand in the signed log")
@@ -119,7 +119,7 @@ def _difference(expected: list[LogEntry], written: list[LogEntry]) -> str:
     return f"entry {expected[min(len(expected), len(written)) - 1].index} is the last one, others are missing"
 
 
-def _compare_index(path: Path, entries: list[LogEntry], begin: int) -> None:
+def _compare_index(path: ArchivePath, entries: list[LogEntry], begin: int) -> None:
     """The index finds what is there: by some shipments of each range."""
     wanted: dict[UUID, set[int]] = {}
     for row, entry in enumerate(entries, start=begin):

@@ -6,7 +6,6 @@ Then the dedupe keys of shipments that ended with them are packed.
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
-from pathlib import Path
 from typing import Any
 
 import structlog
@@ -17,11 +16,13 @@ from statesvc.database.brief_locks import TRIES
 from statesvc.log.actions import record_action
 from statesvc.log.archive.archive_pass import ArchivePass, ArchivePassResult, ArchiveProgress, NotVerifiedError
 from statesvc.log.archive.file_names import LOG_FILES
+from statesvc.log.archive.folder import ArchivePath
 from statesvc.log.archive.key_packing import is_packing_due, pack_keys
 from statesvc.log.archive.log_archive_errors import LogArchiveError
 from statesvc.log.archive.month import MonthExtent, NotSealedError, extent_of
 from statesvc.log.archive.month_files import compare_month, write_month
 from statesvc.log.archive.month_ledger import LOG_LEDGER, begin_month, clock, drop_month, due_months, give_notice, note_written
+from statesvc.log.archive.object_path import ObjectStoreError
 
 log = structlog.get_logger()
 
@@ -34,7 +35,7 @@ Wait = Callable[[float], Awaitable[None]]
 class LogArchiving:
     """What a pass needs, and how many whole months stay in the database."""
 
-    folder: Path
+    folder: ArchivePath
     keyring: Keyring
     hot_months: int
     wait: Wait
@@ -96,9 +97,11 @@ class _MonthPass(ArchivePass[MonthExtent]):
         await note_written(self.connection, period.month, written)
         return written.digests
 
-    async def verify(self, period: MonthExtent, path: Path) -> None:
+    async def verify(self, period: MonthExtent, path: ArchivePath) -> None:
         try:
             self.result.entries += await compare_month(self.connection, path, period)
+        except ObjectStoreError:
+            raise
         except LogArchiveError as error:
             raise NotVerifiedError(str(error)) from error
 

@@ -13,7 +13,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from statesvc.log.archive.entry_row import LogEntry
+from statesvc.log.archive.folder import ArchivePath, parquet_source
 from statesvc.log.archive.log_archive_errors import EntryFileError
+from statesvc.log.archive.object_path import ObjectStoreError
 
 GROUP_ROWS: Final = 16_384
 _BROKEN: Final = (pa.ArrowException, OSError, AttributeError, LookupError, TypeError, ValueError, OverflowError)
@@ -58,12 +60,12 @@ class ShipmentIndexWriter:
         )
 
 
-def rows_about(path: Path, shipments: Iterable[UUID]) -> list[int]:
+def rows_about(path: ArchivePath, shipments: Iterable[UUID]) -> list[int]:
     """The places of all entries about these shipments, ascending. Raises `EntryFileError`."""
     wanted = sorted({shipment.bytes for shipment in shipments})
     found: set[int] = set()
     try:
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+        with pq.ParquetFile(parquet_source(path), page_checksum_verification=True) as file:
             for number in range(file.metadata.num_row_groups):
                 # without bounds: AttributeError
                 bounds = file.metadata.row_group(number).column(0).statistics
@@ -74,6 +76,8 @@ def rows_about(path: Path, shipments: Iterable[UUID]) -> list[int]:
                     found.update(group["row"].filter(mask).to_pylist())
     except FileNotFoundError:
         raise EntryFileError(path.name, "the whole file", "it is missing") from None
+    except ObjectStoreError:
+        raise
     except _BROKEN as error:
         raise EntryFileError(path.name, "some of its pages", "they were changed") from error
     return sorted(found)

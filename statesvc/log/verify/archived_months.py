@@ -5,15 +5,16 @@ What cannot be read is a fault with its place, and excuses what is then missing 
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from psycopg import Connection
 
 from statesvc.log.archive.entry_row import LogEntry
 from statesvc.log.archive.file_queries import file_faults, open_file
+from statesvc.log.archive.folder import ArchivePath
 from statesvc.log.archive.log_archive_errors import EntryFileError, LogArchiveError
 from statesvc.log.archive.month_ledger import LogMonth, archived_months
+from statesvc.log.archive.object_path import ObjectStoreError
 from statesvc.log.verify.fault import LogFault
 
 if TYPE_CHECKING:
@@ -47,12 +48,12 @@ class FileEntries:
 class ArchivedMonths:
     """All archived months. One a process: it keeps their files open."""
 
-    folder: Path | None
+    folder: ArchivePath | None
     months: Sequence[LogMonth]
     _files: "dict[str, EntryFile | LogFault]" = field(default_factory=dict)
 
     @classmethod
-    def read(cls, connection: Connection[Any], folder: Path | None) -> "ArchivedMonths":
+    def read(cls, connection: Connection[Any], folder: ArchivePath | None) -> "ArchivedMonths":
         """As the ledger has them now."""
         return cls(folder, archived_months(connection))
 
@@ -92,7 +93,10 @@ class ArchivedMonths:
         if self.folder is None:
             yield from (_no_folder(month.file_name or "") for month in self.months)
         else:
-            yield from (LogFault(name, _WHOLE, "content", why) for name, why in file_faults(self.folder, self.months))
+            try:
+                yield from (LogFault(name, _WHOLE, "content", why) for name, why in file_faults(self.folder, self.months))
+            except ObjectStoreError as error:
+                yield LogFault(error.what, _WHOLE, "content", error.why)
 
     def _open(self, name: str) -> "EntryFile | LogFault":
         if name not in self._files:

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import psycopg
 from psycopg import Connection
 
 from events.crypto.sealing import MasterKeys
+from statesvc.log.archive.folder import ArchivePath
 from statesvc.log.verify.archived_months import ArchivedMonths
 from statesvc.log.verify.batches import BatchRange
 from statesvc.log.verify.entries import SQL, CheckedBatches, check_batches
@@ -31,7 +31,7 @@ class LogAccess:
 
     dsn: str = field(repr=False)
     master_keys: tuple[bytes, ...] | None = field(default=None, repr=False)
-    archive: Path | None = None
+    archive: ArchivePath | None = None
     """The folder of archived months."""
 
 

@@ -7,7 +7,6 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
 from typing import Final
 from uuid import UUID
 
@@ -15,6 +14,7 @@ from events.carriers.carrier import Carrier
 from events.crypto.keyring import Keyring
 from statesvc.database.queries import queries
 from statesvc.inbox.rollouts.code_mapping import Mappings
+from statesvc.log.archive.folder import ArchivePath
 from statesvc.repair.dead_letters.dead_letter import Obstacle
 from statesvc.repair.dead_letters.put_back import resolve
 from statesvc.repair.dead_letters.replay_plan import Connection, OpenDeadLetter, RepairRequest
@@ -53,7 +53,7 @@ class Rereader:
     keyring: Keyring
     carriers: Mapping[str, Carrier]
     writer: str
-    archive: Path | None
+    archive: ArchivePath | None
     mappings: Mappings = field(default_factory=Mappings)
 
     async def read(

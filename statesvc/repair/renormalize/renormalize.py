@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain
 from operator import attrgetter
-from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
@@ -40,6 +39,7 @@ from statesvc.inbox.claim import Burial, Message
 from statesvc.inbox.read_message import Read, read_message
 from statesvc.inbox.rollouts.code_mapping import Mappings
 from statesvc.log.actions import record_action
+from statesvc.log.archive.folder import ArchivePath
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.event_store import known_keys, read_packed_keys, read_streams
 from statesvc.repair.renormalize.correction_plan import RenormalizeReport, plan_read, plan_unread
@@ -80,7 +80,7 @@ class RereadTask:
     """Does all of it, under the locks of a batch, and rolls it back: the report says what would change down to the notifications."""
     messages_per_second: float | None = None
     why: str = ""
-    archive: Path | None = None
+    archive: ArchivePath | None = None
     """Folder of the bodies that are hot no longer, and of archived months of the log."""
 
     @property

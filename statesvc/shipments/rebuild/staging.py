@@ -15,6 +15,7 @@ from typing import Final, TypeAlias
 from uuid import UUID
 
 from statesvc.log.archive.file_queries import open_file
+from statesvc.log.archive.folder import ArchivePath
 from statesvc.shipments.rebuild.keyspace import Slice
 
 BUCKETS_MAX: Final = 4_096
@@ -44,7 +45,7 @@ class Staging:
                     yield UUID(bytes=shipment), version, content[place : place + length]
                 place += length
 
-    def add(self, path: Path) -> None:
+    def add(self, path: ArchivePath) -> None:
         """Sorts in what a month's file has. Raises LogArchiveError."""
         with open_file(path) as file:
             for events in file.histories():
@@ -64,7 +65,7 @@ class Staging:
 
 
 @contextmanager
-def staged(files: Iterable[Path], *, pieces: int) -> Iterator[Staging]:
+def staged(files: Iterable[ArchivePath], *, pieces: int) -> Iterator[Staging]:
     """The events of these months, for the time of the block."""
     with TemporaryDirectory(prefix="statesvc-rebuild-") as folder:
         staging = Staging(Path(folder), min(BUCKETS_MAX, pieces))

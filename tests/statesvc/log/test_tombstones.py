@@ -1,13 +1,12 @@
 """What must survive a restore, outside the database."""
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from statesvc.log.checkpoint_store import CheckpointStore, checkpoint_store_at
 from statesvc.log.tombstones import Tombstone, TombstoneError, TombstoneKind, Tombstones
-from tests.world.object_store import ObjectStore, object_store
+from tests.world.object_store import ObjectStore
 
 PARCEL = Tombstone(
     kind=TombstoneKind.SHIPMENT,
@@ -17,19 +16,11 @@ PARCEL = Tombstone(
 KEY = Tombstone(kind=TombstoneKind.API_KEY, subject="00112233aabb", details={})
 
 
-@pytest.fixture
-async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ObjectStore]:
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-    async with object_store() as store:
-        yield store
-
-
 @pytest.fixture(params=["folder", "objects"])
-def store(request: pytest.FixtureRequest, tmp_path: Path, server: ObjectStore) -> CheckpointStore:
+def store(request: pytest.FixtureRequest, tmp_path: Path, object_store: ObjectStore) -> CheckpointStore:
     if request.param == "folder":
         return checkpoint_store_at(str(tmp_path / "shelf"))
-    return checkpoint_store_at(f"s3://bucket/some/prefix?endpoint={server.endpoint}")
+    return checkpoint_store_at(object_store.place("some/prefix"))
 
 
 async def test_what_was_published_is_read_back_once_and_never_changed(store: CheckpointStore) -> None:
@@ -40,21 +31,21 @@ async def test_what_was_published_is_read_back_once_and_never_changed(store: Che
     assert await tombstones.read() == [KEY, PARCEL]
 
 
-async def test_each_place_gets_them_and_one_is_enough_to_read_them(tmp_path: Path, server: ObjectStore) -> None:
+async def test_each_place_gets_them_and_one_is_enough_to_read_them(tmp_path: Path, object_store: ObjectStore) -> None:
     places = [
-        (checkpoint_store_at(f"s3://bucket?endpoint={server.endpoint}"), "tombstones"),
+        (checkpoint_store_at(object_store.place()), "tombstones"),
         (checkpoint_store_at(str(tmp_path)), "checkpoint.tombstones"),
     ]
     await Tombstones(places).publish([KEY])
     assert [path.name for path in (tmp_path / "checkpoint.tombstones").iterdir()] == [KEY.name]
-    assert list(server.objects) == [f"bucket/tombstones/{KEY.name}"]
-    server.objects.clear()
+    assert list(object_store.objects) == [f"tombstones/{KEY.name}"]
+    object_store.delete(f"tombstones/{KEY.name}")
     assert await Tombstones(places).read() == [KEY]
 
 
-async def test_a_place_that_is_away_or_holds_something_else_is_no_empty_one(tmp_path: Path, server: ObjectStore) -> None:
-    away = Tombstones([(checkpoint_store_at(f"s3://bucket?endpoint={server.endpoint}"), "tombstones")])
-    server.down = True
+async def test_a_place_that_is_away_or_holds_something_else_is_no_empty_one(tmp_path: Path, object_store: ObjectStore) -> None:
+    away = Tombstones([(checkpoint_store_at(object_store.place()), "tombstones")])
+    object_store.cut()
     with pytest.raises(TombstoneError, match="cannot be written"):
         await away.publish([KEY])
     with pytest.raises(TombstoneError, match="cannot be listed"):

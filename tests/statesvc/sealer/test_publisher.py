@@ -17,7 +17,7 @@ from statesvc.sealer.leadership import take_stock
 from statesvc.sealer.publisher import Publisher
 from statesvc.sealer.seal import RefusalError
 from statesvc.telemetry.metrics import Telemetry
-from tests.world.object_store import ObjectStore, object_store
+from tests.world.object_store import ObjectStore
 from tests.world.story import MASTER, NOWHERE, story
 
 LIMITS = PoolLimits(connections_max=2, acquire_seconds=5, statement_seconds=5, lock_seconds=5, idle_in_transaction_seconds=5)
@@ -29,19 +29,13 @@ def note(size: int, root: int = 1) -> str:
 
 
 @pytest.fixture(params=["folder", "objects"])
-async def place(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[tuple[CheckpointStore, Any]]:
+def place(request: pytest.FixtureRequest, tmp_path: Path, object_store: ObjectStore) -> tuple[CheckpointStore, Any]:
     """A shelf, and what one reads of it by other means."""
     if request.param == "folder":
         folder = tmp_path / "shelf"
-        yield checkpoint_store_at(str(folder)), lambda key: (folder / key).read_text() if (folder / key).exists() else None
-        return
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-    async with object_store() as server:
-        store = checkpoint_store_at(f"s3://bucket/some/prefix?endpoint={server.endpoint}")
-        yield store, lambda key: body.decode() if (body := server.objects.get(f"bucket/some/prefix/{key}")) else None
+        return checkpoint_store_at(str(folder)), lambda key: (folder / key).read_text() if (folder / key).exists() else None
+    store = checkpoint_store_at(object_store.place("some/prefix"))
+    return store, lambda key: body.decode() if (body := object_store.objects.get(f"some/prefix/{key}")) else None
 
 
 async def test_each_is_kept_and_the_newest_is_the_latest(place: tuple[CheckpointStore, Any]) -> None:
@@ -106,13 +100,13 @@ async def test_a_restored_backup_is_noticed_by_what_lies_on_the_shelf(database: 
             await take_stock(log.connection, MASTER, publication)
 
 
-async def test_a_store_that_is_away_is_asked_again_and_holds_the_lead_back(database: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_store_that_is_away_is_asked_again_and_holds_the_lead_back(
+    database: Any, object_store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(publisher, "_RETRY_SECONDS", 0.02)
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-    async with object_store() as server, story(database) as log:
-        store = checkpoint_store_at(f"s3://bucket?endpoint={server.endpoint}")
-        server.down = True
+    async with story(database) as log:
+        store = checkpoint_store_at(object_store.place())
+        object_store.cut()
         with pytest.raises(RefusalError, match="cannot be read"):
             await take_stock(log.connection, MASTER, replace(NOWHERE, store=store))
         async with publishing(database, store) as (_, sealed):
@@ -120,9 +114,9 @@ async def test_a_store_that_is_away_is_asked_again_and_holds_the_lead_back(datab
             head = await log.seal()
             sealed.set()
             await asyncio.sleep(0.1)
-            assert server.objects == {}
-            server.down = False
-            await _until(lambda: _latest(server) == head.note)
+            assert object_store.objects == {}
+            object_store.heal()
+            await _until(lambda: _latest(object_store) == head.note)
 
 
 async def test_another_history_on_the_shelf_is_said(database: Any, tmp_path: Path) -> None:
@@ -137,5 +131,5 @@ async def test_another_history_on_the_shelf_is_said(database: Any, tmp_path: Pat
 
 
 def _latest(store: ObjectStore) -> str | None:
-    body = store.objects.get(f"bucket/{LATEST}")
+    body = store.objects.get(LATEST)
     return None if body is None else body.decode()

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from statesvc.log.archive import log_archive as reading
+from statesvc.log.archive.folder import archive_at
 from tests.world.database import Database
 from tests.world.log_archivist import Archivist, archiving
 from tests.world.postgres import fill_database
@@ -31,9 +32,15 @@ async def two_months(database: Database) -> None:
 
 
 @pytest.fixture
-async def archivist(own_processes: None, database: Database, tmp_path: Path) -> AsyncIterator[Archivist]:  # noqa: ARG001 - months are written and read by processes of their own
+def archive_place(tmp_path: Path) -> str:
+    """Where the archive is, as a setting names it."""
+    return str(tmp_path / "archive")
+
+
+@pytest.fixture
+async def archivist(own_processes: None, database: Database, archive_place: str) -> AsyncIterator[Archivist]:  # noqa: ARG001 - months are written and read by processes of their own
     async def wait(_seconds: float) -> None:
         await database.clock.advance(60)
 
     async with story(database) as log:
-        yield Archivist(database, log, archiving(tmp_path / "archive", log.keyring, wait))
+        yield Archivist(database, log, archiving(archive_at(archive_place), log.keyring, wait))

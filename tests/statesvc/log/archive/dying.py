@@ -12,8 +12,9 @@ from psycopg import AsyncConnection
 from statesvc.database.keyring_store import load_keyring
 from statesvc.log.archive import month_pass
 from statesvc.log.archive.archive_pass import ArchiveLedger
-from statesvc.log.archive.folder import UnfinishedFiles
+from statesvc.log.archive.folder import UnfinishedFiles, archive_at
 from statesvc.log.archive.month_ledger import LOG_LEDGER
+from statesvc.log.archive.object_path import ObjectPath
 from tests.world.log_archivist import archiving
 from tests.world.story import MASTER
 
@@ -34,6 +35,15 @@ def _doom(step: str, when: str) -> None:
             return done
 
         Path.rename = rename  # type: ignore[method-assign, assignment]
+        uploaded = ObjectPath.upload
+
+        def upload(path: ObjectPath, source: Path) -> None:
+            if when == "before":
+                _die()
+            uploaded(path, source)
+            _die()
+
+        ObjectPath.upload = upload  # type: ignore[method-assign, assignment]
         return
     if step == "entries":
         UnfinishedFiles.publish = lambda *_: _die()  # type: ignore[method-assign, assignment]
@@ -59,7 +69,7 @@ async def _archive(dsn: str, folder: str, step: str, when: str) -> None:
     async with await AsyncConnection.connect(dsn, autocommit=True) as connection:
         keyring = await load_keyring(connection, MASTER)
         assert await LOG_LEDGER.try_lead(connection)
-        await month_pass.archive_months(connection, archiving(Path(folder), keyring, _no_wait))
+        await month_pass.archive_months(connection, archiving(archive_at(folder), keyring, _no_wait))
 
 
 def main() -> int:

@@ -40,9 +40,13 @@ async def _feed(archivist: Archivist) -> list[Any]:
 
 
 @pytest.mark.usefixtures("two_months")
-async def test_an_archiver_may_be_killed_anywhere(archivist: Archivist, tmp_path: Path) -> None:
+async def test_an_archiver_may_be_killed_anywhere(archivist: Archivist, archive_place: str, tmp_path: Path) -> None:
+    await killed_everywhere(archivist, archive_place, tmp_path)
+
+
+async def killed_everywhere(archivist: Archivist, place: str, tmp_path: Path) -> None:
     before, counts = await _feed(archivist), await archivist.counts()
-    given = (archivist.database.service_dsn, str(archivist.folder))
+    given = (archivist.database.service_dsn, place)
     for step, when in STEPS:
         child = await fork(dying.__name__, (*given, step, when), environment=os.environ, output=tmp_path / "printed")
         assert await child.wait() == -signal.SIGKILL, (step, when)

@@ -1,0 +1,161 @@
+"""A file of an archive that lies in an object store: what the archives use of `pathlib.Path`, and no more.
+
+A file is read in ranges: a day of bodies or a month of the log is far larger than what a question needs of it.
+"""
+
+import errno
+import io
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Final, Self
+
+from statesvc.log.archive.log_archive_errors import LogArchiveError
+from statesvc.log.object_store import NoObjectStoreError, client, open_bucket
+from statesvc.settings.bucket import Bucket
+
+if TYPE_CHECKING:
+    from obstore.store import S3Store
+
+_TIMEOUT_SECONDS: Final = 120
+_PART_BYTES: Final = 32 << 20
+"""Of an upload: S3 takes 10,000 parts, so a file may have 320 GB."""
+_PARTS_AT_ONCE: Final = 2
+_BLOCK_BYTES: Final = 256 << 10
+_BLOCKS: Final = 8
+
+
+class ObjectStoreError(LogArchiveError, OSError):
+    """The object store did not answer as it should: nothing is known about the file."""
+
+    def __init__(self, what: str, why: str) -> None:
+        super().__init__(what, why)
+        self.what = what
+        self.why = why
+        self.errno = errno.EIO
+        self.strerror = why
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.why}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.what, self.why)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ObjectPath:
+    """The object `name` in a bucket's folder, or with no name the folder itself. Raises as a path does, and ObjectStoreError."""
+
+    bucket: Bucket
+    name: str = ""
+
+    def __truediv__(self, name: str) -> Self:
+        return replace(self, name=name)
+
+    def __str__(self) -> str:
+        return "/".join(filter(None, (str(self.bucket), self.name)))
+
+    def with_name(self, name: str) -> Self:
+        """Its neighbour."""
+        return replace(self, name=name)
+
+    def size(self) -> int:
+        """In bytes."""
+        with self._asking():
+            return int(client().head(self._store(), self.name)["size"])
+
+    def exists(self) -> bool:
+        """Whether it is there."""
+        try:
+            self.size()
+        except FileNotFoundError:
+            return False
+        return True
+
+    def open(self, _mode: str = "rb") -> IO[bytes]:
+        """For reading, in any order."""
+        return _ObjectReader(self)  # type: ignore[return-value]  # a RawIOBase is what IO[bytes] describes
+
+    def read_range(self, begin: int, length: int) -> bytes:
+        """Some bytes; the caller knows that they are there."""
+        with self._asking():
+            return bytes(client().get_range(self._store(), self.name, start=begin, length=length))
+
+    def delete(self) -> None:
+        """Deletes it; an object that is gone already is fine."""
+        with self._asking():
+            client().delete(self._store(), self.name)
+
+    def iterdir(self) -> Iterator["ObjectPath"]:
+        """The files of the folder."""
+        with self._asking():
+            yield from [self / each["path"] for some in client().list(self._store()) for each in some]
+
+    def upload(self, source: Path) -> None:
+        """Makes it what the file is: whole or not at all."""
+        with self._asking():
+            client().put(self._store(), self.name, source, chunk_size=_PART_BYTES, max_concurrency=_PARTS_AT_ONCE)
+
+    def _store(self) -> "S3Store":
+        return open_bucket(self.bucket, timeout_seconds=_TIMEOUT_SECONDS)
+
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        try:
+            exceptions = client().exceptions
+        except NoObjectStoreError as error:
+            raise ObjectStoreError(str(self), str(error)) from error
+        try:
+            yield
+        except (FileNotFoundError, exceptions.NotFoundError) as error:
+            raise FileNotFoundError(errno.ENOENT, "no such object", self.name) from error
+        except exceptions.BaseError as error:
+            raise ObjectStoreError(str(self), f"the object store did not answer as it should ({type(error).__name__})") from error
+
+
+class _ObjectReader(io.RawIOBase):
+    """Short reads come from a few blocks that are cached: what follows is often next to it. Long ones are asked for as they are."""
+
+    def __init__(self, path: ObjectPath) -> None:
+        super().__init__()
+        self._path = path
+        self._size = path.size()
+        self._at = 0
+        self._blocks: OrderedDict[int, bytes] = OrderedDict()
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        return self._at
+
+    def readinto(self, buffer: Any, /) -> int:  # noqa: ANN401 - what has a buffer has no type in 3.11
+        """All that is asked for, up to the end of the file."""
+        wanted = max(0, min(len(buffer), self._size - self._at))
+        buffer[:wanted] = self._read(self._at, wanted)
+        self._at += wanted
+        return wanted
+
+    def _read(self, begin: int, length: int) -> bytes:
+        if length >= _BLOCK_BYTES:
+            return self._path.read_range(begin, length)
+        if length == 0:
+            return b""
+        first, last = begin // _BLOCK_BYTES, (begin + length - 1) // _BLOCK_BYTES
+        found = b"".join(self._block(number) for number in range(first, last + 1))
+        return found[begin - first * _BLOCK_BYTES :][:length]
+
+    def _block(self, number: int) -> bytes:
+        if number not in self._blocks:
+            begin = number * _BLOCK_BYTES
+            self._blocks[number] = self._path.read_range(begin, min(_BLOCK_BYTES, self._size - begin))
+            if len(self._blocks) > _BLOCKS:
+                self._blocks.popitem(last=False)
+        self._blocks.move_to_end(number)
+        return self._blocks[number]

@@ -1,0 +1,56 @@
+"""The object store client: obstore, which is an extra and is imported with the first use of a bucket."""
+
+from functools import lru_cache
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Final
+
+from statesvc.settings.bucket import Bucket
+
+if TYPE_CHECKING:
+    from obstore.fsspec import FsspecStore
+    from obstore.store import S3Store
+
+_READ_SECONDS: Final = 60
+_TRIES: Final = 2
+
+
+class NoObjectStoreError(RuntimeError):
+    """obstore is not installed."""
+
+    def __str__(self) -> str:
+        return "an s3:// place needs the extra: pip install 'statesvc[objectstore]'"
+
+
+@lru_cache
+def open_bucket(bucket: Bucket, *, timeout_seconds: int) -> "S3Store":
+    """The bucket's store; no request is made. `timeout_seconds`: of one request with its body. Raises NoObjectStoreError."""
+    client()
+    from obstore.store import S3Store  # noqa: PLC0415 - an extra
+
+    return S3Store(bucket.name, prefix=bucket.prefix or None, **_options(bucket, timeout_seconds))
+
+
+def file_system(bucket: Bucket) -> "FsspecStore":
+    """All buckets of its store, for libraries that read `s3://` paths by fsspec. Raises NoObjectStoreError."""
+    client()
+    from obstore.fsspec import FsspecStore  # noqa: PLC0415 - an extra
+
+    return FsspecStore("s3", **_options(bucket, _READ_SECONDS))
+
+
+def _options(bucket: Bucket, timeout_seconds: int) -> dict[str, Any]:
+    options: dict[str, Any] = {
+        "region": bucket.region,
+        "client_options": {"allow_http": bucket.endpoint.startswith("http://"), "timeout": f"{timeout_seconds}s"},
+        "retry_config": {"max_retries": _TRIES},
+    }
+    return options | {"endpoint": bucket.endpoint} if bucket.endpoint else options
+
+
+def client() -> ModuleType:
+    """The module obstore. Raises NoObjectStoreError."""
+    try:
+        import obstore  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise NoObjectStoreError from error
+    return obstore

@@ -1,0 +1,43 @@
+"""A place in an S3-compatible object store, as settings name it: `s3://bucket/prefix?endpoint=URL&region=NAME`."""
+
+from dataclasses import dataclass
+from typing import Final, Self
+from urllib.parse import parse_qs, urlsplit
+
+_SCHEME: Final = "s3"
+
+
+@dataclass(frozen=True, slots=True, order=True, kw_only=True)
+class Bucket:
+    """What lies in bucket `name` below `prefix`. `endpoint` empty: Amazon's own. Credentials come as AWS has them."""
+
+    name: str
+    prefix: str
+    endpoint: str
+    region: str
+
+    @classmethod
+    def parse(cls, place: str) -> Self:
+        """Raises ValueError for what is no such place."""
+        parts = urlsplit(place)
+        if parts.scheme != _SCHEME or not parts.netloc or parts.username is not None:
+            raise ValueError("neither a folder nor s3://bucket/prefix")
+        options = {name: values[-1] for name, values in parse_qs(parts.query).items()}
+        if options.keys() - {"endpoint", "region"}:
+            raise ValueError("an s3:// place takes ?endpoint= and ?region= alone; credentials come as AWS has them")
+        return cls(
+            name=parts.netloc,
+            prefix=parts.path.strip("/"),
+            endpoint=options.get("endpoint", ""),
+            region=options.get("region", "us-east-1"),
+        )
+
+    def __str__(self) -> str:
+        return f"{_SCHEME}://{self.name}/{self.prefix}".rstrip("/")
+
+
+def checked_place(place: str) -> str:
+    """The place, if it is a folder or a bucket. Raises ValueError."""
+    if "://" in place:
+        Bucket.parse(place)
+    return place
