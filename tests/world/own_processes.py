@@ -8,7 +8,7 @@ import multiprocessing
 import os
 import subprocess
 import sys
-from multiprocessing.context import BaseContext, ForkServerContext
+from multiprocessing.context import BaseContext, ForkServerContext, ForkServerProcess
 from pathlib import Path
 from typing import Any, Final
 
@@ -81,11 +81,30 @@ def fork_server() -> ForkServerContext:
     return context
 
 
+class _SpawnedProcess(ForkServerProcess):
+    """With the environment of its parent, as a spawned one has it."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._environment = {**os.environ}
+
+    def run(self) -> None:
+        os.environ.clear()
+        os.environ.update(self._environment)
+        super().run()
+
+
+class _SpawnContext(ForkServerContext):
+    Process = _SpawnedProcess
+
+
 def _context(method: str | None = None) -> BaseContext:
     """Children that the service spawns are forked from the fork server: as separate, and without the second that loading takes."""
     if method == "spawn" and _guard.test is not None:
         _guard.check()
-        return fork_server()
+        context = _SpawnContext()
+        context.set_forkserver_preload(list(_LOADED))
+        return context
     return _get_context(method)
 
 
