@@ -30,7 +30,7 @@ demo: $(READY) ## the service, with sample carriers posting and a sample subscri
 	@exec $(BIN)/statesvc up --demo $(ARGS)
 
 test: $(READY_DEV) ## all tests; ARGS="-n 0 -k name" for a few
-	@$(BIN)/python -m pytest -n 3 --dist worksteal $(ARGS)
+	@$(BIN)/python -m pytest -n 4 --dist worksteal $(ARGS)
 
 test-fast: $(READY_DEV) ## pure and database tests, without those marked slow
 	@STATESVC_HYPOTHESIS=fast $(BIN)/python -m pytest -n 4 --dist worksteal -m 'not soak and not slow' $(ARGS)

@@ -88,5 +88,6 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
+    gc.unfreeze()
     if not hasattr(config, "workerinput"):
         postgres.release_folder()

@@ -64,7 +64,7 @@ async def test_a_worker_killed_in_the_middle_of_a_batch_loses_and_doubles_nothin
 
 
 async def test_a_worker_that_is_told_to_go_finishes_exits_0_and_leaves_no_lease(service_maker: ServiceMaker, tmp_path: Path) -> None:
-    service = await service_maker(tmp_path, {})
+    service = await service_maker(tmp_path, {"STATESVC_WORKER_SWEEP_SECONDS": "2"})
     async with service:
         await service.start("api")
         acknowledged = await push(service, 600)
