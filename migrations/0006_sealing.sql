@@ -40,12 +40,13 @@ CREATE TABLE statesvc.sealed_batch (
 CREATE UNIQUE INDEX sealed_batch_place ON statesvc.sealed_batch (batch_id) INCLUDE (first_index, sealed_at);
 SELECT statesvc.make_append_only('statesvc.sealed_batch');
 
--- The node at `level` and `position` is the root over 2^level leaves, the first of them at position * 2^level.
+-- The node at `level` and `position` is the root over 2^level leaves, the first of them at position * 2^level. A proof reads hundreds that
+-- stand next to each other in the key, and far apart in the table.
 CREATE TABLE statesvc.subtree (
     level smallint NOT NULL CHECK (level > 0 AND level % 8 = 0),
     position bigint NOT NULL CHECK (position >= 0),
     hash bytea NOT NULL CHECK (octet_length(hash) = 32),
-    PRIMARY KEY (level, position)
+    PRIMARY KEY (level, position) INCLUDE (hash)
 );
 SELECT statesvc.make_append_only('statesvc.subtree');
 

@@ -1202,7 +1202,7 @@ CREATE TABLE statesvc.subtree (
     CONSTRAINT subtree_position_check CHECK (("position" >= 0))
 );
 ALTER TABLE ONLY statesvc.subtree
-    ADD CONSTRAINT subtree_pkey PRIMARY KEY (level, "position");
+    ADD CONSTRAINT subtree_pkey PRIMARY KEY (level, "position") INCLUDE (hash);
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON statesvc.subtree FOR EACH STATEMENT EXECUTE FUNCTION statesvc.refuse_change();
 
 CREATE TABLE statesvc.test_attempt (
