@@ -41,7 +41,7 @@ CREATE UNIQUE INDEX sealed_batch_place ON statesvc.sealed_batch (batch_id) INCLU
 SELECT statesvc.make_append_only('statesvc.sealed_batch');
 
 -- The node at `level` and `position` is the root over 2^level leaves, the first of them at position * 2^level. A proof reads hundreds that
--- are neighbours in the key and in no way in the table.
+-- are neighbours in the key, but not in the table.
 CREATE TABLE statesvc.subtree (
     level smallint NOT NULL CHECK (level > 0 AND level % 8 = 0),
     position bigint NOT NULL CHECK (position >= 0),
