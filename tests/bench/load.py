@@ -61,7 +61,8 @@ class Tally:
 
 async def open_loop(ready: Sequence[bytes], *, port: int, rate: float, wires: int) -> dict[str, Any]:
     """At `rate` a second."""
-    idle = [await connect(port) for _ in range(wires)]
+    # in turn: the service closes one that stays without a request
+    idle = deque([await connect(port) for _ in range(wires)])
     waiting: deque[tuple[bytes, float]] = deque()
     tally, all_done = Tally(), asyncio.Event()
 
@@ -85,7 +86,7 @@ async def open_loop(ready: Sequence[bytes], *, port: int, rate: float, wires: in
         if (early := due - perf_counter()) > 0:
             await asyncio.sleep(early)
         if idle:
-            fly(idle.pop(), request, due)
+            fly(idle.popleft(), request, due)
         else:
             waiting.append((request, due))
     async with asyncio.timeout(120):
