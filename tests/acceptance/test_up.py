@@ -216,13 +216,19 @@ async def test_a_second_sigterm_aborts_everything(running: Running) -> None:
     await is_gone(running)
 
 
+def _workers_listening(running: Running) -> int:
+    return len([line for line in running.lines("listening") if line["role"] == "worker"])
+
+
 async def test_a_role_that_dies_is_started_again_and_said_loudly(running: Running) -> None:
     process = await running.up()
     try:
         await running.ready(process, running.port)
         (worker,) = [line["pid"] for line in running.lines("child_started") if line["role"] == "worker"]
+        # readiness is that of ingress and api alone
+        await until(lambda: _workers_listening(running) == 1)
         os.kill(worker, signal.SIGKILL)
-        await until(lambda: len([line for line in running.lines("listening") if line["role"] == "worker"]) == 2)
+        await until(lambda: _workers_listening(running) == 2)
         (death,) = running.lines("child_died")
         assert (death["role"], death["pid"], death["level"]) == ("worker", worker, "error")
     finally:

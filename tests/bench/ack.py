@@ -1,12 +1,11 @@
-"""ACK latency at a fixed rate, while worker and notifier work on what was acknowledged."""
+"""ACK latency at a fixed rate, while all roles as `up` runs them work on what was acknowledged."""
 
-import json
 from typing import Any
 
 from tests.bench.bench import Bench, child
-from tests.bench.drain import peak_rss_bytes
 from tests.bench.report import Row, medians, milliseconds, rate
 from tests.bench.subscriber import subscriber
+from tests.bench.whole import whole_service
 
 _WIRES = 256
 _NOT_ACCEPTED = {"200"}
@@ -36,12 +35,8 @@ async def measure(bench: Bench) -> list[Row]:
 
 async def _run(bench: Bench, run: int) -> dict[str, Any]:
     scale = bench.scale
-    async with bench.server.database() as place, subscriber() as url, bench.service(place) as service:
-        await service.start("api", "worker", "notifier")
-        wish = json.dumps({"url": url, "statuses": ["delivered"]})
-        status, answer = await service.post("/v1/subscriptions", wish, **{"Content-Type": "application/json"})
-        if status != 201:
-            raise RuntimeError(f"the subscription was refused: {status} {answer}")
+    async with bench.server.database() as place, subscriber() as url, whole_service(bench, place) as service:
+        await service.post("/v1/subscriptions", {"url": url, "statuses": ["delivered"]})
         seen: dict[str, Any] = await child(
             "load",
             told={
@@ -51,10 +46,9 @@ async def _run(bench: Bench, run: int) -> dict[str, Any]:
                 "count": scale.ack_rate * scale.ack_seconds,
                 "rate": scale.ack_rate,
                 "wires": _WIRES,
-                "port": service.api.port,
+                "port": service.port,
             },
         )
         seen["left"] = await place.value("SELECT count(*) FROM statesvc.inbox")
         seen["attempts"] = await place.value("SELECT count(*) FROM statesvc.attempt")
-        seen["rss"] = peak_rss_bytes(next(role for role in service.roles if role.role == "worker").process.pid)
         return seen

@@ -80,8 +80,7 @@ def fork(entry: Entry, arguments: Sequence[str], environment: Mapping[str, str],
 
 
 def _run(entry: Entry, arguments: Sequence[str], environment: Mapping[str, str], niceness: int) -> None:
-    """In the child."""
-    os.setsid()
+    """In the child. All stay in one session: niceness counts within a session only (man 7 sched, autogrouping)."""
     os.nice(niceness)
     supervisor = multiprocessing.parent_process()
     if supervisor is not None:
