@@ -11,7 +11,6 @@ and its own child: nothing else can write to these pipes. A child whose parent i
 import asyncio
 import os
 import pickle
-import signal
 import struct
 import sys
 import threading
@@ -22,6 +21,8 @@ from contextlib import suppress
 from typing import Any, Final
 
 import structlog
+
+from statesvc.background.niceness import own_session
 
 IDLE_SECONDS: Final = 300.0
 _SIZE: Final = struct.Struct(">Q")
@@ -164,8 +165,7 @@ def serve_tasks(tasks: Mapping[str, Task]) -> Callable[[], Awaitable[None]]:
     answers = os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     # a Ctrl-C in the terminal is for the parent
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.nice(_NICENESS)
+    own_session(niceness=_NICENESS)
 
     async def serve() -> None:
         loop = asyncio.get_running_loop()

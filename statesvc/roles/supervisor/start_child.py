@@ -19,6 +19,7 @@ from typing import Final, Protocol
 
 import setproctitle
 
+from statesvc.background.niceness import own_session
 from statesvc.roles.shutdown import SUPERVISED_VARIABLE
 
 PRELOADED: Final = (
@@ -80,8 +81,8 @@ def fork(entry: Entry, arguments: Sequence[str], environment: Mapping[str, str],
 
 
 def _run(entry: Entry, arguments: Sequence[str], environment: Mapping[str, str], niceness: int) -> None:
-    """In the child. All stay in one session: niceness counts within a session only (man 7 sched, autogrouping)."""
-    os.nice(niceness)
+    """In the child."""
+    own_session(niceness=niceness)
     supervisor = multiprocessing.parent_process()
     if supervisor is not None:
         os.dup2(supervisor.sentinel, sys.stdin.fileno())
