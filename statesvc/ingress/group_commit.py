@@ -4,15 +4,16 @@
         -> its commit is durable: all are answered, and workers are woken
 
 Nothing waits for a group to fill: a message alone goes out at once, and while a lane is busy the next group grows by
-itself. A row that the database refuses is searched by halving the group, so that it fails alone. A caller that stops
-waiting does not withdraw its message: it stays in the group. An outcome that nobody knows is answered as not stored, and the
-carrier's retry finds out by its digest.
+itself. Large bodies wait in a line of their own for the one lane that takes them, so no small one waits behind megabytes. A row that
+the database refuses is searched by halving the group, so that it fails alone. A caller that stops waiting does not withdraw
+its message: it stays in the group. An outcome that nobody knows is answered as not stored, and the carrier's retry finds out
+by its digest.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
@@ -24,7 +25,7 @@ from statesvc.database.pool import Pool
 from statesvc.database.sql_errors import Failure, failure
 from statesvc.database.wakeups.channels import INBOX
 from statesvc.database.wakeups.waker import Wakes
-from statesvc.ingress.body_memory import HeldMemory, MemoryBound
+from statesvc.ingress.body_memory import SMALL_BYTES, HeldMemory, MemoryBound
 from statesvc.ingress.put import Stored, put
 
 _log = structlog.get_logger()
@@ -56,7 +57,7 @@ Outcome = Stored | Refusal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupLimits:
-    """Bounds of groups and of waiting.
+    """Bounds of groups and of waiting. `lanes`: of small bodies, next to the one of large bodies.
 
     A further lane opens next to a busy one only for `further_lane_rows_min` waiting messages: fewer are cheaper as one group
     when the busy lane returns, about one flush later.
@@ -66,6 +67,7 @@ class GroupLimits:
     further_lane_rows_min: int = 16
     group_rows_max: int = 256
     group_bytes_max: int = 4 * 1024 * 1024
+    large_group_bytes_max: int = 1024 * 1024
     deadline_seconds: float = 2.0
 
 
@@ -118,6 +120,41 @@ class _Waiting:
             self.answer.set_result(outcome)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Line:
+    """Messages that wait for the lanes which take them; `idle`: what each lane without work waits for."""
+
+    lanes: int
+    rows_max: int
+    bytes_max: int
+    waiting: deque[_Waiting] = field(default_factory=deque)
+    idle: deque[asyncio.Future[None]] = field(default_factory=deque)
+
+    def wake_one(self) -> None:
+        while self.idle:
+            idle = self.idle.popleft()
+            if not idle.done():
+                idle.set_result(None)
+                return
+
+    def take_group(self) -> list[_Waiting]:
+        group: list[_Waiting] = []
+        bytes_left = self.bytes_max
+        while self.waiting and len(group) < self.rows_max:
+            size = self.waiting[0].message.body_bytes
+            if group and size > bytes_left:
+                break
+            bytes_left -= size
+            group.append(self.waiting.popleft())
+        return group
+
+    def refuse(self, refusal: Refusal) -> None:
+        while self.waiting:
+            waiting = self.waiting.popleft()
+            waiting.resolve(refusal)
+            waiting.held.release()
+
+
 class GroupCommit:
     """Stores messages through a few lanes. `put` may be called from any number of tasks of the same loop."""
 
@@ -133,10 +170,10 @@ class GroupCommit:
         self._pool = pool
         self._waker = waker
         self._memory = memory
-        self._limits = GroupLimits() if limits is None else limits
+        self._limits = limits = GroupLimits() if limits is None else limits
         self._breaker = DatabaseBreaker() if breaker is None else breaker
-        self._waiting: deque[_Waiting] = deque()
-        self._idle: deque[asyncio.Future[None]] = deque()
+        self._small = _Line(lanes=limits.lanes, rows_max=limits.group_rows_max, bytes_max=limits.group_bytes_max)
+        self._large = _Line(lanes=1, rows_max=limits.group_rows_max, bytes_max=limits.large_group_bytes_max)
         self._tasks: list[asyncio.Task[None]] = []
         self._stopping = False
 
@@ -148,13 +185,15 @@ class GroupCommit:
     async def start(self) -> None:
         """Starts the lanes; each takes a connection of the pool for as long as a group needs."""
         if not self._tasks:
-            self._tasks = [asyncio.create_task(self._run(), name=f"ingress-lane-{number}") for number in range(self._limits.lanes)]
+            lines = [*[self._small] * self._small.lanes, self._large]
+            self._tasks = [asyncio.create_task(self._run(line), name=f"ingress-lane-{number}") for number, line in enumerate(lines)]
 
     async def stop(self, *, grace_seconds: float) -> None:
         """Takes nothing new, stores what waits within the grace, then closes. Safe to call twice, and before `start`."""
         self._stopping = True
-        while self._idle:
-            self._wake_one()
+        for line in (self._small, self._large):
+            while line.idle:
+                line.wake_one()
         tasks, self._tasks = self._tasks, []
         if tasks:
             _, late = await asyncio.wait(tasks, timeout=grace_seconds)
@@ -179,10 +218,11 @@ class GroupCommit:
             held.release()
             return refusal
         answer: asyncio.Future[Outcome] = loop.create_future()
-        self._waiting.append(_Waiting(message, answer, held))
-        all_lanes_idle = len(self._idle) == len(self._tasks)
-        if all_lanes_idle or len(self._waiting) >= self._limits.further_lane_rows_min:
-            self._wake_one()
+        line = self._large if message.body_bytes > SMALL_BYTES else self._small
+        line.waiting.append(_Waiting(message, answer, held))
+        all_lanes_idle = len(line.idle) == line.lanes
+        if all_lanes_idle or len(line.waiting) >= self._limits.further_lane_rows_min:
+            line.wake_one()
         try:
             async with asyncio.timeout(self._limits.deadline_seconds):
                 return await answer
@@ -195,35 +235,17 @@ class GroupCommit:
             return Refusal.STOPPING
         return None if self._breaker.lets_through(now) else Refusal.DATABASE_AWAY
 
-    def _wake_one(self) -> None:
-        while self._idle:
-            idle = self._idle.popleft()
-            if not idle.done():
-                idle.set_result(None)
-                return
-
-    async def _run(self) -> None:
+    async def _run(self, line: _Line) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            if self._waiting:
-                await self._store_group(self._take_group())
+            if line.waiting:
+                await self._store_group(line.take_group())
             elif self._stopping:
                 return
             else:
                 idle = loop.create_future()
-                self._idle.append(idle)
+                line.idle.append(idle)
                 await idle
-
-    def _take_group(self) -> list[_Waiting]:
-        group: list[_Waiting] = []
-        bytes_left = self._limits.group_bytes_max
-        while self._waiting and len(group) < self._limits.group_rows_max:
-            size = self._waiting[0].message.body_bytes
-            if group and size > bytes_left:
-                break
-            bytes_left -= size
-            group.append(self._waiting.popleft())
-        return group
 
     async def _store_group(self, group: list[_Waiting]) -> None:
         try:
@@ -265,10 +287,8 @@ class GroupCommit:
         self._refuse_waiting(Refusal.DATABASE_AWAY)
 
     def _refuse_waiting(self, refusal: Refusal) -> None:
-        while self._waiting:
-            waiting = self._waiting.popleft()
-            waiting.resolve(refusal)
-            waiting.held.release()
+        for line in (self._small, self._large):
+            line.refuse(refusal)
 
 
 def _is_about_a_row(kind: Failure, error: psycopg.Error | OSError) -> bool:

@@ -87,6 +87,10 @@ class Running:
                     pass
                 await asyncio.sleep(0.05)
 
+    def listening(self) -> set[str]:
+        """The roles that were up at some time. Readiness is that of ingress and api alone."""
+        return {line["role"] for line in self.lines("listening")}
+
     def out(self) -> str:
         return self.folder.joinpath("out").read_text()
 
@@ -164,6 +168,7 @@ async def test_sigterm_ends_ingest_first_and_every_request_that_was_taken_is_ans
     process = await running.up()
     try:
         await running.ready(process, running.port)
+        await until(lambda: running.listening() == set(ROLES))
         async with slow_request(running.port, "fedex", b"{}  ") as slow:
             process.send_signal(signal.SIGTERM)
             await until(lambda: len(running.lines("stopping")) > len(ROLES))
@@ -182,6 +187,7 @@ async def test_a_terminal_that_closes_ends_everything_as_sigterm_does(running: R
     process, terminal = await running.up_on_a_terminal()
     try:
         await running.ready(process, running.port)
+        await until(lambda: running.listening() == set(ROLES))
         async with slow_request(running.port, "fedex", b"{}  ") as slow:
             os.close(terminal)
             # the kernel hangs up on the leader of the session, its shell on the group
@@ -216,19 +222,14 @@ async def test_a_second_sigterm_aborts_everything(running: Running) -> None:
     await is_gone(running)
 
 
-def _workers_listening(running: Running) -> int:
-    return len([line for line in running.lines("listening") if line["role"] == "worker"])
-
-
 async def test_a_role_that_dies_is_started_again_and_said_loudly(running: Running) -> None:
     process = await running.up()
     try:
         await running.ready(process, running.port)
         (worker,) = [line["pid"] for line in running.lines("child_started") if line["role"] == "worker"]
-        # readiness is that of ingress and api alone
-        await until(lambda: _workers_listening(running) == 1)
+        await until(lambda: running.listening() == set(ROLES))
         os.kill(worker, signal.SIGKILL)
-        await until(lambda: _workers_listening(running) == 2)
+        await until(lambda: len([line for line in running.lines("listening") if line["role"] == "worker"]) == 2)
         (death,) = running.lines("child_died")
         assert (death["role"], death["pid"], death["level"]) == ("worker", worker, "error")
     finally:

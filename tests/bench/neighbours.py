@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from tests.acceptance.processes import BOOTSTRAP_KEY, ROOT
 from tests.bench.bench import Bench, child
+from tests.bench.drain import until_empty
 from tests.bench.report import Row, medians, milliseconds
 from tests.bench.server import Place
 from tests.bench.traffic import NOW
@@ -45,7 +46,7 @@ DISTURBERS: Final[Mapping[str, Disturber]] = {
     "3,000 half-open connections": Disturber(kind="half_open", told={"connections": 3_000}),
     "1,000 bodies of 1 MiB at a time": Disturber(kind="bodies"),
     "54 anonymous bodies of 1 MiB/s for 17TRACK": Disturber(kind="17track"),
-    "rebuild": Disturber(command=("rebuild", "shipments")),
+    "rebuild": Disturber(command=("rebuild", "shipment")),
     "verify": Disturber(command=("verify",)),
 }
 
@@ -61,6 +62,8 @@ async def measure(bench: Bench) -> list[Row]:
                     await asyncio.sleep(_LEAD_SECONDS)
                     series = (run * (len(DISTURBERS) + 1) + number) % 26
                     result = await _load(bench, service, series)
+                # what one neighbour left behind must not disturb the next load
+                await until_empty(place)
                 result["neighbour"] = neighbour
                 seen.setdefault(name, []).append(result)
                 bench.say(
@@ -141,7 +144,9 @@ async def _disturbed(bench: Bench, place: Place, service: WholeService, name: st
                 yield done
             finally:
                 repeated.cancel()
-                await asyncio.gather(repeated, return_exceptions=True)
+                (ended,) = await asyncio.gather(repeated, return_exceptions=True)
+            if isinstance(ended, Exception):
+                raise ended
 
 
 async def _repeat(bench: Bench, place: Place, command: tuple[str, ...], done: dict[str, Any]) -> None:
@@ -160,4 +165,6 @@ async def _repeat(bench: Bench, place: Place, command: tuple[str, ...], done: di
             process.kill()
             await process.wait()
             raise
+        if exit_code:
+            raise RuntimeError(f"{' '.join(command)} ended with {exit_code}")
         done[f"exit {exit_code}"] = done.get(f"exit {exit_code}", 0) + 1

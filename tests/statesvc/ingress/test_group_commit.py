@@ -12,7 +12,7 @@ from events.crypto.keyring import Keyring
 from statesvc.bodies.sealed_message import SealedMessage, seal_message
 from statesvc.database.pool import Pool
 from statesvc.database.wakeups.channels import INBOX
-from statesvc.ingress.body_memory import MemoryBound
+from statesvc.ingress.body_memory import SMALL_BYTES, MemoryBound
 from statesvc.ingress.group_commit import GroupCommit, GroupLimits, Refusal
 from statesvc.ingress.put import Stored
 from tests.statesvc.ingress.conftest import Wakes
@@ -88,6 +88,34 @@ async def test_groups_are_bounded_and_lose_nothing(pool: Pool, memory: MemoryBou
     outcomes = await put_together(group_commit, [seal(keyring, f"{number:06}" * (1 + number % 3)) for number in range(40)])
     assert all(isinstance(outcome, Stored) and not outcome.duplicate for outcome in outcomes)
     assert await count(database, "inbox") == 40
+    await group_commit.stop(grace_seconds=1)
+
+
+async def test_small_bodies_share_no_group_with_large_ones(pool: Pool, memory: MemoryBound, keyring: Keyring, database: Any) -> None:
+    group_commit = GroupCommit(pool, memory=memory, limits=GroupLimits(lanes=1, large_group_bytes_max=2 * SMALL_BYTES))
+    bodies = [f"{number}" * (SMALL_BYTES + 1 if number % 2 else 1) for number in range(8)]
+    outcomes = await put_together(group_commit, [seal(keyring, body) for body in bodies])
+    assert all(isinstance(outcome, Stored) for outcome in outcomes)
+    await group_commit.stop(grace_seconds=1)
+    async with await AsyncConnection.connect(database.owner_dsn) as connection:
+        cursor = await connection.execute(
+            "SELECT count(*), bool_or(body_bytes > %s), bool_and(body_bytes > %s) FROM statesvc.inbox GROUP BY xmin::text",
+            (SMALL_BYTES, SMALL_BYTES),
+        )
+        assert sorted(await cursor.fetchall()) == [*[(1, True, True)] * 4, (4, False, False)]
+
+
+async def test_small_bodies_do_not_wait_for_large_ones(pool: Pool, memory: MemoryBound, keyring: Keyring) -> None:
+    group_commit = GroupCommit(pool, memory=memory, limits=GroupLimits(lanes=1, large_group_bytes_max=1))
+    await group_commit.start()
+    order: list[str] = []
+
+    async def put(body: str) -> None:
+        await group_commit.put(seal(keyring, body))
+        order.append(body[0])
+
+    await asyncio.gather(*(put(f"{number}" * (SMALL_BYTES + 1)) for number in range(5)), put("small"))
+    assert order.index("s") < 4
     await group_commit.stop(grace_seconds=1)
 
 
