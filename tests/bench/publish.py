@@ -48,7 +48,7 @@ def publish(
     for part, result in results.items():
         rows = [Row(**row) for row in result["rows"]]
         drawn = [row for row in rows if row.figure is not None]
-        lines = [f"### {part}", f"Measured {result['measured']}.", "", table(rows), ""]
+        lines = [f"### {part}", f"Measured {result['measured']}; {result['facts'][0]}.", "", table(rows), ""]
         if len(drawn) > 1:
             (folder / f"{part}.svg").write_text(chart(drawn))
             lines += [f"![{part}]({folder.name}/{part}.svg)", ""]
