@@ -32,9 +32,8 @@ from statesvc.inbox.rollouts.trials import Evidence, record_evidence
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.event_store import NEW_STREAMS_MAX, await_streams
 from statesvc.operations.notices import NoticeKind
-from statesvc.telemetry.burials import Burials
 from statesvc.telemetry.metrics import Telemetry
-from statesvc.telemetry.minute_log import MinuteLog
+from statesvc.telemetry.minute_log import Burials, MinuteLog
 from statesvc.telemetry.names import Stage
 from statesvc.worker.batch_counts import count_appended, count_attempts
 from statesvc.worker.message_traces import MessageTraces
