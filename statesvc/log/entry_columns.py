@@ -1,4 +1,4 @@
-"""Which columns of an entry's row repeat what its canonical document binds, and what they must then hold. Pure.
+"""The columns of an entry's row that repeat its canonical document, and the values that they must have. Pure.
 
 The values come as `entries.sql` selects them: ids as text, times in microseconds since 2000.
 """
