@@ -172,7 +172,7 @@ class Carrier:
     number_fields: tuple[str, ...] = ()
     """Where its messages print numbers (`events.parsing.named_numbers`)."""
     texts: frozenset[str] = frozenset()
-    """The texts that the tables know in the place of a code."""
+    """The texts that the tables know in place of a code."""
     ack: Ack = field(default_factory=Ack)
     body_bytes_max: int = MIB
 

@@ -141,7 +141,7 @@ class LogCalls:
     archive: LogArchive
 
     async def feed(self, request: web.Request) -> Reply[Feed]:
-        """A range of entries, each printed in the very bytes that its leaf hash is of."""
+        """A range of entries, each printed in the exact bytes that its leaf hash is of."""
         asked = parameters(request, FeedParameters)
         async with self.pool.connection() as connection:
             try:

@@ -69,7 +69,7 @@ class ReferenceCalls:
         return answer(_shown(number, attached))
 
     async def attach(self, request: web.Request) -> Reply[ShipmentReferences]:
-        """Attaches these in the place of what was attached."""
+        """Attaches these in place of what was attached."""
         number = parameters(request, ReferencesParameters).number
         references = body(request, References)
         actor, why = caller_of(request).actor, why_of(request)
@@ -120,7 +120,7 @@ def routes(pool: Connections, keyring: Keyring) -> Sequence[Route]:
                 summary="Attach an order id and metadata to a number",
                 description="Takes the place of all that was attached: what the body leaves out is gone, and `{}` takes all away. The "
                 "number need not have been scanned yet. `GET /v1/shipments?reference=` finds its shipments by each value. The log says "
-                "who attached something, with a keyed digest in the place of the values; an erasure of the number takes them away, "
+                "who attached something, with a keyed digest in place of the values; an erasure of the number takes them away, "
                 "and after it the call is refused. Nothing personal belongs here.",
                 scope="ingest",
                 tag="shipments",

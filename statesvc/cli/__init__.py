@@ -58,7 +58,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "log": Command("statesvc.cli.log_fork", "go on with the log after a restore that lost published entries: fork"),
     "verify": Command("statesvc.cli.verify", "the whole log against its signed heads, and against one stored elsewhere"),
     "storage": Command("statesvc.cli.storage", "what fills the disk, what it grows by a day, how long it lasts, what to change"),
-    "queue": Command("statesvc.cli.queue", "what waits, by carrier, and at the way out"),
+    "queue": Command("statesvc.cli.queue", "what waits: messages by carrier, and notifications"),
     "shipments": Command("statesvc.cli.shipments", "parcels: find, show, history"),
     "subscriptions": Command("statesvc.cli.subscriptions", "who is notified, and how that goes: list, show, pause, resume, test, replay"),
     "workers": Command("statesvc.cli.workers", "which processes work here, and when each was last seen"),

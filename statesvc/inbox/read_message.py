@@ -119,7 +119,7 @@ def read_message(
         named = _named(salted_body, carrier)
         return Burial(message_id=message.message_id, cause=error.cause, detail=error.detail, normalizer=reader, shipments=named)
     except MemoryError:
-        # this process's limit, not the message's fault: its lease ends, and it is then worked on alone
+        # this process's limit, not the message's fault: its lease ends, and it is then processed alone
         raise
     except Exception as error:  # noqa: BLE001 - a defect in one normalizer must not stop the others' messages
         named, detail = _named(salted_body, carrier), _where(error)

@@ -43,7 +43,7 @@ class EntryKind:
 
     @property
     def exact(self) -> bool:
-        """Whether it is recorded at the very time of its batch."""
+        """Whether it is recorded exactly at the time of its batch."""
         return self.name in _EXACT
 
     @property

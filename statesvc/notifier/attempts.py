@@ -26,7 +26,7 @@ from statesvc.telemetry.tracing import TRACEPARENT, span, traceparent_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptResult:
-    """A delivery with what came of it.
+    """A delivery with its outcome.
 
     Without an answer it was not tried: too many attempts ended without a verdict, or it is `expired`, too old for its type.
     """

@@ -35,7 +35,7 @@ class MinuteLog:
 
     def _open(self, kind: tuple[str, str | None]) -> None:
         self._since[kind] = 0
-        # what is bound to the first line is no matter of the later ones
+        # what is bound to the first line does not concern the later ones
         asyncio.get_running_loop().call_later(self._every_seconds, self._report, kind, context=Context())
 
     def _report(self, kind: tuple[str, str | None]) -> None:

@@ -75,7 +75,7 @@ class RescueShare:
         return now >= self.lanes_until
 
     def rescued(self, *, began: float, ended: float) -> None:
-        """A message was taken over and worked on."""
+        """A message was taken over and processed."""
         if self.rescues_began is None:
             self.rescues_began = began
         if ended - self.rescues_began >= RESCUE_SECONDS:
