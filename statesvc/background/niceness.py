@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-_AUTOGROUP: Final = Path("/proc/self/autogroup")
+_PROCESSES: Final = Path("/proc")
 _TRIES: Final = 20
 _PAUSE_SECONDS: Final = 0.1
 
@@ -18,18 +18,37 @@ def own_session(*, niceness: int) -> None:
     """
     os.setsid()
     os.nice(niceness)
-    # the default of Debian and Ubuntu, outside of containers: there the niceness of a process counts within its session alone, and each
-    # session has one of its own (man 7 sched, "The autogroup feature")
-    if niceness and _AUTOGROUP.exists():
-        _nice_session(niceness)
+    if niceness:
+        _nice_session(os.getpid(), niceness)
 
 
-def _nice_session(niceness: int) -> None:
-    for _ in range(_TRIES):
+def stand_back(*, niceness: int) -> None:
+    """This process, and what it starts from here on, has at least this niceness. It stays in the session of its terminal."""
+    os.setpriority(os.PRIO_PROCESS, 0, max(niceness, os.getpriority(os.PRIO_PROCESS, 0)))
+
+
+def make_nicer(pid: int, *, niceness: int) -> bool:
+    """Another process, leader of a session of its own. False where it is not ours to touch."""
+    try:
+        os.setpriority(os.PRIO_PROCESS, pid, max(niceness, os.getpriority(os.PRIO_PROCESS, pid)))
+    except OSError:
+        return False
+    _nice_session(pid, niceness)
+    return True
+
+
+def _nice_session(leader: int, niceness: int) -> None:
+    """The session's own niceness, where the kernel groups by session.
+
+    The default of Debian and Ubuntu, outside of containers: there the niceness of a process counts within its session alone, and each
+    session has one of its own (man 7 sched, "The autogroup feature").
+    """
+    autogroup = _PROCESSES / str(leader) / "autogroup"
+    for _ in range(_TRIES if autogroup.exists() else 0):
         # a system that does not let us: then it is as fast as the others, no worse
         with suppress(OSError):
             try:
-                _AUTOGROUP.write_text(str(niceness))
+                autogroup.write_text(str(niceness))
             except BlockingIOError:
                 # ten a second on the whole machine, unless by root
                 time.sleep(_PAUSE_SECONDS)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final, Protocol, cast
 
 from statesvc import __version__
+from statesvc.background.niceness import stand_back
 
 
 class CommandModule(Protocol):
@@ -67,6 +68,10 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "rollout": Command("statesvc.cli.rollout", "the share of each carrier that a candidate normalizer reads, and the kill switch"),
 }
 
+_COMPUTE_FOR_LONG: Final = frozenset({"archive", "backup", "evidence", "rebuild", "renormalize", "storage", "verify"})
+_NICENESS: Final = 10
+"""Theirs, as that of what comes after the ACK."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code."""
@@ -76,6 +81,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(given)
     if called not in modules:
         parser.error("name a command")
+    # given arguments, the process is its caller's
+    if arguments is None and called in _COMPUTE_FOR_LONG:
+        stand_back(niceness=_NICENESS)
     return _guarded(modules[called], options)
 
 
