@@ -7,9 +7,10 @@ import orjson
 from aiohttp import web
 
 from events.entry import rfc3339
+from statesvc.background.forked_result import forked_result
 from statesvc.delivery.event_catalogue import EVENT_TYPES, EXAMPLE_AT, EventType
 from statesvc.http.openapi import Hook, schemas_of
-from statesvc.http.operation import Route, raw_route
+from statesvc.http.operation import Route, operation
 
 SIGNED: Final = {
     "webhook-id": "Of this notification, the same at every attempt: drop what you had.",
@@ -119,18 +120,18 @@ def _message(hook: Hook, prefix: str) -> dict[str, Any]:
 
 def routes(version: str) -> Sequence[Route]:
     """`/asyncapi.json`."""
-    document = orjson.dumps(asyncapi_document(version=version))
+    document = forked_result(lambda: orjson.dumps(asyncapi_document(version=version)))
 
     async def asyncapi(_request: web.Request) -> web.StreamResponse:
         return web.Response(body=document, content_type="application/json")
 
     return [
-        raw_route(
-            "GET /asyncapi.json",
+        Route(
+            "GET",
+            "/asyncapi.json",
             asyncapi,
-            operation_id="get_asyncapi",
-            summary="Notifications by message brokers as AsyncAPI 3.0",
-            scope=None,
-            tag="documentation",
+            operation(
+                operation_id="get_asyncapi", summary="Notifications by message brokers as AsyncAPI 3.0", scope=None, tag="documentation"
+            ),
         )
     ]

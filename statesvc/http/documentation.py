@@ -1,14 +1,14 @@
 """`/openapi.json`, and `/docs`: the same for people, by Redoc, which is served from here; the page loads nothing from elsewhere."""
 
 import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
-from types import MappingProxyType
 from typing import Final
 
 import orjson
 from aiohttp import hdrs, web
 
+from statesvc.background.forked_result import forked_result
 from statesvc.http.openapi import Examples, Hook, build_document
 from statesvc.http.operation import Handler, Operation, Route, operation
 from statesvc.http.problem import PROBLEM_KINDS
@@ -29,10 +29,11 @@ _FOLDER: Final = files("statesvc.http") / "docs"
 
 
 def documentation_routes(
-    documented: Sequence[Route], *, version: str, hooks: Sequence[Hook] = (), examples: Examples = MappingProxyType({})
+    documented: Sequence[Route], *, version: str, hooks: Sequence[Hook] = (), examples: Callable[[], Examples] = dict
 ) -> list[Route]:
     """`/openapi.json` and `/docs` for these routes, and the requests that the service itself makes."""
-    document = orjson.dumps(build_document(documented, version=version, hooks=hooks, examples=examples))
+    # schemas of all bodies, ten megabytes on the way to one
+    document = forked_result(lambda: orjson.dumps(build_document(documented, version=version, hooks=hooks, examples=examples())))
     page = _FOLDER.joinpath("docs.html").read_text("utf-8").replace("<!-- problems -->", _problems()).encode()
 
     async def openapi(_request: web.Request) -> web.StreamResponse:
