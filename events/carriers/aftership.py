@@ -163,6 +163,7 @@ CARRIER: Final = Carrier(
     name="AfterShip",
     number_fields=("tracking_number",),
     normalizers={"1": normalize},
+    stable="1",
     formats=("Tracking webhook", "Tracking API JSON"),
     reread=_reread,
     authentication=(

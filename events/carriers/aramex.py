@@ -126,6 +126,7 @@ CARRIER: Final = Carrier(
         "NonExistingWaybills.string",
     ),
     normalizers={"1": normalize},
+    stable="1",
     formats=("ShipmentTrackingResponse SOAP", "ShipmentTrackingResponse JSON"),
     reread=_meaning,
     authentication=(ShipperChoice(),),

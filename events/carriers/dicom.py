@@ -64,6 +64,7 @@ CARRIER: Final = Carrier(
     name="Dicom (GLS Canada)",
     number_fields=("trackingNumber",),
     normalizers={"1": normalize},
+    stable="1",
     formats=("Tracking JSON",),
     reread=_meaning,
     authentication=(ShipperChoice(),),

@@ -91,6 +91,7 @@ CARRIER: Final = Carrier(
     name="ICS Courier",
     number_fields=("TrackingNum",),
     normalizers={"1": normalize},
+    stable="1",
     formats=("TracePackge SOAP",),
     authentication=(ShipperChoice(),),
 )

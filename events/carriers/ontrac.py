@@ -85,6 +85,7 @@ CARRIER: Final = Carrier(
     name="OnTrac",
     number_fields=("Tracking", "TrackingNbr"),
     normalizers={"1": normalize},
+    stable="1",
     formats=("OnTracTrackingResult XML", "ShipGlobalCourier XML"),
     reread=_meaning,
     authentication=(ShipperChoice(),),

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Final, Protocol, cast
 
 from statesvc import __version__
-from statesvc.background.niceness import stand_back
 
 
 class CommandModule(Protocol):
@@ -59,7 +58,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "log": Command("statesvc.cli.log_fork", "go on with the log after a restore that lost published entries: fork"),
     "verify": Command("statesvc.cli.verify", "the whole log against its signed heads, and against one stored elsewhere"),
     "storage": Command("statesvc.cli.storage", "what fills the disk, what it grows by a day, how long it lasts, what to change"),
-    "queue": Command("statesvc.cli.queue", "what waits: messages by carrier, and notifications"),
+    "queue": Command("statesvc.cli.queue", "what waits, by carrier, and at the way out"),
     "shipments": Command("statesvc.cli.shipments", "parcels: find, show, history"),
     "subscriptions": Command("statesvc.cli.subscriptions", "who is notified, and how that goes: list, show, pause, resume, test, replay"),
     "workers": Command("statesvc.cli.workers", "which processes work here, and when each was last seen"),
@@ -67,10 +66,6 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "shovel": Command("statesvc.cli.shovel_command", "bring messages over from another broker, and back"),
     "rollout": Command("statesvc.cli.rollout", "the share of each carrier that a candidate normalizer reads, and the kill switch"),
 }
-
-_COMPUTE_FOR_LONG: Final = frozenset({"archive", "backup", "evidence", "rebuild", "renormalize", "storage", "verify"})
-_NICENESS: Final = 10
-"""Theirs, as that of what comes after the ACK."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -81,10 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(given)
     if called not in modules:
         parser.error("name a command")
-    # given arguments, the process is its caller's
-    if arguments is None and called in _COMPUTE_FOR_LONG:
-        stand_back(niceness=_NICENESS)
-    return _guarded(modules[called], options)
+    return explained(lambda: _run(modules[called], options))
 
 
 def build_parser(names: Collection[str]) -> tuple[argparse.ArgumentParser, dict[str, CommandModule]]:
@@ -115,10 +107,15 @@ def _read_env_file(given: str | None) -> None:
         add_env_file(Path(named), os.environ)
 
 
-def _guarded(module: CommandModule, options: argparse.Namespace) -> int:
+def _run(module: CommandModule, options: argparse.Namespace) -> int:
+    _read_env_file(options.env_file)
+    return module.run(options)
+
+
+def explained(run: Callable[[], int]) -> int:
+    """Runs it and gives its exit code; what it raises is said in words, where there are any for it."""
     try:
-        _read_env_file(options.env_file)
-        return module.run(options)
+        return run()
     except KeyboardInterrupt:
         return 1
     except BrokenPipeError:
@@ -127,8 +124,8 @@ def _guarded(module: CommandModule, options: argparse.Namespace) -> int:
     except Exception as error:
         from statesvc.cli.command_error import explain  # noqa: PLC0415 - loads the database driver, which --help and most runs do not need
 
-        explained = explain(error)
-        if explained is None:
+        words = explain(error)
+        if words is None:
             raise
-        sys.stderr.write(f"statesvc: {explained}\n")
-        return explained.exit_code
+        sys.stderr.write(f"statesvc: {words}\n")
+        return words.exit_code

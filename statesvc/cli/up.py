@@ -2,13 +2,19 @@
 
 import argparse
 import asyncio
+import os
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from statesvc.cli import main
+import setproctitle
+
+from statesvc.cli import explained
 from statesvc.cli.arguments import add_address
 from statesvc.cli.command_error import CommandError
-from statesvc.roles.supervisor.child_plan import ROLES, PortTakenError, ServicePlan, choose_ports
+from statesvc.roles.supervisor.child_plan import ROLES, PortTakenError, ServicePlan, choose_ports, environment_of, forked_programs
+from statesvc.roles.supervisor.fork_server import ForkServer
+from statesvc.roles.supervisor.preload import preload
 from statesvc.roles.supervisor.supervise import up
 from statesvc.settings.service_settings import load_settings
 from statesvc.telemetry.logs import configure_logging, log_format
@@ -35,8 +41,23 @@ def run(options: argparse.Namespace) -> int:
         ports = choose_ports(host, port, ROLES)
     except PortTakenError as error:
         raise CommandError(str(error)) from error
-    demo_rate = options.demo_rate if options.demo else None
+    # it finds the place of a process's title by the environment, which changes now
+    setproctitle.getproctitle()
     # not in the data directory: its path may be longer than that of a socket can be
     with TemporaryDirectory(prefix="statesvc-") as folder:
-        plan = ServicePlan(host=host, ports=ports, socket=Path(folder, "api"), settings=settings, entry=main, demo_rate=demo_rate)
-        return asyncio.run(up(plan))
+        plan = ServicePlan(
+            host=host,
+            ports=ports,
+            socket=Path(folder, "api"),
+            settings=settings,
+            explained=explained,
+            demo_rate=options.demo_rate if options.demo else None,
+        )
+        os.environ.update(environment_of(plan, os.environ))
+        plan = replace(plan, settings=load_settings())
+        preload()
+        fork_server = ForkServer(forked_programs(plan))
+        try:
+            return asyncio.run(up(plan, fork_server))
+        finally:
+            fork_server.close()

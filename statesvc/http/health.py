@@ -9,6 +9,7 @@ import asyncio
 import re
 import time
 from collections.abc import Awaitable, Callable, Iterable
+from functools import cache
 from importlib.resources import files
 from typing import Final, Protocol
 
@@ -17,7 +18,7 @@ from aiohttp import web
 
 from statesvc.database.pool import Connections
 from statesvc.database.queries import queries
-from statesvc.http.operation import Route, answer, raw_route
+from statesvc.http.operation import Route, answer, operation
 from statesvc.http.problem import Code, Problem
 
 _SQL: Final = queries("statesvc.http", "health")
@@ -27,6 +28,7 @@ REMEMBERED_SECONDS: Final = 0.25
 _EXPOSITION: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
+@cache
 def shipped_migrations() -> frozenset[int]:
     """The versions of the migrations that came with this code."""
     names = (_MIGRATION.fullmatch(entry.name) for entry in files("migrations").iterdir())
@@ -118,17 +120,17 @@ def health_routes(
         return web.Response(body=exposition(), headers={"Content-Type": _EXPOSITION})
 
     return [
-        raw_route("GET /livez", livez, operation_id="check_alive", summary="Is the process alive?", scope=None, tag="health"),
-        raw_route(
-            "GET /readyz",
+        Route("GET", "/livez", livez, operation(operation_id="check_alive", summary="Is the process alive?", scope=None, tag="health")),
+        Route(
+            "GET",
+            "/readyz",
             readyz,
-            operation_id="check_ready",
-            summary="May it get traffic?",
-            scope=None,
-            tag="health",
-            problems=(Code.NOT_READY,),
+            operation(operation_id="check_ready", summary="May it get traffic?", scope=None, tag="health", problems=(Code.NOT_READY,)),
         ),
-        raw_route(
-            "GET /metrics", metrics, operation_id="read_metrics", summary="Prometheus metrics", scope=None, tag="health", checked=False
+        Route(
+            "GET",
+            "/metrics",
+            metrics,
+            operation(operation_id="read_metrics", summary="Prometheus metrics", scope=None, tag="health", checked=False),
         ),
     ]

@@ -1,4 +1,4 @@
-"""Reads the hashes of the tree that are stored: leaves in the batches, inner nodes in `subtree`."""
+"""Reads the retained hashes of the tree: the leaves' from the batches, the inner nodes' from `subtree`."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -36,7 +36,7 @@ async def read_compact_range(connection: AsyncConnection[Any], size: int) -> Com
 
 
 async def read_retained(connection: AsyncConnection[Any], ranges: Iterable[RetainedRange]) -> dict[Node, bytes]:
-    """The stored hashes of these ranges; each is read once, even if several ranges contain it."""
+    """What the database keeps in these ranges; each hash is read once, however many ranges it is in."""
     listed = _joined(ranges)
     leaves = [each for each in listed if each.level == 0]
     inner = [each for each in listed if each.level > 0]

@@ -403,7 +403,7 @@ METRICS: Final[tuple[Metric, ...]] = tuple(value for value in list(globals().val
 
 
 class Stage(StrEnum):
-    """The stages of a message. A span is named `statesvc.<stage>`."""
+    """Where a message is on its way. A span is named `statesvc.<stage>`."""
 
     INGEST = "ingest"
     CLAIM = "claim"

@@ -12,6 +12,7 @@ A span never holds an exception's text or traceback, since those may quote a car
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from importlib import import_module
 from typing import Any, Final
 
@@ -41,7 +42,13 @@ class ExporterUnavailableError(RuntimeError):
 
 def resource_of(role: str, instance: str) -> Resource:
     """What says which process this is; OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES add to it."""
-    return Resource.create({"service.namespace": "statesvc", "service.name": role, "service.instance.id": instance})
+    return detected_resource().merge(Resource({"service.namespace": "statesvc", "service.name": role, "service.instance.id": instance}))
+
+
+@cache
+def detected_resource() -> Resource:
+    """What the environment says, the same for all roles of a machine: it takes two threads and all packages' metadata to find out."""
+    return Resource.create({})
 
 
 def build_provider(resource: Resource) -> TracerProvider | None:

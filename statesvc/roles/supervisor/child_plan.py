@@ -4,19 +4,23 @@ import ipaddress
 import secrets
 import socket
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
+from statesvc.roles.launch import run_role
+from statesvc.roles.runtime import Launch, Role
 from statesvc.roles.supervisor.child_process import ChildProgram
-from statesvc.roles.supervisor.start_child import Entry, fork, spawn
+from statesvc.roles.supervisor.fork_server import ForkedProgram, ForkServer
+from statesvc.roles.supervisor.start_child import fork, spawn
 from statesvc.settings.service_settings import Settings
 
-INGRESS: Final = "ingress"
-API: Final = "api"
-ROLES: Final = (INGRESS, API, "worker", "notifier", "sealer")
+INGRESS: Final[Role] = "ingress"
+API: Final[Role] = "api"
+ROLES: Final[tuple[Role, ...]] = (INGRESS, API, "worker", "notifier", "sealer")
 NICENESS: Final = MappingProxyType({"worker": 10, "notifier": 10, "sealer": 10})
 """An ACK comes first: under a backlog what is behind it would take the processor from ingress."""
 DEMO: Final = "demo"
@@ -31,8 +35,8 @@ class ServicePlan:
     ports: Mapping[str, int]
     socket: Path
     settings: Settings
-    entry: Entry
-    """Runs a command of `statesvc`."""
+    explained: Callable[[Callable[[], int]], int]
+    """Runs what it is given, says in words what it raises, and gives the exit code."""
     demo_rate: float | None = None
     """Pushes a second of the sample carriers; None: no demo."""
 
@@ -63,12 +67,29 @@ def environment_of(plan: ServicePlan, inherited: Mapping[str, str]) -> dict[str,
     return environment
 
 
-def programs(plan: ServicePlan, environment: Mapping[str, str]) -> list[ChildProgram]:
-    """One per role, in the order in which they are started, and the demo."""
-    listed = [
-        ChildProgram(name=role, start=fork(plan.entry, arguments_of(plan, role), environment, niceness=NICENESS.get(role, 0)))
+def forked_programs(plan: ServicePlan) -> list[ForkedProgram]:
+    """One per role, in the order of `ROLES`; each has the settings of the plan and the environment of this process."""
+    return [
+        ForkedProgram(
+            run=partial(plan.explained, partial(_run_role, plan, role)),
+            title=" ".join(("statesvc", *arguments_of(plan, role))),
+            niceness=NICENESS.get(role, 0),
+        )
         for role in ROLES
     ]
+
+
+def _run_role(plan: ServicePlan, role: Role) -> int:
+    shared = plan.socket if role in {INGRESS, API} else None
+    return run_role(Launch(role=role, host=plan.host, port=plan.ports[role], settings=plan.settings, socket=shared))
+
+
+def programs(plan: ServicePlan, server: ForkServer, environment: Mapping[str, str]) -> list[ChildProgram]:
+    """One per role, in the order in which they are started, and the demo. `server` forks `forked_programs`."""
+    listed = []
+    for number, role in enumerate(ROLES):
+        alone = spawn([sys.executable, "-m", "statesvc", *arguments_of(plan, role)], environment, niceness=NICENESS.get(role, 0))
+        listed.append(ChildProgram(name=role, start=fork(server, number, otherwise=alone)))
     if plan.demo_rate is not None:
         command = [sys.executable, "-m", "statesvc.demo.run", "--url", plan.url, "--rate", str(plan.demo_rate)]
         listed.append(ChildProgram(name=DEMO, start=spawn(command, demo_environment(environment)), restart=False))

@@ -28,8 +28,9 @@ from statesvc.roles.carrier_names import require_known_carriers
 from statesvc.roles.master_key import ensure_master_key, key_sources
 from statesvc.roles.pooler_faults import require_usable_pooler
 from statesvc.roles.shutdown import StopSignals
-from statesvc.roles.supervisor.child_plan import DEMO, INGRESS, ROLES, ServicePlan, environment_of, is_loopback, programs
+from statesvc.roles.supervisor.child_plan import DEMO, INGRESS, ROLES, ServicePlan, is_loopback, programs
 from statesvc.roles.supervisor.child_process import ChildProcess
+from statesvc.roles.supervisor.fork_server import ForkServer
 
 PROBE_SECONDS: Final = 2.0
 NOT_READY_SECONDS: Final = 15.0
@@ -44,8 +45,11 @@ Running = Mapping[asyncio.Task[None], ChildProcess]
 log = structlog.get_logger()
 
 
-async def up(plan: ServicePlan) -> int:
-    """Runs until it is asked to stop; 0 when all ended in order, 1 when a second signal cut it short."""
+async def up(plan: ServicePlan, fork_server: ForkServer) -> int:
+    """Runs until it is asked to stop; 0 when all ended in order, 1 when a second signal cut it short.
+
+    `fork_server` forks `forked_programs(plan)`.
+    """
     signals = StopSignals()
     signals.listen()
     settings = plan.settings
@@ -56,7 +60,7 @@ async def up(plan: ServicePlan) -> int:
         await require_usable_pooler(given, settings)
         await _migrate(given, settings.database.auditor_role, has_owner=settings.database.owner_url is not None)
         await _require_partitions(given)
-        return await _supervise(plan, given, signals, new_key_file=None)
+        return await _supervise(plan, fork_server, given, signals, new_key_file=None)
     server = EmbeddedServer(settings.database.data_dir, tcp_port=settings.database.embedded_port)
     try:
         dsns = await asyncio.to_thread(server.start)
@@ -68,7 +72,7 @@ async def up(plan: ServicePlan) -> int:
             return 0
         watch = asyncio.create_task(_keep_running(server, settings.database.data_dir), name="database-watch")
         try:
-            return await _supervise(plan, dsns, signals, new_key_file=new_key_file)
+            return await _supervise(plan, fork_server, dsns, signals, new_key_file=new_key_file)
         finally:
             watch.cancel()
             await asyncio.wait([watch])
@@ -91,9 +95,9 @@ async def _require_partitions(dsns: Dsns) -> None:
         await require_partitions(connection)
 
 
-async def _supervise(plan: ServicePlan, dsns: Dsns, signals: StopSignals, *, new_key_file: Path | None) -> int:
-    environment = environment_of(plan, os.environ)
-    children = [ChildProcess(program) for program in programs(plan, environment)]
+async def _supervise(plan: ServicePlan, fork_server: ForkServer, dsns: Dsns, signals: StopSignals, *, new_key_file: Path | None) -> int:
+    environment = dict(os.environ)
+    children = [ChildProcess(program) for program in programs(plan, fork_server, environment)]
     running = {asyncio.create_task(child.run(), name=f"child-{child.program.name}"): child for child in children}
     announcement = asyncio.create_task(
         _announce(plan, banner(plan, service_dsn=dsns.service, environment=environment, new_key_file=new_key_file)), name="announce"

@@ -3,10 +3,11 @@ import signal
 import socket
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
-from statesvc.cli import main
+from statesvc.cli import explained
 from statesvc.roles.supervisor.child_plan import (
     DEMO,
     ROLES,
@@ -17,10 +18,12 @@ from statesvc.roles.supervisor.child_plan import (
     choose_ports,
     demo_environment,
     environment_of,
+    forked_programs,
     is_free,
     programs,
 )
 from statesvc.roles.supervisor.child_process import LONGEST_PAUSE_SECONDS, ChildProcess, ChildProgram, pause_after
+from statesvc.roles.supervisor.fork_server import ForkServer
 from statesvc.roles.supervisor.start_child import spawn
 from statesvc.roles.supervisor.supervise import banner, without_password
 from statesvc.settings.service_settings import load_settings
@@ -31,7 +34,7 @@ LOOPBACK = "127.0.0.1"
 def plan(host: str = LOOPBACK, demo_rate: float | None = None) -> ServicePlan:
     ports = {"ingress": 8080, "api": 8081, "worker": 8082, "notifier": 8083, "sealer": 8084}
     socket = Path("/run/statesvc/api")
-    return ServicePlan(host=host, ports=ports, socket=socket, settings=load_settings(), entry=main, demo_rate=demo_rate)
+    return ServicePlan(host=host, ports=ports, socket=socket, settings=load_settings(), explained=explained, demo_rate=demo_rate)
 
 
 def read_lines(path: Path) -> list[str]:
@@ -81,7 +84,8 @@ def test_the_demo_leaves_settings_that_are_set_alone() -> None:
 
 def test_each_role_gets_its_port_and_the_demo_the_key() -> None:
     environment = environment_of(plan(demo_rate=20), {})
-    listed = {program.name: program for program in programs(plan(demo_rate=20), environment)}
+    listed = {program.name: program for program in programs(plan(demo_rate=20), Mock(ForkServer), environment)}
+    assert [program.title.split()[:2] for program in forked_programs(plan())] == [["statesvc", role] for role in ROLES]
     assert list(listed) == [*ROLES, DEMO]
     assert arguments_of(plan(), "worker")[-2:] == ["--port", "8082"]
     assert arguments_of(plan(), "ingress")[-2:] == arguments_of(plan(), "api")[-2:] == ["--socket", "/run/statesvc/api"]

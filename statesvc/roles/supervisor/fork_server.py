@@ -1,0 +1,207 @@
+"""The process that roles are forked from: itself forked from the supervisor, once that has loaded everything and before it does anything.
+
+The supervisor cannot be the one, for it runs a loop and threads, with which no process can be forked. This one does nothing else, and so
+what it shares with the supervisor and the roles stays shared, and a role that starts again months later is as the first.
+
+```
+supervisor --the number of a program, two pipes--> fork server --fork--> role
+   |  <--------- its process number, then its exit code ---------+        |
+   +----------- standard input of the role, which ends with the supervisor
+```
+Where it dies, the supervisor sees the pipes of all roles end without an exit code.
+"""
+
+import asyncio
+import os
+import select
+import signal
+import socket
+import struct
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, NoReturn
+
+import setproctitle
+
+from statesvc.background.niceness import own_session
+from statesvc.roles.shutdown import SUPERVISED_VARIABLE
+
+FORK_SERVER_DIED: Final = 255
+"""The exit code of a child whose own nobody will learn."""
+TITLE: Final = "statesvc fork-server"
+_NUMBER: Final = struct.Struct("i")
+_HELD_BACK: Final = frozenset({signal.SIGTERM, signal.SIGINT})
+"""It ends with the supervisor, not by these; its children are asked to stop by them, and take them once they are on their own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForkedProgram:
+    """What a child runs. `niceness`: how far it stands back behind other processes, as `nice` has it."""
+
+    run: Callable[[], int]
+    """Gives the exit code."""
+    title: str
+    niceness: int = 0
+
+
+class ForkServerDiedError(RuntimeError):
+    """No child can be forked any more."""
+
+
+class ForkServer:
+    """The supervisor's end."""
+
+    def __init__(self, programs: Sequence[ForkedProgram]) -> None:
+        """Forks it: no other thread may run, nor a loop."""
+        self._control, theirs = socket.socketpair()
+        self.pid = os.fork()
+        if self.pid == 0:
+            _end_with(partial(_serve, self._control, theirs, programs))
+        theirs.close()
+
+    async def fork(self, number: int) -> "ForkedChild":
+        """Starts the program of this number. Raises ForkServerDiedError."""
+        ours_in, lifeline = os.pipe()
+        report, theirs_out = os.pipe()
+        try:
+            socket.send_fds(self._control, [_NUMBER.pack(number)], [ours_in, theirs_out])
+        except OSError as error:
+            os.close(lifeline)
+            os.close(report)
+            raise ForkServerDiedError from error
+        finally:
+            os.close(ours_in)
+            os.close(theirs_out)
+        pid = await _read_number(report)
+        if pid is None:
+            os.close(lifeline)
+            os.close(report)
+            raise ForkServerDiedError
+        return ForkedChild(pid, report=report, lifeline=lifeline)
+
+    def close(self) -> None:
+        """Ends it; children that run are asked to stop."""
+        self._control.close()
+        with suppress(ChildProcessError):
+            os.waitpid(self.pid, 0)
+
+
+class ForkedChild:
+    """A process that was forked."""
+
+    def __init__(self, pid: int, *, report: int, lifeline: int) -> None:
+        self.pid = pid
+        self._report = report
+        self._lifeline = lifeline
+        self._has_ended = False
+
+    async def wait(self) -> int:
+        """Its exit code, once it has ended; negative: the signal that ended it. Once only."""
+        exit_code = await _read_number(self._report)
+        if exit_code is None:
+            # the child may live, and nobody would see how it ends: it must not run next to its successor
+            self.signal(signal.SIGKILL)
+            exit_code = FORK_SERVER_DIED
+        self._has_ended = True
+        os.close(self._report)
+        os.close(self._lifeline)
+        return exit_code
+
+    def signal(self, number: signal.Signals) -> None:
+        """Sends a signal; nothing where it has ended."""
+        if not self._has_ended:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+
+async def _read_number(pipe: int) -> int | None:
+    """None where the pipe ends."""
+    loop = asyncio.get_running_loop()
+    readable = asyncio.Event()
+    loop.add_reader(pipe, readable.set)
+    try:
+        await readable.wait()
+    finally:
+        loop.remove_reader(pipe)
+    said = os.read(pipe, _NUMBER.size)
+    return _NUMBER.unpack(said)[0] if said else None
+
+
+def _serve(ours: socket.socket, control: socket.socket, programs: Sequence[ForkedProgram]) -> int:
+    """Until the supervisor is gone. The terminal is not its own: its end (SIGHUP) must not hide from the supervisor how roles end."""
+    ours.close()
+    os.setsid()
+    setproctitle.setproctitle(TITLE)
+    os.environ[SUPERVISED_VARIABLE] = "1"
+    signal.pthread_sigmask(signal.SIG_BLOCK, _HELD_BACK)
+    ended, wakeup = os.pipe()
+    os.set_blocking(wakeup, False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(wakeup, warn_on_full_buffer=False)
+    reports: dict[int, int] = {}
+    while True:
+        readable, _, _ = select.select([control.fileno(), ended], [], [])
+        if ended in readable:
+            os.read(ended, 512)
+            _report_ends(reports)
+        if control.fileno() in readable:
+            asked, pipes, _, _ = socket.recv_fds(control, _NUMBER.size, 2)
+            if not asked:
+                return 0
+            lifeline, report = pipes
+            pid = os.fork()
+            if pid == 0:
+                program = programs[_NUMBER.unpack(asked)[0]]
+                foreign = (control.detach(), ended, wakeup, report, *reports.values())
+                _end_with(partial(_run, program, lifeline, foreign=foreign))
+            os.close(lifeline)
+            reports[pid] = report
+            _say(report, pid)
+
+
+def _report_ends(reports: dict[int, int]) -> None:
+    for pid in list(reports):
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            report = reports.pop(pid)
+            _say(report, os.waitstatus_to_exitcode(status))
+            os.close(report)
+
+
+def _say(report: int, number: int) -> None:
+    # the supervisor may be gone
+    with suppress(OSError):
+        os.write(report, _NUMBER.pack(number))
+
+
+def _run(program: ForkedProgram, lifeline: int, *, foreign: Sequence[int]) -> int:
+    """In the child. `foreign`: what the fork server has open."""
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    for descriptor in foreign:
+        os.close(descriptor)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _HELD_BACK)
+    own_session(niceness=program.niceness)
+    os.dup2(lifeline, 0)
+    os.close(lifeline)
+    # the supervisor may have had none
+    sys.stdin = os.fdopen(0, closefd=False)
+    setproctitle.setproctitle(program.title)
+    return program.run()
+
+
+def _end_with(run: Callable[[], int]) -> NoReturn:
+    """Ends this process, which was forked, without what the one before it would do at its end."""
+    exit_code = 1
+    try:
+        exit_code = run()
+    except BaseException:  # noqa: BLE001 - nothing may go on from here as if it were the supervisor
+        sys.excepthook(*sys.exc_info())
+    finally:
+        with suppress(OSError, ValueError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(exit_code)
