@@ -158,7 +158,7 @@ class LogCalls:
             {
                 "items": [
                     {
-                        "index": entry.index,
+                        "index": entry.log_index,
                         "kind": entry.kind,
                         "leaf_hash": entry.leaf_hash.hex(),
                         "sealed_at": entry.sealed_at,

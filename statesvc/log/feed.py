@@ -5,7 +5,7 @@ Nobody is shown an entry before its checkpoint is published, so what a reader ha
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from psycopg import AsyncConnection
 
@@ -18,11 +18,10 @@ from statesvc.log.cursor import LogCursor, resume
 _SQL = queries("statesvc.log", "feed")
 
 
-@dataclass(frozen=True, slots=True)
-class SealedEntry:
+class SealedEntry(NamedTuple):
     """One entry. Its personal part is no part of it: `canonical` binds that by a commitment."""
 
-    index: int
+    log_index: int
     kind: str
     leaf_hash: bytes
     canonical: bytes
@@ -62,14 +61,15 @@ async def read_entries(connection: AsyncConnection[Any], *, after: LogCursor, li
         return EntryRange([], size, epoch, after)
     span = await recorded_span(connection, begin, end)
     cursor = await connection.execute(_SQL["entries"], {"begin": begin, "end": end, **span}, binary=True)
-    entries = [SealedEntry(*row) for row in await cursor.fetchall()]
+    columns = await cursor.fetchone() or ()
+    entries = [SealedEntry._make(row) for row in zip(*(column or () for column in columns), strict=True)]
     if len(entries) < end - begin:
         # what is missing shows by itself: no reader of newer entries asks where the archive ends
-        known = {entry.index: entry for entry in await _archived(connection, archive, begin, end)}
-        known.update((entry.index, entry) for entry in entries)
+        known = {entry.log_index: entry for entry in await _archived(connection, archive, begin, end)}
+        known.update((entry.log_index, entry) for entry in entries)
         entries = [known[index] for index in sorted(known)]
     for expected, entry in zip(range(begin, end), entries, strict=False):
-        if entry.index != expected:
+        if entry.log_index != expected:
             raise MissingEntryError(expected)
     if len(entries) != end - begin:
         raise MissingEntryError(begin + len(entries))

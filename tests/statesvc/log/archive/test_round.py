@@ -36,7 +36,7 @@ STEPS = [
 
 async def _feed(archivist: Archivist) -> list[Any]:
     entries = await read_entries(archivist.connection, after=LogCursor(1, -1), limit=1000, archive=archivist.archive)
-    return [(entry.index, entry.kind, entry.canonical) for entry in entries.entries]
+    return [(entry.log_index, entry.kind, entry.canonical) for entry in entries.entries]
 
 
 @pytest.mark.usefixtures("two_months")
