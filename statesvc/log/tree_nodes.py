@@ -1,6 +1,7 @@
 """Reads the retained hashes of the tree: the leaves' from the batches, the inner nodes' from `subtree`."""
 
 from collections.abc import Iterable, Sequence
+from datetime import UTC
 from typing import Any
 
 from psycopg import AsyncConnection
@@ -41,9 +42,8 @@ async def read_retained(connection: AsyncConnection[Any], ranges: Iterable[Retai
     leaves = [each for each in listed if each.level == 0]
     inner = [each for each in listed if each.level > 0]
     retained: dict[Node, bytes] = {}
-    if leaves:
-        parameters = {"begins": [each.begin for each in leaves], "ends": [each.end for each in leaves]}
-        cursor = await connection.execute(_SQL["leaf_hashes"], parameters, binary=True)
+    for batches in await batches_by_month(connection, leaves) if leaves else ():
+        cursor = await connection.execute(_SQL["leaf_hashes"], batches, binary=True)
         for first_index, leaf_hashes in await cursor.fetchall():
             retained.update(leaves_from(first_index, split_hashes(leaf_hashes)))
     if inner:
@@ -55,6 +55,32 @@ async def read_retained(connection: AsyncConnection[Any], ranges: Iterable[Retai
         cursor = await connection.execute(_SQL["subtrees"], parameters, binary=True)
         retained.update({Node(level, position): node for level, position, node in await cursor.fetchall()})
     return retained
+
+
+async def batches_by_month(connection: AsyncConnection[Any], ranges: Sequence[RetainedRange]) -> list[dict[str, Any]]:
+    """The batches that reach into these ranges, as `leaf_hashes` takes them.
+
+    Those of a month together: a proof reads batches next to its entry and next to the end of the log, and none of all the months between.
+    """
+    asked = {"begins": [each.begin for each in ranges], "ends": [each.end for each in ranges]}
+    months: dict[tuple[int, int], list[tuple[Any, ...]]] = {}
+    for batch in await (await connection.execute(_SQL["batches_of_ranges"], asked, binary=True)).fetchall():
+        at = batch[2].astimezone(UTC)
+        months.setdefault((at.year, at.month), []).append(batch)
+    return [_columns(batches) for batches in months.values()]
+
+
+def _columns(batches: Sequence[tuple[Any, ...]]) -> dict[str, Any]:
+    first_indexes, batch_ids, recorded, skips, counts = map(list, zip(*batches, strict=True))
+    return {
+        "first_indexes": first_indexes,
+        "batch_ids": batch_ids,
+        "recorded": recorded,
+        "skips": skips,
+        "counts": counts,
+        "since": min(recorded),
+        "until": max(recorded),
+    }
 
 
 def _joined(ranges: Iterable[RetainedRange]) -> list[RetainedRange]:

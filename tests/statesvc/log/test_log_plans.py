@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 from psycopg import AsyncConnection
 
+from events.merkle.node import Node
 from events.merkle.proof import inclusion_ranges
-from events.merkle.retained_nodes import retained_ranges
+from events.merkle.retained_nodes import RetainedRange, retained_ranges
 from statesvc.database.queries import queries
 from statesvc.log.feed import recorded_span
+from statesvc.log.tree_nodes import batches_by_month, read_retained
 from statesvc.shipments.find import month_end
 from tests.world.story import story
 
@@ -27,6 +29,27 @@ FILLED = (
     "ANALYZE",
 )
 
+FIVE_YEARS = (
+    """
+    DO $$ DECLARE month timestamptz;
+    BEGIN
+        FOR n IN 1 .. 60 LOOP
+            month := date_trunc('month', now(), 'UTC') + n * interval '1 month';
+            CONTINUE WHEN to_regclass('statesvc.batch_' || to_char(month AT TIME ZONE 'UTC', 'YYYYMM')) IS NOT NULL;
+            EXECUTE format('CREATE TABLE statesvc.%I PARTITION OF statesvc.batch FOR VALUES FROM (%L) TO (%L)',
+                'batch_' || to_char(month AT TIME ZONE 'UTC', 'YYYYMM'), month, month + interval '1 month');
+        END LOOP;
+    END $$
+    """,
+    (
+        "INSERT INTO statesvc.batch SELECT n, at, at, 256, decode(repeat('00', 32 * 256), 'hex'), 'x' FROM generate_series(1, 60) n,"
+        " LATERAL (SELECT date_trunc('month', now(), 'UTC') + n * interval '1 month' AS at) m"
+    ),
+    "INSERT INTO statesvc.sealed_batch SELECT 256 * (batch_id - 1), batch_id, recorded_from, recorded_to, 256, now() FROM statesvc.batch",
+    "ANALYZE",
+)
+"""A batch a month."""
+
 
 @pytest.mark.parametrize("prepared", ["force_custom_plan", "force_generic_plan"])
 async def test_the_feed_reads_no_table_whole(database: Any, prepared: str) -> None:
@@ -36,8 +59,19 @@ async def test_the_feed_reads_no_table_whole(database: Any, prepared: str) -> No
         await log.connection.execute(f"SET plan_cache_mode = {prepared}".encode())
         span = await recorded_span(log.connection, 30_000, 30_100)
         rows = await explained(log.connection, "feed", "entries", {"begin": 30_000, "end": 30_100, **span})
-        assert "actual rows=100" in rows[0]
+        found = [row for row in rows if "Nested Loop" in row]
+        assert "actual rows=100" in found[0]
         assert buffers(rows) < 400, rows
+
+
+async def test_a_page_of_the_feed_comes_as_one_row_and_is_sorted_once(database: Any) -> None:
+    async with story(database) as log:
+        await log.parcel("1Z0001")
+        head = await log.seal()
+        read = {"begin": 0, "end": head.tree_size, **await recorded_span(log.connection, 0, head.tree_size)}
+        rows = await explained(log.connection, "feed", "entries", read)
+        assert "actual rows=1.00" in rows[0] or "actual rows=1 " in rows[0]
+        assert len([row for row in rows if re.search(r"\bSort  \(", row)]) == 1
 
 
 async def test_a_proof_reads_a_few_hundred_hashes(database: Any) -> None:
@@ -45,11 +79,32 @@ async def test_a_proof_reads_a_few_hundred_hashes(database: Any) -> None:
         for statement in FILLED:
             await owner.execute(statement.encode())
         ranges = [each for each in retained_ranges(inclusion_ranges(17_777, 40_000)) if each.level == 0]
-        parameters = {"begins": [each.begin for each in ranges], "ends": [each.end for each in ranges]}
-        rows = await explained(log.connection, "tree_nodes", "leaf_hashes", parameters)
-        assert buffers(rows) < 2_000, rows
-        assert not [row for row in rows if re.search(r"Seq Scan on \w*batch.*actual rows=[1-9]", row)], rows
+        asked = {"begins": [each.begin for each in ranges], "ends": [each.end for each in ranges]}
+        found = await explained(log.connection, "tree_nodes", "batches_of_ranges", asked)
+        (batches,) = await batches_by_month(log.connection, ranges)
+        rows = await explained(log.connection, "tree_nodes", "leaf_hashes", batches)
+        assert buffers(found) + buffers(rows) < 2_000, [*found, *rows]
+        assert not [row for row in [*found, *rows] if re.search(r"Seq Scan on \w*batch.*actual rows=[1-9]", row)], [*found, *rows]
         assert sum(each.end - each.begin for each in retained_ranges(inclusion_ranges(17_777, 40_000))) < 1_000
+
+
+async def test_a_proof_plans_with_the_months_of_its_batches_alone(database: Any) -> None:
+    async with story(database) as log, await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
+        for statement in FIVE_YEARS:
+            await owner.execute(statement.encode())
+        ranges = [RetainedRange(0, 1_024, 1_280), RetainedRange(0, 14_080, 14_100)]
+        for _ in range(20):
+            hashes = await read_retained(log.connection, ranges)
+        assert set(hashes) == {Node(0, place) for place in (*range(1_024, 1_280), *range(14_080, 14_100))}
+        # by the sixth execution the server has weighed one plan for all months
+        plans = await log.connection.execute(
+            "SELECT generic_plans, custom_plans FROM pg_prepared_statements WHERE statement LIKE '-- The leaf hashes of each batch%'"
+        )
+        ((generic, custom),) = await plans.fetchall()
+        assert generic == 0
+        assert custom > 5
+        for batches in await batches_by_month(log.connection, ranges):
+            assert planned(await explained(log.connection, "tree_nodes", "leaf_hashes", batches), "batch") == 1
 
 
 async def test_the_stream_and_an_instant_read_the_months_of_their_entries_alone(database: Any) -> None:
