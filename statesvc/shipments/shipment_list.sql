@@ -44,11 +44,13 @@ ORDER BY s.recorded_at, s.shipment_id
 OFFSET %(scan_max)s - 1 LIMIT 1;
 
 -- name: list_shipments_of_number
--- The same among the shipments that bear a number, whichever carrier's: an index range of a few rows.
+-- The same among the shipments that bear a number, whichever carrier's: an index range of a few rows. OFFSET 0: planned for
+-- each number anew, and to weigh a merge of the two tables the planner reads both ends of both keys.
 SELECT s.shipment_id, s.carrier_id, s.tracking_number, s.discriminator, s.status, s.reason, s.status_since, s.terminal, s.flags, s.version,
     s.last_event_at, s.recorded_at, s.first_recorded_at, s.estimated_delivery, s.service, s.delivered_at, s.attempts, s.signed_by_event_id,
     t.sealed_key, t.head_hash, greatest(t.recorded_at, t.entries_until) AS last_entry_at, s.state
-FROM statesvc.shipment s JOIN statesvc.stream t USING (shipment_id)
+FROM statesvc.shipment s
+CROSS JOIN LATERAL (SELECT * FROM statesvc.stream WHERE shipment_id = s.shipment_id OFFSET 0) t
 WHERE s.number = ANY (%(numbers)s::text[])
     AND ((NOT s.terminal AND %(open)s) OR (s.terminal AND %(ended)s))
     AND (s.recorded_at, s.shipment_id) > (%(after_recorded_at)s::timestamptz, %(after_shipment_id)s::uuid)
@@ -65,8 +67,8 @@ SELECT s.shipment_id, s.carrier_id, s.tracking_number, s.discriminator, s.status
     s.last_event_at, s.recorded_at, s.first_recorded_at, s.estimated_delivery, s.service, s.delivered_at, s.attempts, s.signed_by_event_id,
     t.sealed_key, t.head_hash, greatest(t.recorded_at, t.entries_until) AS last_entry_at, s.state
 FROM unnest(%(carrier_ids)s::text[], %(numbers)s::text[]) AS r(carrier_id, number)
-    JOIN statesvc.shipment s ON s.number = r.number AND s.carrier_id = r.carrier_id
-    JOIN statesvc.stream t USING (shipment_id)
+JOIN statesvc.shipment s ON s.number = r.number AND s.carrier_id = r.carrier_id
+CROSS JOIN LATERAL (SELECT * FROM statesvc.stream WHERE shipment_id = s.shipment_id OFFSET 0) t
 WHERE ((NOT s.terminal AND %(open)s) OR (s.terminal AND %(ended)s))
     AND (s.recorded_at, s.shipment_id) > (%(after_recorded_at)s::timestamptz, %(after_shipment_id)s::uuid)
     AND s.recorded_at < %(before)s::timestamptz

@@ -4,11 +4,12 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from psycopg import AsyncConnection
 
 from events.vocabulary import Status
 from statesvc.database.queries import queries
 from statesvc.shipments.find import FoundShipment, find_shipment
-from statesvc.shipments.shipment_list import END_OF_TIME
+from statesvc.shipments.shipment_list import BEGINNING, END_OF_TIME
 
 READ = "statesvc.shipments"
 WINDOW = {"after": 0, "upto": 9, "limit": 10}
@@ -68,6 +69,24 @@ async def test_a_number_alone_is_looked_up_by_its_index_and_open_shipments_by_th
         assert "using shipment_updated" in read
         assert re.search(r"Index Cond: \(\(terminal = false\) AND \(ROW\(recorded_at, shipment_id\) > ", read)
         assert "terminal = true" not in read
+
+
+async def test_a_search_by_number_reads_nothing_to_be_planned(api: Any, scan: Any, database: Any) -> None:
+    for number in range(40):
+        await api.carriers.say(scan(str(number), Status.IN_TRANSIT))
+    async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
+        await owner.execute("ANALYZE")
+    asked: dict[str, Any] = dict.fromkeys(("carrier_id", "status", "reason", "service"))
+    asked |= {"numbers": ["7"], "carrier_ids": ["ups"], "open": True, "ended": True, "before": END_OF_TIME, "limit": 2}
+    asked |= {"after_recorded_at": BEGINNING.recorded_at, "after_shipment_id": BEGINNING.shipment_id}
+    for name in ("list_shipments_of_number", "list_shipments_of_references"):
+        explained = "EXPLAIN (ANALYZE, BUFFERS, SUMMARY OFF) " + queries(READ, "shipment_list")[name]
+        for _ in range(2):
+            rows = [row[0] for row in await (await api.connection.execute(explained, asked)).fetchall()]
+        assert "actual" in rows[0]
+        # the second time the catalogue is known: what is left were the ends of keys, two of each
+        read = [row for row in rows[rows.index("Planning:") :] if "Buffers" in row] if "Planning:" in rows else []
+        assert sum(map(int, re.findall(r"(?:hit|read)=(\d+)", "".join(read)))) < 4, rows
 
 
 async def test_a_reference_is_looked_up_by_its_index(api: Any) -> None:
