@@ -37,6 +37,8 @@ BEGIN
         CONTINUE WHEN to_regclass('statesvc.' || name) IS NOT NULL;
         EXECUTE format('CREATE TABLE statesvc.%I PARTITION OF statesvc.%I FOR VALUES FROM (%L) TO (%L)',
             name, p.table_name, lower_bound, lower_bound + interval '1 month');
+        PERFORM statesvc.sample_little(format('statesvc.%I', name)::regclass);
+        PERFORM statesvc.make_append_only(format('statesvc.%I', name)::regclass);
     END LOOP;
 END $$
 """
