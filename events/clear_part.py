@@ -21,7 +21,7 @@ Digest = Callable[[bytes], bytes]
 """A keyed digest (HMAC-SHA256 under the installation's digest key)."""
 
 TEXT: Final = "text"
-"""What stands for any text in the place of a code where codes are listed, such as dead letters: or every name would make one."""
+"""What stands for any text in place of a code where codes are listed, such as dead letters: or every name would make one."""
 
 STAND_IN: Final = re.compile(r"text-[a-z2-7]{26}", re.ASCII)
 _CODE: Final = re.compile(r"(?!\+?[0-9]{9,}\Z)[A-Za-z0-9_.:/+=#*?~-]{0,80}", re.ASCII)
@@ -38,7 +38,7 @@ class Split(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def looks_like_code(printed: str) -> bool:
-    """Whether what stands in the place of a code is one: one word of ASCII, and not only digits that may be a telephone's."""
+    """Whether what stands in place of a code is one: one word of ASCII, and not only digits that may be a telephone's."""
     return _CODE.fullmatch(printed) is not None
 
 

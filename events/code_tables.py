@@ -91,7 +91,7 @@ def row_of(carrier_id: str, raw: Raw, text: str | None) -> TableRow | NoTableRow
     if not files("events.carriers").joinpath(table).is_file():
         return NoTableRow("the carrier has no table of codes in the repository")
     if carrier_id == "usps" and raw.code is not None and not looks_like_code(raw.code):
-        # where it prints no code its words stand in the place of one
+        # where it prints no code its words stand in place of one
         raw, text = replace(raw, code=None), text or raw.code
     header = next(csv.reader(_text(table).splitlines()))
     columns = COLUMNS.get(carrier_id, tuple(header[: header.index(_KIND)]))

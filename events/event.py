@@ -139,7 +139,7 @@ class Normalized:
 class Personal:
     """The part of an event that may name a person; sealed before it is stored, never logged.
 
-    `facility` and `raw` are as printed where a text stands in the place of a code; None where the clear ones are what was printed.
+    `facility` and `raw` are as printed where a text stands in place of a code; None where the clear ones are what was printed.
     """
 
     description: str | None = None

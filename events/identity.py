@@ -191,7 +191,7 @@ def _text(reading: Reading, recipes: Sequence[Recipe], digest: Digest) -> str | 
 
 
 def text_digest(text: str, digest: Digest) -> str:
-    """What stands for a text next to a code, or in the place of one."""
+    """What stands for a text next to a code, or in place of one."""
     return digest(spelled(text).encode("utf-8", "replace"))[:TEXT_DIGEST_BYTES].hex()
 
 

@@ -163,7 +163,6 @@ CARRIER: Final = Carrier(
     name="AfterShip",
     number_fields=("tracking_number",),
     normalizers={"1": normalize},
-    stable="1",
     formats=("Tracking webhook", "Tracking API JSON"),
     reread=_reread,
     authentication=(

@@ -160,7 +160,6 @@ CARRIER: Final = Carrier(
         *(f"identifier.{name}" for name in FREIGHT_NUMBERS),
     ),
     normalizers={"1": normalize},
-    stable="1",
     formats=("Shipping API JSON", "Tracking API milestones JSON", "SHIPMENT_TRACKING_MILESTONE_CHANGED notification"),
     reread=_meaning,
     authentication=(ShipperChoice(),),

@@ -126,7 +126,6 @@ CARRIER: Final = Carrier(
         "NonExistingWaybills.string",
     ),
     normalizers={"1": normalize},
-    stable="1",
     formats=("ShipmentTrackingResponse SOAP", "ShipmentTrackingResponse JSON"),
     reread=_meaning,
     authentication=(ShipperChoice(),),

@@ -119,7 +119,6 @@ CARRIER: Final = Carrier(
     name="Asendia",
     number_fields=("trackingNumber|trackingNumberVendor",),
     normalizers={"1": normalize},
-    stable="1",
     formats=("Sync tracking JSON", "Asendia USA milestones JSON"),
     reread=_meaning,
     authentication=(ShipperChoice(),),

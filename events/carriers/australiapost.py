@@ -115,7 +115,6 @@ CARRIER: Final = Carrier(
     name="Australia Post",
     number_fields=("tracking_id", "article_id"),
     normalizers={"1": normalize},
-    stable="1",
     formats=("Tracking API JSON",),
     authentication=(ShipperChoice(),),
 )

@@ -85,7 +85,6 @@ CARRIER: Final = Carrier(
     name="Österreichische Post",
     number_fields=("|".join(_NUMBERS),),
     normalizers={"1": normalize},
-    stable="1",
     formats=("Tracking JSON (GraphQL)",),
     reread=_meaning,
     authentication=(ShipperChoice(),),

@@ -71,7 +71,6 @@ CARRIER: Final = Carrier(
     name="bpost",
     number_fields=("itemCode",),
     normalizers={"1": normalize},
-    stable="1",
     formats=("itemTracking XML",),
     reread=_reread,
     authentication=(ShipperChoice(),),

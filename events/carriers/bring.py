@@ -90,7 +90,6 @@ CARRIER: Final = Carrier(
     name="Bring",
     number_fields=("packageNumber",),
     normalizers={"1": normalize},
-    stable="1",
     formats=("Tracking JSON",),
     reread=_meaning,
     authentication=(ShipperChoice(),),

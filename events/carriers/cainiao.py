@@ -89,7 +89,6 @@ CARRIER: Final = Carrier(
     name="Cainiao",
     number_fields=("mailNo",),
     normalizers={"1": normalize},
-    stable="1",
     formats=("Tracking detail JSON",),
     reread=_meaning,
     authentication=(ShipperChoice(),),

@@ -200,7 +200,6 @@ CARRIER: Final = Carrier(
     name="Canada Post",
     number_fields=("pin",),
     normalizers={"1": normalize},
-    stable="1",
     formats=("tracking-detail XML", "tracking-summary XML"),
     reread=_reread,
     authentication=(ShipperChoice(),),

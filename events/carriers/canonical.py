@@ -317,7 +317,6 @@ CARRIER: Final = Carrier(
     name="Canonical events",
     number_fields=("tracking_number",),
     normalizers={"1": normalize},
-    stable="1",
     formats=("Canonical event JSON", "Canonical events as application/x-ndjson"),
     reread=_reread,
     authentication=(Hmac(header="Statesvc-Signature", prefix="sha256="),),

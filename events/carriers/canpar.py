@@ -79,7 +79,6 @@ CARRIER: Final = Carrier(
     name="Canpar",
     number_fields=("barcode",),
     normalizers={"1": normalize},
-    stable="1",
     formats=("CanparAddons SOAP",),
     reread=_meaning,
     authentication=(ShipperChoice(),),

@@ -164,15 +164,16 @@ class Carrier:
     name: str
     normalizers: Mapping[str, Normalizer]
     """Version -> code. A version that has read messages in production stays."""
-    stable: str
     formats: tuple[str, ...]
     authentication: tuple[Authentication | ShipperChoice, ...]
+    stable: str = "1"
+    """The version that reads what no dial gives to a candidate."""
     reread: Reread = nothing_by_raw_fields
     """For events whose message no longer opens; never asked about a correction."""
     number_fields: tuple[str, ...] = ()
     """Where its messages print numbers (`events.parsing.named_numbers`)."""
     texts: frozenset[str] = frozenset()
-    """The texts that the tables know in the place of a code."""
+    """The texts that the tables know in place of a code."""
     ack: Ack = field(default_factory=Ack)
     body_bytes_max: int = MIB
 

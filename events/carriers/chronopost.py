@@ -95,7 +95,6 @@ CARRIER: Final = Carrier(
     name="Chronopost",
     number_fields=("skybillNumber",),
     normalizers={"1": normalize},
-    stable="1",
     formats=("trackSkybillV2 SOAP",),
     reread=_reread,
     authentication=(ShipperChoice(),),

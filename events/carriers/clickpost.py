@@ -71,7 +71,6 @@ CARRIER: Final = Carrier(
     name="ClickPost",
     number_fields=("waybill", "additional.forward_awb"),
     normalizers={"1": normalize},
-    stable="1",
     formats=("Status webhook",),
     reread=_meaning,
     authentication=(SharedHeader(header="webhook_key"), ShipperChoice(default=())),

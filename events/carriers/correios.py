@@ -127,7 +127,6 @@ CARRIER: Final = Carrier(
     name="Correios",
     number_fields=("codObjeto", "numero"),
     normalizers={"1": normalize},
-    stable="1",
     formats=("SRO Rastro JSON", "Rastro SOAP"),
     reread=_meaning,
     authentication=(ShipperChoice(),),

@@ -70,7 +70,6 @@ CARRIER: Final = Carrier(
     name="Correos",
     number_fields=(_NUMBER,),
     normalizers={"1": normalize},
-    stable="1",
     formats=("Localizador JSON",),
     reread=_meaning,
     authentication=(ShipperChoice(),),

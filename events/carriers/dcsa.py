@@ -225,7 +225,6 @@ CARRIER: Final = Carrier(
         *("documentReference.reference", "additionalDocumentReferences.reference", "shipmentReferences.reference"),
     ),
     normalizers={"1": normalize},
-    stable="1",
     formats=("Track & Trace 2.2 JSON", "Track & Trace 3 JSON", "Track & Trace 3 beta JSON"),
     reread=_meaning,
     authentication=(ShipperChoice(),),

@@ -143,7 +143,6 @@ CARRIER: Final = Carrier(
     name="Delhivery",
     number_fields=("AWB|Waybill",),
     normalizers={"1": normalize},
-    stable="1",
     formats=("Scan push", "Tracking answer"),
     reread=_meaning,
     texts=texts_of(CODES),

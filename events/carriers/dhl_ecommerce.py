@@ -107,7 +107,6 @@ CARRIER: Final = Carrier(
     name="DHL eCommerce Americas",
     number_fields=("|".join(_NUMBERS),),
     normalizers={"1": normalize},
-    stable="1",
     formats=("Tracking v4 JSON", "Tracking webhook JSON"),
     reread=_meaning,
     authentication=(ShipperChoice(),),

@@ -278,7 +278,6 @@ CARRIER: Final = Carrier(
     name="DHL Express",
     number_fields=("shipmentTrackingNumber", "pieces.trackingNumber", "AWBNumber", "LicensePlate", "childrenShipmentIdentificationNumbers"),
     normalizers={"1": normalize},
-    stable="1",
     formats=("MyDHL API tracking JSON", "MyDHL API tracking SOAP and its JSON twin", "XML-PI TrackingResponse"),
     reread=_meaning,
     authentication=(ShipperChoice(),),

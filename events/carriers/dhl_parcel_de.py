@@ -132,7 +132,6 @@ CARRIER: Final = Carrier(
     name="DHL Parcel Germany",
     number_fields=("data.@piece-code", "data.@searched-piece-code"),
     normalizers={"1": normalize},
-    stable="1",
     formats=("Sendungsverfolgung XML",),
     reread=_reread,
     authentication=(ShipperChoice(),),

@@ -94,7 +94,6 @@ CARRIER: Final = Carrier(
     name="DHL Parcel NL",
     number_fields=("barcode",),
     normalizers={"1": normalize},
-    stable="1",
     formats=("Track & Trace JSON", "Track & Trace view JSON"),
     reread=_meaning,
     authentication=(ShipperChoice(),),

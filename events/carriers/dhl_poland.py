@@ -63,7 +63,6 @@ CARRIER: Final = Carrier(
     name="DHL Parcel Poland",
     number_fields=("shipmentId",),
     normalizers={"1": normalize},
-    stable="1",
     formats=("DHL24 getTrackAndTraceInfo SOAP",),
     reread=_meaning,
     authentication=(ShipperChoice(),),

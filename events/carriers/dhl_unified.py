@@ -292,7 +292,6 @@ CARRIER: Final = Carrier(
     name="DHL Shipment Tracking Unified",
     number_fields=("shipments.id", ".id", "shipment.trackingnumber"),
     normalizers={"1": normalize},
-    stable="1",
     formats=("Shipment Tracking Unified push JSON", "Shipment Tracking Unified API JSON", "eCommerce Americas tracking XML"),
     reread=_reread,
     texts=texts_of(CODES, TEXTS),

@@ -64,7 +64,6 @@ CARRIER: Final = Carrier(
     name="Dicom (GLS Canada)",
     number_fields=("trackingNumber",),
     normalizers={"1": normalize},
-    stable="1",
     formats=("Tracking JSON",),
     reread=_meaning,
     authentication=(ShipperChoice(),),

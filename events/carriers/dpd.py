@@ -231,7 +231,6 @@ CARRIER: Final = Carrier(
     name="DPD",
     number_fields=("trackingNumber", "parcelLabelNumber", "ShipmentNumber", "trackingnumber"),
     normalizers={"1": normalize},
-    stable="1",
     formats=("ParcelLifeCycle SOAP", "ParcelLifeCycle JSON", "DPD France traces SOAP", "Group tracking JSON"),
     reread=_meaning,
     authentication=(ShipperChoice(),),

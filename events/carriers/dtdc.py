@@ -79,7 +79,6 @@ CARRIER: Final = Carrier(
     name="DTDC",
     number_fields=("strShipmentNo",),
     normalizers={"1": normalize},
-    stable="1",
     formats=("Tracking JSON", "Status push JSON"),
     reread=_meaning,
     authentication=(ShipperChoice(),),

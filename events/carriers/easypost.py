@@ -154,7 +154,6 @@ CARRIER: Final = Carrier(
     name="EasyPost",
     number_fields=("tracking_code",),
     normalizers={"1": normalize},
-    stable="1",
     formats=("Webhook event with a Tracker", "Tracker JSON"),
     reread=_reread,
     authentication=(Hmac(header="X-Hmac-Signature", prefix="hmac-sha256-hex=", nfkd=True), ShipperChoice(default=())),

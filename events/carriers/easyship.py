@@ -92,7 +92,6 @@ CARRIER: Final = Carrier(
     name="Easyship",
     number_fields=("tracking_number",),
     normalizers={"1": normalize},
-    stable="1",
     formats=("shipment.tracking.status.changed webhook", "shipment.tracking.checkpoints.created webhook", "Tracking API JSON"),
     reread=_meaning,
     texts=texts_of(CODES),

@@ -228,7 +228,6 @@ CARRIER: Final = Carrier(
     name="GS1 EPCIS",
     number_fields=("parentID", "epcList", "outputEPCList", "inputEPCList", "childEPCs", "epc"),
     normalizers={"1": normalize},
-    stable="1",
     formats=("EPCIS 2.0 JSON-LD", "EPCIS 1.2 and 2.0 XML"),
     reread=_reread,
     authentication=(ShipperChoice(),),

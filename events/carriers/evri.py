@@ -79,7 +79,6 @@ CARRIER: Final = Carrier(
     name="Evri",
     number_fields=("parcelIdentifiers.value",),
     normalizers={"1": normalize},
-    stable="1",
     formats=("Enterprise tracking JSON",),
     reread=_meaning,
     authentication=(ShipperChoice(),),

@@ -28,7 +28,6 @@ CARRIER: Final = Carrier(
     name="FedEx",
     number_fields=("trackingNumber", "TrackingNumber"),
     normalizers={"1": normalize},
-    stable="1",
     formats=("Track API and Advanced Integrated Visibility push (JSON)", "TrackReply (XML)", "TrackReply (SOAP)"),
     reread=meaning,
     authentication=(Hmac(header="fdx-signature", encoding="base64"), Hmac(header="fdx-signature")),

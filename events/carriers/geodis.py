@@ -71,7 +71,6 @@ CARRIER: Final = Carrier(
     name="Geodis",
     number_fields=("noSuivi",),
     normalizers={"1": normalize},
-    stable="1",
     formats=("Recherche d'envoi JSON",),
     reread=_meaning,
     authentication=(ShipperChoice(),),

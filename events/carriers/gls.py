@@ -90,7 +90,6 @@ CARRIER: Final = Carrier(
     name="GLS",
     number_fields=("unitno|requested",),
     normalizers={"1": normalize},
-    stable="1",
     formats=("ECI track and trace JSON",),
     reread=_reread,
     authentication=(ShipperChoice(),),

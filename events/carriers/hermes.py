@@ -77,7 +77,6 @@ CARRIER: Final = Carrier(
     name="Hermes Germany",
     number_fields=("shipmentID",),
     normalizers={"1": normalize},
-    stable="1",
     formats=("Shipment information JSON",),
     reread=_meaning,
     authentication=(ShipperChoice(),),

@@ -91,7 +91,6 @@ CARRIER: Final = Carrier(
     name="ICS Courier",
     number_fields=("TrackingNum",),
     normalizers={"1": normalize},
-    stable="1",
     formats=("TracePackge SOAP",),
     authentication=(ShipperChoice(),),
 )

@@ -129,7 +129,6 @@ CARRIER: Final = Carrier(
     name="InPost",
     number_fields=("tracking_number", "trackingNumber"),
     normalizers={"1": normalize},
-    stable="1",
     formats=("ShipX webhook JSON", "ShipX tracking JSON", "Group API tracking event JSON", "Group API tracking JSON"),
     reread=_meaning,
     authentication=(

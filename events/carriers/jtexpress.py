@@ -83,7 +83,6 @@ CARRIER: Final = Carrier(
     name="J&T Express",
     number_fields=(_NUMBER,),
     normalizers={"1": normalize},
-    stable="1",
     formats=("Trace push JSON in a form", "Trace answer JSON"),
     reread=_meaning,
     authentication=(FormFieldMd5(header="digest", field=FIELD),),

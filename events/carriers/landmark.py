@@ -83,7 +83,6 @@ CARRIER: Final = Carrier(
     name="Landmark Global",
     number_fields=("Package.LandmarkTrackingNumber|TrackingNumber",),
     normalizers={"1": normalize},
-    stable="1",
     formats=("TrackResponse XML",),
     reread=_reread,
     authentication=(ShipperChoice(),),

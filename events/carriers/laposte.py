@@ -92,7 +92,6 @@ CARRIER: Final = Carrier(
     name="La Poste",
     number_fields=("idShip",),
     normalizers={"1": normalize},
-    stable="1",
     formats=("Suivi v2 JSON",),
     reread=_reread,
     authentication=(ShipperChoice(),),

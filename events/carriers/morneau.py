@@ -79,7 +79,6 @@ CARRIER: Final = Carrier(
     name="Groupe Morneau",
     number_fields=("BillId",),
     normalizers={"1": normalize},
-    stable="1",
     formats=("Order tracking JSON",),
     reread=_meaning,
     authentication=(ShipperChoice(),),

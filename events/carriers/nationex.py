@@ -102,7 +102,6 @@ CARRIER: Final = Carrier(
     name="Nationex",
     number_fields=("ShipmentId", "ParcelId"),
     normalizers={"1": normalize},
-    stable="1",
     formats=("Shipment JSON",),
     reread=_meaning,
     texts=frozenset(f"{EXCEPTION}{code}" for _, code in CODES),

@@ -120,7 +120,6 @@ CARRIER: Final = Carrier(
     name="Ninja Van",
     number_fields=("|".join(_NUMBERS),),
     normalizers={"1": normalize},
-    stable="1",
     formats=("Webhook v1 JSON", "Webhook v2 JSON", "Tracking events JSON"),
     reread=_meaning,
     texts=texts_of(_TABLE) | {state for (key,) in _TABLE if (state := key.partition(", ")[2])},

@@ -85,7 +85,6 @@ CARRIER: Final = Carrier(
     name="NZ Post",
     number_fields=("tracking_reference",),
     normalizers={"1": normalize},
-    stable="1",
     formats=("ParcelTrack webhook JSON", "ParcelTrack JSON"),
     reread=_meaning,
     texts=texts_of(_TABLE),

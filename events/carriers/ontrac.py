@@ -85,7 +85,6 @@ CARRIER: Final = Carrier(
     name="OnTrac",
     number_fields=("Tracking", "TrackingNbr"),
     normalizers={"1": normalize},
-    stable="1",
     formats=("OnTracTrackingResult XML", "ShipGlobalCourier XML"),
     reread=_meaning,
     authentication=(ShipperChoice(),),

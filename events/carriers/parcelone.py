@@ -154,7 +154,6 @@ CARRIER: Final = Carrier(
     name="PARCEL.ONE",
     number_fields=("TrackingID|P1Trackno|CarrierTrackingID",),
     normalizers={"1": normalize},
-    stable="1",
     formats=("getTrackings SOAP", "REST tracking JSON", "TrackLMC JSON"),
     reread=_reread,
     authentication=(ShipperChoice(),),

@@ -105,7 +105,6 @@ CARRIER: Final = Carrier(
     name="PostNL",
     number_fields=("Barcode",),
     normalizers={"1": normalize},
-    stable="1",
     formats=("ShippingStatus JSON", "Updated shipments JSON"),
     reread=_meaning,
     authentication=(ShipperChoice(),),

@@ -90,7 +90,6 @@ CARRIER: Final = Carrier(
     name="PostNord",
     number_fields=("itemId",),
     normalizers={"1": normalize},
-    stable="1",
     formats=("Track & Trace JSON",),
     reread=_meaning,
     authentication=(ShipperChoice(),),

@@ -77,7 +77,6 @@ CARRIER: Final = Carrier(
     name="Purolator",
     number_fields=("PIN.Value",),
     normalizers={"1": normalize},
-    stable="1",
     formats=("Tracking service SOAP",),
     reread=_reread,
     authentication=(ShipperChoice(),),

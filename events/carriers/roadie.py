@@ -74,7 +74,6 @@ CARRIER: Final = Carrier(
     name="Roadie",
     number_fields=("tracking_number",),
     normalizers={"1": normalize},
-    stable="1",
     formats=("Shipment JSON",),
     reread=_meaning,
     authentication=(ShipperChoice(),),

@@ -95,7 +95,6 @@ CARRIER: Final = Carrier(
     name="Royal Mail",
     number_fields=("oneDBarcode|uniqueItemId", "mailPieceId"),
     normalizers={"1": normalize},
-    stable="1",
     formats=("Tracking API v2 JSON",),
     reread=_reread,
     authentication=(ShipperChoice(),),

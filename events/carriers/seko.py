@@ -76,7 +76,6 @@ CARRIER: Final = Carrier(
     name="SEKO",
     number_fields=("ConsignmentNo",),
     normalizers={"1": normalize},
-    stable="1",
     formats=("OmniParcel tracking JSON",),
     reread=_meaning,
     authentication=(ShipperChoice(),),

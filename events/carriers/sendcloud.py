@@ -84,7 +84,6 @@ CARRIER: Final = Carrier(
     name="Sendcloud",
     number_fields=("parcel.tracking_number", "tracking_numbers.tracking_number"),
     normalizers={"1": normalize},
-    stable="1",
     formats=("Parcel webhook JSON", "v3 parcel event JSON", "v3 parcel tracking JSON"),
     reread=_meaning,
     authentication=(Hmac(header="Sendcloud-Signature"), ShipperChoice(default=())),

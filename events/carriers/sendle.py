@@ -88,7 +88,6 @@ CARRIER: Final = Carrier(
     name="Sendle",
     number_fields=("sendle_reference|tracking_id",),
     normalizers={"1": normalize},
-    stable="1",
     formats=("Tracking API JSON", "Tracking webhook JSON"),
     reread=_meaning,
     texts=texts_of(CODES),

@@ -232,7 +232,6 @@ CARRIER: Final = Carrier(
     name="17TRACK",
     number_fields=("data.number", "accepted.number", "rejected.number"),
     normalizers={"1": normalize},
-    stable="1",
     formats=("API v2 push and answer", "API v1 push"),
     reread=_reread,
     authentication=(Sha256Concat(header="sign"), Sha256InBody(), ShipperChoice(default=())),

@@ -116,7 +116,6 @@ CARRIER: Final = Carrier(
     name="SF Express",
     number_fields=("mailno|mailNo", "WaybillRoute.@mailno", "RouteResponse.@mailno"),
     normalizers={"1": normalize},
-    stable="1",
     formats=("RoutePushService XML", "RoutePushService JSON", "Route query JSON"),
     reread=_meaning,
     authentication=(ShipperChoice(),),

@@ -119,7 +119,6 @@ CARRIER: Final = Carrier(
     name="Ship24",
     number_fields=("trackingNumber", "eventTrackingNumber", "trackingNumbers.tn"),
     normalizers={"1": normalize},
-    stable="1",
     formats=("Webhook JSON", "Tracking API JSON"),
     reread=_reread,
     authentication=(SharedHeader(header="Authorization", prefix="Bearer "), ShipperChoice(default=())),

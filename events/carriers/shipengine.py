@@ -145,7 +145,6 @@ CARRIER: Final = Carrier(
     name="ShipEngine",
     number_fields=("tracking_number",),
     normalizers={"1": normalize},
-    stable="1",
     formats=("API_TRACK webhook JSON", "Tracking answer JSON"),
     reread=_reread,
     authentication=(

@@ -105,7 +105,6 @@ CARRIER: Final = Carrier(
     name="Shippo",
     number_fields=("tracking_number",),
     normalizers={"1": normalize},
-    stable="1",
     formats=("track_updated webhook JSON", "Track JSON"),
     reread=_meaning,
     authentication=(TimestampedHmac(header="Shippo-Auth-Signature"), UrlToken()),

@@ -106,7 +106,6 @@ CARRIER: Final = Carrier(
     name="SmartKargo",
     number_fields=("prefix+airWaybill",),
     normalizers={"1": normalize},
-    stable="1",
     formats=("Tracking JSON",),
     reread=_meaning,
     authentication=(ShipperChoice(),),

@@ -90,7 +90,6 @@ CARRIER: Final = Carrier(
     name="Spring",
     number_fields=("TrackingNumber",),
     normalizers={"1": normalize},
-    stable="1",
     formats=("TrackShipment JSON",),
     reread=_meaning,
     authentication=(ShipperChoice(),),

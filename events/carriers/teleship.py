@@ -79,7 +79,6 @@ CARRIER: Final = Carrier(
     name="Teleship",
     number_fields=("data.trackingNumber", ".trackingNumber"),
     normalizers={"1": normalize},
-    stable="1",
     formats=("Shipment webhook JSON", "Tracking API JSON"),
     reread=_meaning,
     authentication=(Hmac(header="x-teleship-signature"), ShipperChoice(default=())),

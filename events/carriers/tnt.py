@@ -112,7 +112,6 @@ CARRIER: Final = Carrier(
     name="TNT",
     number_fields=("ConsignmentNumber",),
     normalizers={"1": normalize},
-    stable="1",
     formats=("ExpressConnect TrackResponse XML",),
     reread=_reread,
     authentication=(ShipperChoice(),),

@@ -110,7 +110,6 @@ CARRIER: Final = Carrier(
     name="TrackingMore",
     number_fields=("tracking_number",),
     normalizers={"1": normalize},
-    stable="1",
     formats=("Webhook v4 JSON", "Tracking JSON"),
     reread=_meaning,
     authentication=(ShipperChoice(),),

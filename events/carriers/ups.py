@@ -34,7 +34,6 @@ CARRIER: Final = Carrier(
         "ShipmentIdentificationNumber",
     ),
     normalizers={"1": normalize},
-    stable="1",
     formats=("Track Alert webhook (JSON)", "Track API (JSON)", "TrackResponse (XML)", "TrackResponse (SOAP)"),
     reread=reread,
     authentication=(SharedHeader(header="credential"), OAuthToken()),

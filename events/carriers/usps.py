@@ -276,7 +276,6 @@ CARRIER: Final = Carrier(
     name="USPS",
     number_fields=("trackingNumber|TrackingNumber", "TrackInfo.@ID"),
     normalizers={"1": normalize},
-    stable="1",
     formats=("Tracking API v3 JSON", "Web Tools TrackResponse XML", "Stamps.com TrackShipmentResponse SOAP"),
     reread=_reread,
     texts=texts_of(CODES),

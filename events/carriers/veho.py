@@ -79,7 +79,6 @@ CARRIER: Final = Carrier(
     name="Veho",
     number_fields=("trackingNumber",),
     normalizers={"1": normalize},
-    stable="1",
     formats=("Tracking information JSON",),
     reread=_meaning,
     authentication=(ShipperChoice(),),

@@ -83,7 +83,6 @@ CARRIER: Final = Carrier(
     name="Yanwen",
     number_fields=("waybill_number|tracking_number",),
     normalizers={"1": normalize},
-    stable="1",
     formats=("Tracking API JSON",),
     reread=_meaning,
     authentication=(ShipperChoice(),),

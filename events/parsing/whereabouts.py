@@ -92,7 +92,7 @@ def load_tables() -> None:
 
 
 def _in_words(place: EventPlace) -> EventPlace:
-    """The place with the state or country that is printed in the place of its city."""
+    """The place with the state or country that is printed in place of its city."""
     city = place.city
     if city is None or (place.country not in (None, "US")) or place.region is not None:
         return place

@@ -8,7 +8,7 @@ from aiohttp import web
 from pydantic import Field
 
 from statesvc.database.pool import Connections
-from statesvc.http.operation import Reply, Route, answer, operation, parameters
+from statesvc.http.operation import Reply, Route, answer, parameters, route
 from statesvc.http.paging import Page, PageParameters, decode_cursor, encode_cursor
 from statesvc.http.problem import Code, Problem
 from statesvc.log.action_list import NEWEST_ACTION, ActionPlace, RecordedAction, WantedActions, list_actions
@@ -49,22 +49,19 @@ class ActionCalls:
 def routes(pool: Connections) -> Sequence[Route]:
     """The call."""
     return [
-        Route(
-            "GET",
-            "/v1/actions",
+        route(
+            "GET /v1/actions",
             ActionCalls(pool).list,
-            operation(
-                operation_id="list_actions",
-                summary="List operator actions",
-                description=(
-                    "Who did what to what, when and why, as the log's entries say; readings of personal fields are among them. A page may "
-                    "be short, or empty, and still have a `next_cursor`. Months that were moved into the archive are not listed."
-                ),
-                scope="ops",
-                tag="actions",
-                parameters=ActionsParameters,
-                response=Page[RecordedAction],
-                problems=(Code.INVALID_CURSOR,),
+            operation_id="list_actions",
+            summary="List operator actions",
+            description=(
+                "Who did what to what, when and why, as the log's entries say; readings of personal fields are among them. A page may "
+                "be short, or empty, and still have a `next_cursor`. Months that were moved into the archive are not listed."
             ),
+            scope="ops",
+            tag="actions",
+            parameters=ActionsParameters,
+            response=Page[RecordedAction],
+            problems=(Code.INVALID_CURSOR,),
         )
     ]

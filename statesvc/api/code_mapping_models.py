@@ -121,7 +121,7 @@ class TaughtMeaning(BaseModel):
 
 
 class PreviewRequest(BaseModel):
-    """A code as the carrier prints it, and what it is to mean. A text in the place of a code, or next to it, is written as it is."""
+    """A code as the carrier prints it, and what it is to mean. A text in place of a code, or next to it, is written as it is."""
 
     model_config = ConfigDict(
         extra="forbid",

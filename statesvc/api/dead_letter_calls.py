@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from events.errors import Cause
 from statesvc.api.parameters import Instant, Name
 from statesvc.database.pool import Connections
-from statesvc.http.operation import Reply, Route, answer, operation, parameters
+from statesvc.http.operation import Reply, Route, answer, parameters, route
 from statesvc.http.paging import Page, PageParameters, decode_cursor, encode_cursor
 from statesvc.http.problem import Code, Problem
 from statesvc.repair.dead_letters.dead_letter import DeadLetter, DeadLetterFilter, DeadLetterKind
@@ -98,50 +98,41 @@ def routes(pool: Connections) -> Sequence[Route]:
     """The calls that read dead letters."""
     calls = DeadLetterCalls(pool)
     return [
-        Route(
-            "GET",
-            "/v1/dead-letters",
+        route(
+            "GET /v1/dead-letters",
             calls.list,
-            operation(
-                operation_id="list_dead_letters",
-                summary="List dead letters",
-                scope="ops",
-                tag="dead letters",
-                parameters=DeadLetterListParameters,
-                response=Page[DeadLetter],
-                problems=(Code.INVALID_CURSOR,),
-            ),
+            operation_id="list_dead_letters",
+            summary="List dead letters",
+            scope="ops",
+            tag="dead letters",
+            parameters=DeadLetterListParameters,
+            response=Page[DeadLetter],
+            problems=(Code.INVALID_CURSOR,),
         ),
-        Route(
-            "GET",
-            "/v1/dead-letters/groups",
+        route(
+            "GET /v1/dead-letters/groups",
             calls.groups,
-            operation(
-                operation_id="list_dead_letter_groups",
-                summary="Group dead letters by cause",
-                description="The open ones, by kind, cause and carrier, with the details that occur most.",
-                scope="ops",
-                tag="dead letters",
-                parameters=DeadLetterGroupsParameters,
-                response=DeadLetterGroups,
-            ),
+            operation_id="list_dead_letter_groups",
+            summary="Group dead letters by cause",
+            description="The open ones, by kind, cause and carrier, with the details that occur most.",
+            scope="ops",
+            tag="dead letters",
+            parameters=DeadLetterGroupsParameters,
+            response=DeadLetterGroups,
         ),
-        Route(
-            "GET",
-            "/v1/dead-letters/{id}",
+        route(
+            "GET /v1/dead-letters/{id}",
             calls.show,
-            operation(
-                operation_id="get_dead_letter",
-                summary="Show a dead letter",
-                description=(
-                    "With each attempt, earlier and later ones of the same message, and what a replay of it means or what stands in "
-                    "its way. Of an unknown code: how often it came, on how many shipments, and in which messages lately."
-                ),
-                scope="ops",
-                tag="dead letters",
-                parameters=DeadLetterParameters,
-                response=DeadLetterDetails,
-                problems=(Code.NOT_FOUND,),
+            operation_id="get_dead_letter",
+            summary="Show a dead letter",
+            description=(
+                "With each attempt, earlier and later ones of the same message, and what a replay of it means or what stands in "
+                "its way. Of an unknown code: how often it came, on how many shipments, and in which messages lately."
             ),
+            scope="ops",
+            tag="dead letters",
+            parameters=DeadLetterParameters,
+            response=DeadLetterDetails,
+            problems=(Code.NOT_FOUND,),
         ),
     ]

@@ -28,7 +28,7 @@ from statesvc.api.dead_letter_replay_models import (
 from statesvc.database.pool import Connections
 from statesvc.database.wakeups.waker import Wakes
 from statesvc.http.api_keys import caller_of
-from statesvc.http.operation import Reply, Route, answer, body, operation, parameters
+from statesvc.http.operation import Reply, Route, answer, body, parameters, route
 from statesvc.http.paging import decode_cursor, encode_cursor
 from statesvc.http.problem import Code, Problem
 from statesvc.log.archive.folder import ArchivePath
@@ -225,74 +225,62 @@ def routes(
     rereader = Rereader(keyring=keyring, carriers=carriers, writer=f"{socket.gethostname()}-replay", archive=archive)
     calls = DeadLetterReplayCalls(pool=pool, waker=waker, rereader=rereader)
     return [
-        Route(
-            "POST",
-            "/v1/dead-letters/replay",
+        route(
+            "POST /v1/dead-letters/replay",
             calls.many,
-            operation(
-                operation_id="replay_dead_letters",
-                summary="Replay the dead letters that a filter means",
-                description=(
-                    "The open ones, oldest first: a canary, and the rest once that went well, as many as fit into a call; go on with "
-                    "`next_cursor`. Messages and notifications go back into their queues under their old ids, each once. Rejected members "
-                    "and events with a code are read again. What is buried again meanwhile is left alone."
-                ),
-                scope="ops",
-                tag="dead letters",
-                request=ReplayMany,
-                response=ReplayedMany,
-                problems=(Code.INVALID_CURSOR,),
-                deadline_seconds=REPLAY_SECONDS,
+            operation_id="replay_dead_letters",
+            summary="Replay the dead letters that a filter means",
+            description=(
+                "The open ones, oldest first: a canary, and the rest once that went well, as many as fit into a call; go on with "
+                "`next_cursor`. Messages and notifications go back into their queues under their old ids, each once. Rejected members "
+                "and events with a code are read again. What is buried again meanwhile is left alone."
             ),
+            scope="ops",
+            tag="dead letters",
+            request=ReplayMany,
+            response=ReplayedMany,
+            problems=(Code.INVALID_CURSOR,),
+            deadline_seconds=REPLAY_SECONDS,
         ),
-        Route(
-            "POST",
-            "/v1/dead-letters/discard",
+        route(
+            "POST /v1/dead-letters/discard",
             calls.discard_many,
-            operation(
-                operation_id="discard_dead_letters",
-                summary="Discard the dead letters that a filter means",
-                description="The open ones, oldest first, at most 1,000 in a call. They stay, listed as discarded.",
-                scope="ops",
-                tag="dead letters",
-                request=DiscardMany,
-                response=DiscardedMany,
-            ),
+            operation_id="discard_dead_letters",
+            summary="Discard the dead letters that a filter means",
+            description="The open ones, oldest first, at most 1,000 in a call. They stay, listed as discarded.",
+            scope="ops",
+            tag="dead letters",
+            request=DiscardMany,
+            response=DiscardedMany,
         ),
-        Route(
-            "POST",
-            "/v1/dead-letters/{id}/replay",
+        route(
+            "POST /v1/dead-letters/{id}/replay",
             calls.one,
-            operation(
-                operation_id="replay_dead_letter",
-                summary="Replay a dead letter",
-                description=(
-                    "A message goes back into the inbox, a notification into the outbox. A message with rejected members, and all events "
-                    "with a code, are read again. 409 with `obstacle` where that cannot be done."
-                ),
-                scope="ops",
-                tag="dead letters",
-                parameters=DeadLetterParameters,
-                request=ReplayOne,
-                response=ReplayedOne,
-                problems=(Code.NOT_FOUND, Code.CONFLICT, Code.INVALID_CURSOR),
-                deadline_seconds=REPLAY_SECONDS,
+            operation_id="replay_dead_letter",
+            summary="Replay a dead letter",
+            description=(
+                "A message goes back into the inbox, a notification into the outbox. A message with rejected members, and all events "
+                "with a code, are read again. 409 with `obstacle` where that cannot be done."
             ),
+            scope="ops",
+            tag="dead letters",
+            parameters=DeadLetterParameters,
+            request=ReplayOne,
+            response=ReplayedOne,
+            problems=(Code.NOT_FOUND, Code.CONFLICT, Code.INVALID_CURSOR),
+            deadline_seconds=REPLAY_SECONDS,
         ),
-        Route(
-            "POST",
-            "/v1/dead-letters/{id}/discard",
+        route(
+            "POST /v1/dead-letters/{id}/discard",
             calls.discard,
-            operation(
-                operation_id="discard_dead_letter",
-                summary="Discard a dead letter",
-                description="It stays, listed as discarded. An unknown code that is pushed again makes a new dead letter.",
-                scope="ops",
-                tag="dead letters",
-                parameters=DeadLetterParameters,
-                request=Discard,
-                response=DeadLetter,
-                problems=(Code.NOT_FOUND, Code.CONFLICT),
-            ),
+            operation_id="discard_dead_letter",
+            summary="Discard a dead letter",
+            description="It stays, listed as discarded. An unknown code that is pushed again makes a new dead letter.",
+            scope="ops",
+            tag="dead letters",
+            parameters=DeadLetterParameters,
+            request=Discard,
+            response=DeadLetter,
+            problems=(Code.NOT_FOUND, Code.CONFLICT),
         ),
     ]

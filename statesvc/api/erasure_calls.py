@@ -14,7 +14,7 @@ from events.crypto.keyring import Keyring
 from statesvc.api.parameters import Name
 from statesvc.database.pool import Connections
 from statesvc.http.api_keys import caller_of
-from statesvc.http.operation import Reply, Route, answer, body, operation, parameters
+from statesvc.http.operation import Reply, Route, answer, body, parameters, route
 from statesvc.http.problem import Code, Problem
 from statesvc.log.archive.folder import ArchivePath
 from statesvc.log.tombstones import TombstoneError, Tombstones
@@ -111,21 +111,18 @@ class ErasureCalls:
 def routes(pool: Connections, keyring: Keyring, *, folder: ArchivePath | None, backup_days: int, tombstones: Tombstones) -> Sequence[Route]:
     """The call that erases."""
     return [
-        Route(
-            "POST",
-            "/v1/shipments/{carrier_id}/{tracking_number}/erase",
+        route(
+            "POST /v1/shipments/{carrier_id}/{tracking_number}/erase",
             ErasureCalls(pool, keyring, folder, backup_days, tombstones).erase,
-            operation(
-                operation_id="erase_shipment",
-                summary="Erase a shipment's personal data",
-                description="Destroys the key that bodies and personal fields are sealed under. Hashes and proofs go on verifying; later "
-                "messages of the number are applied and leave nothing personal, also where it was never seen. It cannot be undone.",
-                scope="admin",
-                tag="shipments",
-                parameters=ErasureParameters,
-                request=ErasureRequest,
-                response=ErasureAnswer,
-                problems=(Code.UNKNOWN_CARRIER, Code.CONFLICT, Code.TOMBSTONE_UNAVAILABLE),
-            ),
+            operation_id="erase_shipment",
+            summary="Erase a shipment's personal data",
+            description="Destroys the key that bodies and personal fields are sealed under. Hashes and proofs go on verifying; later "
+            "messages of the number are applied and leave nothing personal, also where it was never seen. It cannot be undone.",
+            scope="admin",
+            tag="shipments",
+            parameters=ErasureParameters,
+            request=ErasureRequest,
+            response=ErasureAnswer,
+            problems=(Code.UNKNOWN_CARRIER, Code.CONFLICT, Code.TOMBSTONE_UNAVAILABLE),
         )
     ]

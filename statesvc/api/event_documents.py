@@ -10,7 +10,7 @@ from events.entry import rfc3339
 from statesvc.background.forked_result import forked_result
 from statesvc.delivery.event_catalogue import EVENT_TYPES, EXAMPLE_AT, EventType
 from statesvc.http.openapi import Hook, schemas_of
-from statesvc.http.operation import Route, operation
+from statesvc.http.operation import Route, raw_route
 
 SIGNED: Final = {
     "webhook-id": "Of this notification, the same at every attempt: drop what you had.",
@@ -126,12 +126,12 @@ def routes(version: str) -> Sequence[Route]:
         return web.Response(body=document, content_type="application/json")
 
     return [
-        Route(
-            "GET",
-            "/asyncapi.json",
+        raw_route(
+            "GET /asyncapi.json",
             asyncapi,
-            operation(
-                operation_id="get_asyncapi", summary="Notifications by message brokers as AsyncAPI 3.0", scope=None, tag="documentation"
-            ),
+            operation_id="get_asyncapi",
+            summary="Notifications by message brokers as AsyncAPI 3.0",
+            scope=None,
+            tag="documentation",
         )
     ]

@@ -20,7 +20,7 @@ from statesvc.evidence.made_evidence import record_evidence
 from statesvc.evidence.merchant_statement import MerchantStatement
 from statesvc.http.api_keys import caller_of
 from statesvc.http.key_store import Scope
-from statesvc.http.operation import Route, body, operation, parameters
+from statesvc.http.operation import Route, body, parameters, raw_route
 from statesvc.http.problem import Code, Problem
 from statesvc.log.proofs import ContradictionError
 from statesvc.log.snapshot import take_snapshot
@@ -142,42 +142,36 @@ def routes(pool: Connections, computing: Computing, readings: PersonalReadings) 
     path = "/v1/shipments/{carrier_id}/{tracking_number}/evidence"
     problems = (Code.NOT_FOUND, Code.UNKNOWN_CARRIER, Code.CONFLICT, Code.LOG_UNAVAILABLE, Code.OVERLOADED)
     return [
-        Route(
-            "GET",
-            path,
+        raw_route(
+            f"GET {path}",
             calls.show,
-            operation(
-                operation_id="get_shipment_evidence",
-                summary="Evidence about a shipment",
-                description="What the carrier said, when we knew it, what we concluded, what we sent, with proofs against the newest "
-                "signed head. The JSON verifies by itself (`statesvc verify --bundle`); the zip has PDF, JSON and a verifier in one file. "
-                "Personal parts and bodies only with scope `pii`.",
-                scope="audit",
-                tag="shipments",
-                parameters=EvidenceParameters,
-                response_types=_KINDS,
-                problems=problems,
-                is_computed=True,
-                deadline_seconds=COMPUTING_SECONDS,
-            ),
+            operation_id="get_shipment_evidence",
+            summary="Evidence about a shipment",
+            description="What the carrier said, when we knew it, what we concluded, what we sent, with proofs against the newest "
+            "signed head. The JSON verifies by itself (`statesvc verify --bundle`); the zip has PDF, JSON and a verifier in one file. "
+            "Personal parts and bodies only with scope `pii`.",
+            scope="audit",
+            tag="shipments",
+            parameters=EvidenceParameters,
+            response_types=_KINDS,
+            problems=problems,
+            is_computed=True,
+            deadline_seconds=COMPUTING_SECONDS,
         ),
-        Route(
-            "POST",
-            path,
+        raw_route(
+            f"POST {path}",
             calls.make,
-            operation(
-                operation_id="make_shipment_evidence",
-                summary="Evidence for a case",
-                description="The same with what the merchant states, marked as such, and whether the place of delivery agrees with its "
-                "address. Who asked, for which case, and which file it was (SHA-256) enter the log; the statement itself is not stored.",
-                scope="audit",
-                tag="shipments",
-                parameters=EvidenceParameters,
-                request=MerchantStatement,
-                response_types=_KINDS,
-                problems=problems,
-                is_computed=True,
-                deadline_seconds=COMPUTING_SECONDS,
-            ),
+            operation_id="make_shipment_evidence",
+            summary="Evidence for a case",
+            description="The same with what the merchant states, marked as such, and whether the place of delivery agrees with its "
+            "address. Who asked, for which case, and which file it was (SHA-256) enter the log; the statement itself is not stored.",
+            scope="audit",
+            tag="shipments",
+            parameters=EvidenceParameters,
+            request=MerchantStatement,
+            response_types=_KINDS,
+            problems=problems,
+            is_computed=True,
+            deadline_seconds=COMPUTING_SECONDS,
         ),
     ]

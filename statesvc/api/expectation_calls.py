@@ -20,7 +20,7 @@ from statesvc.database.pool import Connections
 from statesvc.expectations.rule_changes import RulesChangedError, StatedBook, state_rules, stated_rules
 from statesvc.expectations.rule_preview import RulePreview, preview_rules
 from statesvc.http.api_keys import caller_of
-from statesvc.http.operation import Reply, Route, answer, body, operation, parameters
+from statesvc.http.operation import Reply, Route, answer, body, parameters, route
 from statesvc.http.paging import Page
 from statesvc.http.problem import Code, Problem
 from statesvc.shipments.expectation_rules import EVERYTHING, NoRuleScopeError, RuleScope, rule_scope
@@ -104,73 +104,61 @@ def routes(pool: Connections) -> Sequence[Route]:
     """The calls."""
     calls = ExpectationCalls(pool)
     return [
-        Route(
-            "GET",
-            "/v1/expectations",
+        route(
+            "GET /v1/expectations",
             calls.all_rules,
-            operation(
-                operation_id="list_expectations",
-                summary="List what is expected of shipments",
-                description="Hours for all carriers first, then for carriers and their services of which something else was stated.",
-                scope="ops",
-                tag=_TAG,
-                response=Page[CarrierExpectations],
-            ),
+            operation_id="list_expectations",
+            summary="List what is expected of shipments",
+            description="Hours for all carriers first, then for carriers and their services of which something else was stated.",
+            scope="ops",
+            tag=_TAG,
+            response=Page[CarrierExpectations],
         ),
-        Route(
-            "GET",
-            _ONE,
+        route(
+            f"GET {_ONE}",
             calls.show,
-            operation(
-                operation_id="get_expectations",
-                rules=(_SERVICE_RULE,),
-                summary="Show what is expected of a carrier's shipments",
-                description="What was stated, what it inherits, and what is in effect.",
-                scope="ops",
-                tag=_TAG,
-                parameters=ExpectationParameters,
-                response=CarrierExpectations,
-                problems=(Code.UNKNOWN_CARRIER,),
-            ),
+            operation_id="get_expectations",
+            rules=(_SERVICE_RULE,),
+            summary="Show what is expected of a carrier's shipments",
+            description="What was stated, what it inherits, and what is in effect.",
+            scope="ops",
+            tag=_TAG,
+            parameters=ExpectationParameters,
+            response=CarrierExpectations,
+            problems=(Code.UNKNOWN_CARRIER,),
         ),
-        Route(
-            "PUT",
-            _ONE,
+        route(
+            f"PUT {_ONE}",
             calls.change,
-            operation(
-                operation_id="change_expectations",
-                rules=(_SERVICE_RULE,),
-                summary="State what is expected of a carrier's shipments",
-                description=(
-                    "Replaces what was stated: what is left out is inherited. In effect with the next event of each shipment; those that "
-                    "wait get their deadlines by it from a minute later on, a thousand a second (`applied`). What was observed stays. An "
-                    "operator action. 409 with `latest_revision` where others stated rules since `replaces`."
-                ),
-                scope="ops",
-                tag=_TAG,
-                parameters=ExpectationParameters,
-                request=RulesStatement,
-                response=CarrierExpectations,
-                problems=(Code.UNKNOWN_CARRIER, Code.CONFLICT),
+            operation_id="change_expectations",
+            rules=(_SERVICE_RULE,),
+            summary="State what is expected of a carrier's shipments",
+            description=(
+                "Replaces what was stated: what is left out is inherited. In effect with the next event of each shipment; those that "
+                "wait get their deadlines by it from a minute later on, a thousand a second (`applied`). What was observed stays. An "
+                "operator action. 409 with `latest_revision` where others stated rules since `replaces`."
             ),
+            scope="ops",
+            tag=_TAG,
+            parameters=ExpectationParameters,
+            request=RulesStatement,
+            response=CarrierExpectations,
+            problems=(Code.UNKNOWN_CARRIER, Code.CONFLICT),
         ),
-        Route(
-            "POST",
-            f"{_ONE}/preview",
+        route(
+            f"POST {_ONE}/preview",
             calls.preview,
-            operation(
-                operation_id="preview_expectations",
-                rules=(_SERVICE_RULE,),
-                summary="Preview rules of what is expected",
-                description="Changes nothing: how many shipments would have another deadline, and what would be observed at once.",
-                scope="ops",
-                tag=_TAG,
-                parameters=ExpectationParameters,
-                request=RulesRequest,
-                response=RulePreview,
-                problems=(Code.UNKNOWN_CARRIER,),
-                is_computed=True,
-                deadline_seconds=30.0,
-            ),
+            operation_id="preview_expectations",
+            rules=(_SERVICE_RULE,),
+            summary="Preview rules of what is expected",
+            description="Changes nothing: how many shipments would have another deadline, and what would be observed at once.",
+            scope="ops",
+            tag=_TAG,
+            parameters=ExpectationParameters,
+            request=RulesRequest,
+            response=RulePreview,
+            problems=(Code.UNKNOWN_CARRIER,),
+            is_computed=True,
+            deadline_seconds=30.0,
         ),
     ]

@@ -12,7 +12,7 @@ from statesvc.api.parameters import Name
 from statesvc.bodies.legal_holds import NEWEST, HoldRefusal, LegalHold, list_holds, place_hold, release_hold
 from statesvc.database.pool import Connections
 from statesvc.http.api_keys import caller_of
-from statesvc.http.operation import Reply, Route, answer, body, operation, parameters
+from statesvc.http.operation import Reply, Route, answer, body, parameters, route
 from statesvc.http.paging import Page, PageParameters, decode_cursor, encode_cursor
 from statesvc.http.problem import CREATED, Code, Problem
 
@@ -101,50 +101,41 @@ def routes(pool: Connections) -> Sequence[Route]:
     """The calls about legal holds."""
     holds = LegalHoldCalls(pool)
     return [
-        Route(
-            "GET",
-            "/v1/legal-holds",
+        route(
+            "GET /v1/legal-holds",
             holds.list,
-            operation(
-                operation_id="list_legal_holds",
-                summary="List legal holds",
-                scope="audit",
-                tag="legal holds",
-                parameters=LegalHoldsParameters,
-                response=Page[LegalHold],
-                problems=(Code.INVALID_CURSOR,),
-            ),
+            operation_id="list_legal_holds",
+            summary="List legal holds",
+            scope="audit",
+            tag="legal holds",
+            parameters=LegalHoldsParameters,
+            response=Page[LegalHold],
+            problems=(Code.INVALID_CURSOR,),
         ),
-        Route(
-            "POST",
-            "/v1/legal-holds",
+        route(
+            "POST /v1/legal-holds",
             holds.place,
-            operation(
-                operation_id="place_legal_hold",
-                summary="Place a legal hold",
-                description="The bodies of all messages that name a shipment with this number outlive their archive, and the shipment "
-                "is not erased without an explicit override, until the hold is released. Recorded as an operator action.",
-                scope="admin",
-                tag="legal holds",
-                request=LegalHoldPlacement,
-                response=LegalHold,
-                statuses={CREATED: "placed"},
-                problems=(Code.NOT_FOUND, Code.UNKNOWN_CARRIER, Code.CONFLICT),
-            ),
+            operation_id="place_legal_hold",
+            summary="Place a legal hold",
+            description="The bodies of all messages that name a shipment with this number outlive their archive, and the shipment "
+            "is not erased without an explicit override, until the hold is released. Recorded as an operator action.",
+            scope="admin",
+            tag="legal holds",
+            request=LegalHoldPlacement,
+            response=LegalHold,
+            statuses={CREATED: "placed"},
+            problems=(Code.NOT_FOUND, Code.UNKNOWN_CARRIER, Code.CONFLICT),
         ),
-        Route(
-            "POST",
-            "/v1/legal-holds/release",
+        route(
+            "POST /v1/legal-holds/release",
             holds.release,
-            operation(
-                operation_id="release_legal_hold",
-                summary="Release a legal hold",
-                description="Retention goes on as for any other shipment. Recorded as an operator action.",
-                scope="admin",
-                tag="legal holds",
-                request=LegalHoldRelease,
-                response=LegalHold,
-                problems=(Code.NOT_FOUND, Code.UNKNOWN_CARRIER),
-            ),
+            operation_id="release_legal_hold",
+            summary="Release a legal hold",
+            description="Retention goes on as for any other shipment. Recorded as an operator action.",
+            scope="admin",
+            tag="legal holds",
+            request=LegalHoldRelease,
+            response=LegalHold,
+            problems=(Code.NOT_FOUND, Code.UNKNOWN_CARRIER),
         ),
     ]

@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 
 from statesvc.api.parameters import Name
 from statesvc.database.pool import Connections
-from statesvc.http.operation import Reply, Route, answer, operation, parameters
+from statesvc.http.operation import Reply, Route, answer, parameters, raw_route, route
 from statesvc.http.paging import Page
 from statesvc.http.problem import OK, Code, Problem
 from statesvc.log.archive.log_archive import LogArchive
@@ -141,7 +141,7 @@ class LogCalls:
     archive: LogArchive
 
     async def feed(self, request: web.Request) -> Reply[Feed]:
-        """A range of entries, each printed in the very bytes that its leaf hash is of."""
+        """A range of entries, each printed in the exact bytes that its leaf hash is of."""
         asked = parameters(request, FeedParameters)
         async with self.pool.connection() as connection:
             try:
@@ -259,75 +259,64 @@ def routes(pool: Connections, archive: LogArchive) -> Sequence[Route]:
     """The calls about the log."""
     log = LogCalls(pool, archive)
     return [
-        Route(
-            "GET",
-            "/v1/feed",
+        route(
+            "GET /v1/feed",
             log.feed,
-            operation(
-                operation_id="read_feed",
-                summary="The log by index",
-                description="All entries in their one order: never skips one that committed late, never repeats one. Ask again "
-                "with `after` set to `cursor`. A cursor is `epoch.index`; after a restore that lost entries, one beyond the restored end "
-                "gets 410 with `go_on_after`. Never holds personal fields.",
-                scope="audit",
-                tag="log",
-                parameters=FeedParameters,
-                response=Feed,
-                problems=(Code.INVALID_CURSOR, Code.CURSOR_LOST, Code.LOG_UNAVAILABLE),
-            ),
+            operation_id="read_feed",
+            summary="The log by index",
+            description="All entries in their one order: never skips one that committed late, never repeats one. Ask again "
+            "with `after` set to `cursor`. A cursor is `epoch.index`; after a restore that lost entries, one beyond the restored end "
+            "gets 410 with `go_on_after`. Never holds personal fields.",
+            scope="audit",
+            tag="log",
+            parameters=FeedParameters,
+            response=Feed,
+            problems=(Code.INVALID_CURSOR, Code.CURSOR_LOST, Code.LOG_UNAVAILABLE),
         ),
-        Route(
-            "GET",
-            "/v1/checkpoint",
+        raw_route(
+            "GET /v1/checkpoint",
             log.checkpoint,
-            operation(
-                operation_id="get_checkpoint",
-                summary="The log's signed head",
-                description="A C2SP tlog-checkpoint as signed note, Ed25519. Keep one elsewhere: `statesvc verify --checkpoint FILE` "
-                "holds the log against it.",
-                scope="read",
-                tag="log",
-                parameters=CheckpointParameters,
-                response_types=(_TEXT,),
-                statuses={OK: "the note"},
-                problems=(Code.NOT_FOUND,),
-            ),
+            operation_id="get_checkpoint",
+            summary="The log's signed head",
+            description="A C2SP tlog-checkpoint as signed note, Ed25519. Keep one elsewhere: `statesvc verify --checkpoint FILE` "
+            "holds the log against it.",
+            scope="read",
+            tag="log",
+            parameters=CheckpointParameters,
+            response_types=(_TEXT,),
+            statuses={OK: "the note"},
+            problems=(Code.NOT_FOUND,),
         ),
-        Route(
-            "GET",
-            "/v1/checkpoint/keys",
+        route(
+            "GET /v1/checkpoint/keys",
             log.keys,
-            operation(
-                operation_id="list_checkpoint_keys", summary="The keys of the log's heads", scope="read", tag="log", response=Page[LogKey]
-            ),
+            operation_id="list_checkpoint_keys",
+            summary="The keys of the log's heads",
+            scope="read",
+            tag="log",
+            response=Page[LogKey],
         ),
-        Route(
-            "GET",
-            "/v1/proofs/inclusion",
+        route(
+            "GET /v1/proofs/inclusion",
             log.inclusion,
-            operation(
-                operation_id="prove_inclusion",
-                rules=("It takes `index`, or `carrier_id` and `event_id`.",),
-                summary="Prove that an entry is in the log",
-                scope="read",
-                tag="log",
-                parameters=InclusionParameters,
-                response=InclusionAnswer,
-                problems=(Code.NOT_FOUND, Code.NOT_SEALED, Code.LOG_UNAVAILABLE),
-            ),
+            operation_id="prove_inclusion",
+            rules=("It takes `index`, or `carrier_id` and `event_id`.",),
+            summary="Prove that an entry is in the log",
+            scope="read",
+            tag="log",
+            parameters=InclusionParameters,
+            response=InclusionAnswer,
+            problems=(Code.NOT_FOUND, Code.NOT_SEALED, Code.LOG_UNAVAILABLE),
         ),
-        Route(
-            "GET",
-            "/v1/proofs/consistency",
+        route(
+            "GET /v1/proofs/consistency",
             log.consistency,
-            operation(
-                operation_id="prove_consistency",
-                summary="Prove that the log only grew",
-                scope="read",
-                tag="log",
-                parameters=ConsistencyParameters,
-                response=ConsistencyAnswer,
-                problems=(Code.NOT_FOUND, Code.NOT_SEALED),
-            ),
+            operation_id="prove_consistency",
+            summary="Prove that the log only grew",
+            scope="read",
+            tag="log",
+            parameters=ConsistencyParameters,
+            response=ConsistencyAnswer,
+            problems=(Code.NOT_FOUND, Code.NOT_SEALED),
         ),
     ]

@@ -14,7 +14,7 @@ from events.crypto.keyring import Keyring
 from statesvc.api.personal_reads import Include, PersonalReadings, reads_personal
 from statesvc.bodies.find_bodies import BodyLocation
 from statesvc.database.pool import Connections
-from statesvc.http.operation import WHY_TAKEN, Reply, Route, answer, operation, parameters
+from statesvc.http.operation import WHY_TAKEN, Reply, Route, answer, parameters, route
 from statesvc.http.problem import Code, Problem
 from statesvc.log.archive.folder import ArchivePath
 from statesvc.shipments.models import text_of
@@ -129,20 +129,17 @@ def routes(pool: Connections, keyring: Keyring, folder: ArchivePath | None, read
     """The call about messages. `folder` is where archived bodies are."""
     messages = MessageCalls(pool, keyring, folder, readings)
     return [
-        Route(
-            "GET",
-            "/v1/messages/{message_id}",
+        route(
+            "GET /v1/messages/{message_id}",
             messages.show,
-            operation(
-                operation_id="get_message",
-                summary="Show a message",
-                description="What became of one webhook and where its body is; with `include=personal` the body byte for byte.",
-                scope="audit",
-                tag="messages",
-                parameters=MessageParameters,
-                request_headers=WHY_TAKEN,
-                response=ShownMessage,
-                problems=(Code.NOT_FOUND, Code.BODY_UNAVAILABLE),
-            ),
+            operation_id="get_message",
+            summary="Show a message",
+            description="What became of one webhook and where its body is; with `include=personal` the body byte for byte.",
+            scope="audit",
+            tag="messages",
+            parameters=MessageParameters,
+            request_headers=WHY_TAKEN,
+            response=ShownMessage,
+            problems=(Code.NOT_FOUND, Code.BODY_UNAVAILABLE),
         )
     ]

@@ -16,7 +16,7 @@ from statesvc.database.pool import Connections
 from statesvc.database.wakeups.channels import INBOX
 from statesvc.database.wakeups.waker import Wakes
 from statesvc.http.api_keys import caller_of
-from statesvc.http.operation import WHY_TAKEN, PartialChange, Reply, Route, answer, body, operation, parameters, why_of
+from statesvc.http.operation import WHY_TAKEN, PartialChange, Reply, Route, answer, body, parameters, route, why_of
 from statesvc.http.paging import Page, PageParameters, decode_cursor, encode_cursor
 from statesvc.http.problem import Code, Problem
 from statesvc.inbox.allotment import IN_FLIGHT_MAX, WEIGHT_MAX, WEIGHT_MIN, Allotment, allot, allotment_of, list_allotments
@@ -140,81 +140,75 @@ def routes(pool: Connections, waker: Wakes, *, carriers: Mapping[str, Carrier] =
     """The calls of operators about queues, workers and notices."""
     calls = OperatorCalls(pool, waker, carriers)
     return [
-        Route(
-            "GET",
-            "/v1/queue",
+        route(
+            "GET /v1/queue",
             calls.queue,
-            operation(operation_id="get_queue", summary="How much is waiting", scope="ops", tag="queue", response=QueueDepths),
+            operation_id="get_queue",
+            summary="How much is waiting",
+            scope="ops",
+            tag="queue",
+            response=QueueDepths,
         ),
-        Route(
-            "GET",
-            "/v1/workers",
+        route(
+            "GET /v1/workers",
             calls.workers,
-            operation(
-                operation_id="list_workers",
-                summary="List workers",
-                description="Each process sends a heartbeat every 10 s; its row goes with a clean exit, or after a day without one. "
-                f"`silent`: no heartbeat for {SILENT_SECONDS:g} s. A worker in another language shows only while it holds messages.",
-                scope="ops",
-                tag="queue",
-                response=WorkersPage,
-            ),
+            operation_id="list_workers",
+            summary="List workers",
+            description="Each process sends a heartbeat every 10 s; its row goes with a clean exit, or after a day without one. "
+            f"`silent`: no heartbeat for {SILENT_SECONDS:g} s. A worker in another language shows only while it holds messages.",
+            scope="ops",
+            tag="queue",
+            response=WorkersPage,
         ),
-        Route(
-            "GET",
-            "/v1/allotments",
+        route(
+            "GET /v1/allotments",
             calls.allotments,
-            operation(operation_id="list_allotments", summary="List allotments", scope="ops", tag="queue", response=Page[Allotment]),
+            operation_id="list_allotments",
+            summary="List allotments",
+            scope="ops",
+            tag="queue",
+            response=Page[Allotment],
         ),
-        Route(
-            "PUT",
-            "/v1/allotments/{carrier_id}",
+        route(
+            "PUT /v1/allotments/{carrier_id}",
             calls.change_allotment,
-            operation(
-                operation_id="change_allotment",
-                summary="Set a carrier's weight and bound",
-                description=(
-                    "In effect at the next claim of every worker. What a carrier leaves of its share goes to the others; the bound counts "
-                    "messages that workers hold. Recorded as an operator action."
-                ),
-                scope="ops",
-                tag="queue",
-                parameters=AllotmentParameters,
-                request=AllotmentChange,
-                response=Allotment,
-                problems=(Code.UNKNOWN_CARRIER,),
+            operation_id="change_allotment",
+            summary="Set a carrier's weight and bound",
+            description=(
+                "In effect at the next claim of every worker. What a carrier leaves of its share goes to the others; the bound counts "
+                "messages that workers hold. Recorded as an operator action."
             ),
+            scope="ops",
+            tag="queue",
+            parameters=AllotmentParameters,
+            request=AllotmentChange,
+            response=Allotment,
+            problems=(Code.UNKNOWN_CARRIER,),
         ),
-        Route(
-            "GET",
-            "/v1/notices",
+        route(
+            "GET /v1/notices",
             calls.notices,
-            operation(
-                operation_id="list_notices",
-                summary="List notices",
-                description="What the service did or saw by itself and an operator should know: subscribers that only fail, were disabled, "
-                "or have recovered.",
-                scope="ops",
-                tag="notices",
-                parameters=NoticesParameters,
-                response=Page[StoredNotice],
-                problems=(Code.INVALID_CURSOR,),
-            ),
+            operation_id="list_notices",
+            summary="List notices",
+            description="What the service did or saw by itself and an operator should know: subscribers that only fail, were disabled, "
+            "or have recovered.",
+            scope="ops",
+            tag="notices",
+            parameters=NoticesParameters,
+            response=Page[StoredNotice],
+            problems=(Code.INVALID_CURSOR,),
         ),
-        Route(
-            "POST",
-            "/v1/notices/{notice_id}/seen",
+        route(
+            "POST /v1/notices/{notice_id}/seen",
             calls.notice_seen,
-            operation(
-                operation_id="mark_notice_seen",
-                summary="Mark a notice as seen",
-                description="Recorded as an operator action; who saw it first stays.",
-                scope="ops",
-                tag="notices",
-                parameters=NoticeParameters,
-                request_headers=WHY_TAKEN,
-                response=StoredNotice,
-                problems=(Code.NOT_FOUND,),
-            ),
+            operation_id="mark_notice_seen",
+            summary="Mark a notice as seen",
+            description="Recorded as an operator action; who saw it first stays.",
+            scope="ops",
+            tag="notices",
+            parameters=NoticeParameters,
+            request_headers=WHY_TAKEN,
+            response=StoredNotice,
+            problems=(Code.NOT_FOUND,),
         ),
     ]

@@ -14,7 +14,7 @@ from events.recipes import number_of
 from statesvc.api.parameters import Name
 from statesvc.database.pool import Connections
 from statesvc.http.api_keys import caller_of
-from statesvc.http.operation import WHY_TAKEN, Reply, Route, answer, body, operation, parameters, why_of
+from statesvc.http.operation import WHY_TAKEN, Reply, Route, answer, body, parameters, route, why_of
 from statesvc.http.problem import Code, Problem
 from statesvc.shipments.references import (
     AttachedReferences,
@@ -69,7 +69,7 @@ class ReferenceCalls:
         return answer(_shown(number, attached))
 
     async def attach(self, request: web.Request) -> Reply[ShipmentReferences]:
-        """Attaches these in the place of what was attached."""
+        """Attaches these in place of what was attached."""
         number = parameters(request, ReferencesParameters).number
         references = body(request, References)
         actor, why = caller_of(request).actor, why_of(request)
@@ -97,38 +97,32 @@ def routes(pool: Connections, keyring: Keyring) -> Sequence[Route]:
     calls = ReferenceCalls(pool, keyring)
     path = "/v1/shipments/{carrier_id}/{tracking_number}/references"
     return [
-        Route(
-            "GET",
-            path,
+        route(
+            f"GET {path}",
             calls.read,
-            operation(
-                operation_id="get_shipment_references",
-                summary="What a shipper attached to a number",
-                scope="read",
-                tag="shipments",
-                parameters=ReferencesParameters,
-                response=ShipmentReferences,
-                problems=(Code.NOT_FOUND, Code.UNKNOWN_CARRIER),
-            ),
+            operation_id="get_shipment_references",
+            summary="What a shipper attached to a number",
+            scope="read",
+            tag="shipments",
+            parameters=ReferencesParameters,
+            response=ShipmentReferences,
+            problems=(Code.NOT_FOUND, Code.UNKNOWN_CARRIER),
         ),
-        Route(
-            "PUT",
-            path,
+        route(
+            f"PUT {path}",
             calls.attach,
-            operation(
-                operation_id="set_shipment_references",
-                summary="Attach an order id and metadata to a number",
-                description="Takes the place of all that was attached: what the body leaves out is gone, and `{}` takes all away. The "
-                "number need not have been scanned yet. `GET /v1/shipments?reference=` finds its shipments by each value. The log says "
-                "who attached something, with a keyed digest in the place of the values; an erasure of the number takes them away, "
-                "and after it the call is refused. Nothing personal belongs here.",
-                scope="ingest",
-                tag="shipments",
-                parameters=ReferencesParameters,
-                request=References,
-                request_headers=WHY_TAKEN,
-                response=ShipmentReferences,
-                problems=(Code.UNKNOWN_CARRIER, Code.CONFLICT),
-            ),
+            operation_id="set_shipment_references",
+            summary="Attach an order id and metadata to a number",
+            description="Takes the place of all that was attached: what the body leaves out is gone, and `{}` takes all away. The "
+            "number need not have been scanned yet. `GET /v1/shipments?reference=` finds its shipments by each value. The log says "
+            "who attached something, with a keyed digest in place of the values; an erasure of the number takes them away, "
+            "and after it the call is refused. Nothing personal belongs here.",
+            scope="ingest",
+            tag="shipments",
+            parameters=ReferencesParameters,
+            request=References,
+            request_headers=WHY_TAKEN,
+            response=ShipmentReferences,
+            problems=(Code.UNKNOWN_CARRIER, Code.CONFLICT),
         ),
     ]

@@ -14,7 +14,7 @@ from events.carriers import CARRIERS
 from statesvc.api.parameters import Day, Name
 from statesvc.api.report_files import MEDIA_TYPES, ParquetUnavailableError, ReportFormat, as_file
 from statesvc.database.pool import Connections
-from statesvc.http.operation import Reply, Route, answer, operation, parameters
+from statesvc.http.operation import Reply, Route, answer, parameters, raw_route, route
 from statesvc.http.paging import LIMIT_DEFAULT, LIMIT_MAX, Page, decode_cursor, encode_cursor
 from statesvc.http.problem import Code, Problem
 from statesvc.shipments.promise_report import (
@@ -153,60 +153,51 @@ def routes(pool: Connections) -> Sequence[Route]:
     """The calls."""
     calls = ReportCalls(pool)
     return [
-        Route(
-            "GET",
-            _PATH,
+        route(
+            f"GET {_PATH}",
             calls.promises,
-            operation(
-                operation_id="report_promises",
-                summary="How carriers met what they promised",
-                description="The promise is the first estimate that the carrier gave; it is met by a delivery before the midnight that "
-                "ends its day, where the parcel was delivered.",
-                scope="read",
-                tag=_TAG,
-                parameters=PromiseReportParameters,
-                response=PromiseReport,
-                problems=(Code.UNKNOWN_CARRIER,),
-                is_computed=True,
-                deadline_seconds=_LONG_SECONDS,
-            ),
+            operation_id="report_promises",
+            summary="How carriers met what they promised",
+            description="The promise is the first estimate that the carrier gave; it is met by a delivery before the midnight that "
+            "ends its day, where the parcel was delivered.",
+            scope="read",
+            tag=_TAG,
+            parameters=PromiseReportParameters,
+            response=PromiseReport,
+            problems=(Code.UNKNOWN_CARRIER,),
+            is_computed=True,
+            deadline_seconds=_LONG_SECONDS,
         ),
-        Route(
-            "GET",
-            f"{_PATH}/late",
+        route(
+            f"GET {_PATH}/late",
             calls.late,
-            operation(
-                operation_id="list_late_parcels",
-                summary="List parcels late against their promise",
-                description="For claims: delivered after the promised day, or not delivered though it is over; the earliest promise first.",
-                scope="read",
-                tag=_TAG,
-                parameters=LateParameters,
-                response=Page[LateParcel],
-                problems=(Code.UNKNOWN_CARRIER, Code.INVALID_CURSOR),
-                is_computed=True,
-                deadline_seconds=_LONG_SECONDS,
-            ),
+            operation_id="list_late_parcels",
+            summary="List parcels late against their promise",
+            description="For claims: delivered after the promised day, or not delivered though it is over; the earliest promise first.",
+            scope="read",
+            tag=_TAG,
+            parameters=LateParameters,
+            response=Page[LateParcel],
+            problems=(Code.UNKNOWN_CARRIER, Code.INVALID_CURSOR),
+            is_computed=True,
+            deadline_seconds=_LONG_SECONDS,
         ),
-        Route(
-            "GET",
-            f"{_PATH}/export",
+        raw_route(
+            f"GET {_PATH}/export",
             calls.export,
-            operation(
-                operation_id="export_promises",
-                rules=(
-                    "The file would have more than 100,000 rows.",
-                    "Parquet takes the extra `archive` of the installation.",
-                ),
-                summary="Promises as CSV or Parquet",
-                description="In CSV a text that a spreadsheet would compute has an apostrophe before it.",
-                scope="read",
-                tag=_TAG,
-                parameters=PromiseExportParameters,
-                response_types=tuple(MEDIA_TYPES.values()),
-                problems=(Code.UNKNOWN_CARRIER,),
-                is_computed=True,
-                deadline_seconds=_LONG_SECONDS,
+            operation_id="export_promises",
+            rules=(
+                "The file would have more than 100,000 rows.",
+                "Parquet takes the extra `archive` of the installation.",
             ),
+            summary="Promises as CSV or Parquet",
+            description="In CSV a text that a spreadsheet would compute has an apostrophe before it.",
+            scope="read",
+            tag=_TAG,
+            parameters=PromiseExportParameters,
+            response_types=tuple(MEDIA_TYPES.values()),
+            problems=(Code.UNKNOWN_CARRIER,),
+            is_computed=True,
+            deadline_seconds=_LONG_SECONDS,
         ),
     ]

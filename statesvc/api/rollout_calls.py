@@ -16,7 +16,7 @@ from statesvc.database.pool import Connections
 from statesvc.database.wakeups.channels import INBOX
 from statesvc.database.wakeups.waker import Wakes
 from statesvc.http.api_keys import caller_of
-from statesvc.http.operation import PartialChange, Reply, Route, answer, body, operation, parameters
+from statesvc.http.operation import PartialChange, Reply, Route, answer, body, parameters, route
 from statesvc.http.paging import PageParameters, decode_cursor, encode_cursor
 from statesvc.http.problem import Code, Problem, Violation
 from statesvc.inbox.rollouts.dial import ALL, PERCENT_MAX, Dial, Guard, Rollout, RolloutState, refusals, rollout_of, set_dial, set_hold
@@ -228,55 +228,44 @@ def routes(pool: Connections, waker: Wakes, *, carriers: Mapping[str, Carrier] =
     """The calls about rollouts."""
     rollouts = RolloutCalls(pool, waker, carriers)
     return [
-        Route(
-            "GET",
-            "/v1/rollouts/{carrier_id}",
+        route(
+            "GET /v1/rollouts/{carrier_id}",
             rollouts.show,
-            operation(
-                operation_id="get_rollout",
-                summary="Show a carrier's dial",
-                scope="ops",
-                tag="rollouts",
-                parameters=RolloutParameters,
-                response=ShownRollout,
-                problems=(Code.UNKNOWN_CARRIER,),
-            ),
+            operation_id="get_rollout",
+            summary="Show a carrier's dial",
+            scope="ops",
+            tag="rollouts",
+            parameters=RolloutParameters,
+            response=ShownRollout,
+            problems=(Code.UNKNOWN_CARRIER,),
         ),
-        Route(
-            "PUT",
-            "/v1/rollouts/{carrier_id}",
+        route(
+            "PUT /v1/rollouts/{carrier_id}",
             rollouts.change,
-            operation(
-                operation_id="change_rollout",
-                rules=(
-                    "The candidate is a registered version of this one carrier, not its stable one; shares and guards take a candidate.",
-                ),
-                summary="Turn a carrier's dial",
-                description=(
-                    "In effect at the next claim of every worker. A share of the messages, the same ones each time, is read by the "
-                    "candidate; on hold, messages are acknowledged and stored, but not processed. Recorded as an operator action."
-                ),
-                scope="ops",
-                tag="rollouts",
-                parameters=RolloutParameters,
-                request=RolloutChange,
-                response=ShownRollout,
-                problems=(Code.UNKNOWN_CARRIER,),
+            operation_id="change_rollout",
+            rules=("The candidate is a registered version of this one carrier, not its stable one; shares and guards take a candidate.",),
+            summary="Turn a carrier's dial",
+            description=(
+                "In effect at the next claim of every worker. A share of the messages, the same ones each time, is read by the "
+                "candidate; on hold, messages are acknowledged and stored, but not processed. Recorded as an operator action."
             ),
+            scope="ops",
+            tag="rollouts",
+            parameters=RolloutParameters,
+            request=RolloutChange,
+            response=ShownRollout,
+            problems=(Code.UNKNOWN_CARRIER,),
         ),
-        Route(
-            "GET",
-            "/v1/rollouts/{carrier_id}/diffs",
+        route(
+            "GET /v1/rollouts/{carrier_id}/diffs",
             rollouts.diffs,
-            operation(
-                operation_id="list_rollout_diffs",
-                summary="Show what a candidate read differently",
-                description="Found by the shadow, field by field, the newest first. Values that may name a person are keyed digests.",
-                scope="ops",
-                tag="rollouts",
-                parameters=DiffsParameters,
-                response=DiffsPage,
-                problems=(Code.UNKNOWN_CARRIER, Code.INVALID_CURSOR),
-            ),
+            operation_id="list_rollout_diffs",
+            summary="Show what a candidate read differently",
+            description="Found by the shadow, field by field, the newest first. Values that may name a person are keyed digests.",
+            scope="ops",
+            tag="rollouts",
+            parameters=DiffsParameters,
+            response=DiffsPage,
+            problems=(Code.UNKNOWN_CARRIER, Code.INVALID_CURSOR),
         ),
     ]

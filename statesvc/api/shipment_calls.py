@@ -17,7 +17,7 @@ from statesvc.api.parameters import AuditParameters, HistoryParameters, Shipment
 from statesvc.api.personal_reads import PersonalReadings, reads_personal
 from statesvc.api.replica_reads import STALENESS, StaleReads
 from statesvc.database.pool import Connections
-from statesvc.http.operation import Reply, RequestHeader, Route, answer, answer_unless_known, operation, parameters, printed
+from statesvc.http.operation import Reply, RequestHeader, Route, answer, answer_unless_known, parameters, printed, route
 from statesvc.http.paging import decode_cursor, encode_cursor
 from statesvc.http.problem import NOT_MODIFIED, OK, Code, Problem
 from statesvc.log.archive.log_archive import LogArchive
@@ -292,74 +292,61 @@ def routes(pool: Connections, sources: Sources, computing: Computing, readings: 
     shipments = Shipments(pool, sources, computing, readings, reads)
     unknown = (Code.NOT_FOUND, Code.UNKNOWN_CARRIER, Code.LOG_UNAVAILABLE)
     return [
-        Route(
-            "GET",
-            "/v1/shipments/{shipment_id}",
+        route(
+            "GET /v1/shipments/{shipment_id}",
             shipments.state_by_id,
-            operation(
-                operation_id="get_shipment_by_id",
-                summary="Where a shipment is, by its id",
-                description="As by its number; `carrier_id`, `tracking_number` and `discriminator` of the answer lead to its other calls.",
-                scope="read",
-                tag="shipments",
-                parameters=ShipmentIdParameters,
-                request_headers=_KNOWN,
-                response_headers=_TAGGED,
-                response=Shipment,
-                statuses={OK: "the current state", NOT_MODIFIED: "it has not changed"},
-                problems=(Code.NOT_FOUND, Code.LOG_UNAVAILABLE),
-            ),
+            operation_id="get_shipment_by_id",
+            summary="Where a shipment is, by its id",
+            description="As by its number; `carrier_id`, `tracking_number` and `discriminator` of the answer lead to its other calls.",
+            scope="read",
+            tag="shipments",
+            parameters=ShipmentIdParameters,
+            request_headers=_KNOWN,
+            response_headers=_TAGGED,
+            response=Shipment,
+            statuses={OK: "the current state", NOT_MODIFIED: "it has not changed"},
+            problems=(Code.NOT_FOUND, Code.LOG_UNAVAILABLE),
         ),
-        Route(
-            "GET",
-            _ONE,
+        route(
+            f"GET {_ONE}",
             shipments.state,
-            operation(
-                operation_id="get_shipment",
-                summary="Where a shipment is",
-                description="A number that was used twice answers with the latest shipment; `others` lists the rest. "
-                "Takes `If-None-Match`.",
-                scope="read",
-                tag="shipments",
-                parameters=StateParameters,
-                request_headers=_KNOWN,
-                response_headers=_TAGGED,
-                response=Shipment,
-                statuses={OK: "the current state", NOT_MODIFIED: "it has not changed"},
-                problems=unknown,
-            ),
+            operation_id="get_shipment",
+            summary="Where a shipment is",
+            description="A number that was used twice answers with the latest shipment; `others` lists the rest. Takes `If-None-Match`.",
+            scope="read",
+            tag="shipments",
+            parameters=StateParameters,
+            request_headers=_KNOWN,
+            response_headers=_TAGGED,
+            response=Shipment,
+            statuses={OK: "the current state", NOT_MODIFIED: "it has not changed"},
+            problems=unknown,
         ),
-        Route(
-            "GET",
-            f"{_ONE}/history",
+        route(
+            f"GET {_ONE}/history",
             shipments.history,
-            operation(
-                operation_id="get_shipment_history",
-                summary="How a shipment got there",
-                description="Its events in timeline order, whatever order they came in.",
-                scope="read",
-                tag="shipments",
-                parameters=HistoryParameters,
-                response_headers=STALENESS,
-                response=HistoryPage,
-                problems=(*unknown, Code.INVALID_CURSOR),
-            ),
+            operation_id="get_shipment_history",
+            summary="How a shipment got there",
+            description="Its events in timeline order, whatever order they came in.",
+            scope="read",
+            tag="shipments",
+            parameters=HistoryParameters,
+            response_headers=STALENESS,
+            response=HistoryPage,
+            problems=(*unknown, Code.INVALID_CURSOR),
         ),
-        Route(
-            "GET",
-            f"{_ONE}/audit",
+        route(
+            f"GET {_ONE}/audit",
             shipments.audit,
-            operation(
-                operation_id="get_shipment_audit",
-                summary="What is on record about a shipment",
-                description="What the carrier said and when we knew it, what we concluded, what we sent. One consistent snapshot.",
-                scope="audit",
-                tag="shipments",
-                parameters=AuditParameters,
-                response=Audit,
-                problems=(*unknown, Code.INVALID_CURSOR, Code.OVERLOADED),
-                is_computed=True,
-                deadline_seconds=COMPUTING_SECONDS,
-            ),
+            operation_id="get_shipment_audit",
+            summary="What is on record about a shipment",
+            description="What the carrier said and when we knew it, what we concluded, what we sent. One consistent snapshot.",
+            scope="audit",
+            tag="shipments",
+            parameters=AuditParameters,
+            response=Audit,
+            problems=(*unknown, Code.INVALID_CURSOR, Code.OVERLOADED),
+            is_computed=True,
+            deadline_seconds=COMPUTING_SECONDS,
         ),
     ]

@@ -15,7 +15,7 @@ from events.recipes import number_of
 from events.vocabulary import Reason, Status
 from statesvc.api.parameters import Instant, Name
 from statesvc.api.replica_reads import STALENESS, MaxStaleness, StaleReads
-from statesvc.http.operation import Reply, Route, answer, operation, parameters
+from statesvc.http.operation import Reply, Route, answer, parameters, route
 from statesvc.http.paging import Page, PageParameters, decode_cursor, encode_cursor
 from statesvc.http.problem import Code, Problem
 from statesvc.log.archive.log_archive import LogArchive
@@ -134,23 +134,20 @@ def _resumed(cursor: str, bound_to: dict[str, Any]) -> tuple[ListPosition, datet
 def routes(reads: StaleReads, keyring: Keyring) -> Sequence[Route]:
     """The one call."""
     return [
-        Route(
-            "GET",
-            "/v1/shipments",
+        route(
+            "GET /v1/shipments",
             ShipmentListCall(reads, keyring).page,
-            operation(
-                operation_id="list_shipments",
-                rules=("The `reference` stands with more than 1,000 numbers.",),
-                summary="Find and list shipments",
-                description="In the order of their last change: one that changes while you read the pages comes again at the end, with its "
-                "new state, and none is missed. Bounds of time stay as they were for the first page. A page may be short, or empty, and "
-                "still have a `next_cursor`. Never holds personal fields.",
-                scope="read",
-                tag="shipments",
-                parameters=ListParameters,
-                response_headers=STALENESS,
-                response=Page[ListedShipment],
-                problems=(Code.INVALID_CURSOR,),
-            ),
+            operation_id="list_shipments",
+            rules=("The `reference` stands with more than 1,000 numbers.",),
+            summary="Find and list shipments",
+            description="In the order of their last change: one that changes while you read the pages comes again at the end, with its "
+            "new state, and none is missed. Bounds of time stay as they were for the first page. A page may be short, or empty, and "
+            "still have a `next_cursor`. Never holds personal fields.",
+            scope="read",
+            tag="shipments",
+            parameters=ListParameters,
+            response_headers=STALENESS,
+            response=Page[ListedShipment],
+            problems=(Code.INVALID_CURSOR,),
         ),
     ]

@@ -1,4 +1,4 @@
-"""The value that the append transaction works on: messages on their way into the log, and what each step found or made."""
+"""The value that the append transaction works on: the messages, and what each step found or made."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -39,7 +39,7 @@ def unmeasured(_: Stage) -> AbstractContextManager[None]:
 
 @dataclass(slots=True)
 class AppendBatch:
-    """Messages on their way into the log, and what each step found or made. `worker` names the process in the log."""
+    """The messages to append, and what each step found or made. `worker` names the process in the log."""
 
     connection: Connection
     keyring: Keyring
@@ -52,33 +52,33 @@ class AppendBatch:
     """Sets aside the messages of such shipments, and applies the rest."""
 
     traceparents: Mapping[UUID, str] = field(default_factory=dict)
-    """Of the messages that are traced: notifications go on with it."""
+    """By message, where it is traced: its notifications continue the trace."""
 
     asked_held: Pending[set[UUID]] | None = None
-    """Which of the messages the worker still holds; None: they are nobody's lease."""
+    """Which of the messages the worker still holds; None: they are not leased."""
     # look_up
     proposals: list[Proposal] = field(default_factory=list)
     known: dict[Key, Known] = field(default_factory=dict)
     only_named: Mapping[tuple[int, UUID], NamedStream] = field(default_factory=dict)
-    """By message (its place) and shipment: the numbers that the messages say nothing about."""
+    """Shipments that a message (by its place) names without an event."""
     # decide
     decision: Decision = field(default_factory=Decision)
     # lock
     heads: dict[UUID, StreamHead] = field(default_factory=dict)
     new_keys: dict[UUID, bytes] = field(default_factory=dict)
-    """The sealed keys of the shipments that have no stream yet and that this transaction alone may make."""
+    """Sealed keys of the streams that are new, and that this transaction alone may make."""
     streams: Mapping[UUID, StreamState] = field(default_factory=dict)
-    """Those that the messages name and that do not grow, unlocked."""
+    """Streams that the messages name and that do not grow; not locked."""
     keys: dict[UUID, SealingKey | None] = field(default_factory=dict)
-    """Of all shipments that the messages name and that have a stream. None: erased."""
+    """For each shipment that the messages name and that has a stream. None: erased."""
     states: Mapping[UUID, Any] = field(default_factory=dict)
     subscribed: Sequence[SubscribedTo] = ()
-    """The live subscriptions that may want to know of changes of the shipments that grow."""
+    """The live subscriptions that may match changes of the shipments that grow."""
     tick: Tick = NO_TICK
-    """The wall clock under the locks, the id of the batch, the epoch of the log."""
+    """The time read under the locks, the id of the batch, the epoch of the log."""
     # set_aside
     set_aside: list[Read] = field(default_factory=list)
-    """The messages of locked shipments: given back uncharged."""
+    """Messages of locked shipments, to be given back without counting an attempt."""
     # open_named
     opened: set[UUID] = field(default_factory=set)
     """Streams that were made, or named again, with nothing but a key."""
@@ -98,7 +98,7 @@ class AppendBatch:
 
     @property
     def changes(self) -> list[Change]:
-        """What subscribers may hear of."""
+        """What subscribers may be notified of."""
         return self.projection.changes
 
     @property
@@ -117,7 +117,7 @@ class AppendBatch:
 
 
 def restrict(batch: AppendBatch, reads: Sequence[Read]) -> None:
-    """Goes on with these messages alone."""
+    """Drops all other messages from the batch."""
     if len(reads) < len(batch.reads):
         batch.reads = reads
         batch.proposals, batch.only_named = propose(reads, batch.keyring), only_named(reads)
@@ -125,7 +125,7 @@ def restrict(batch: AppendBatch, reads: Sequence[Read]) -> None:
 
 
 def forget_erased(batch: AppendBatch) -> bool:
-    """Takes what is personal out of what is proposed to erased shipments; whether there are any."""
+    """Removes personal fields from the proposals for erased shipments; answers whether there were any."""
     erased = {each for each, key in batch.keys.items() if key is None}
     if erased:
         batch.proposals = [without_personal(each) if each.shipment_id in erased else each for each in batch.proposals]

@@ -1,6 +1,6 @@
-"""The shipments of a batch: locked or reserved where they grow, given a key where they are only named.
+"""The shipments of a batch: locked or reserved if they grow, given a key if a message only names them.
 
-What another transaction holds is set aside with its messages.
+Messages of a shipment that another transaction holds are set aside.
 """
 
 from collections.abc import Collection
@@ -20,10 +20,11 @@ from statesvc.shipments.projection_store import read_states
 
 
 async def lock(batch: AppendBatch) -> None:
-    """Looks at the streams that grow and locks them, reserves the new ones, and reads states, subscriptions and clock under the locks.
+    """Locks the streams that grow, reserves the new ones, and reads states, subscriptions and clock under the locks.
 
-    Streams that do not grow are read for their keys. What follows asks nothing again: a dedupe key that another takes meanwhile fails
-    the write of it, and keys that a locked stream guards are asked for again under its lock. Those of an archived shipment are in its set.
+    Streams that do not grow are read for their keys. Later steps query nothing again: if another transaction takes a dedupe key
+    meanwhile, the write fails; keys that a locked stream guards are read again under its lock. Those of an archived shipment are in its
+    packed set.
     """
     connection, growing, skips = batch.connection, batch.decision.shipments(), batch.skips_locked
     others = {each for _, each in named_by(batch)} - growing
@@ -66,9 +67,9 @@ def set_aside_locked(batch: AppendBatch) -> None:
 
 
 def set_aside(batch: AppendBatch, locked: Collection[UUID]) -> None:
-    """Sets aside the messages that name one of these shipments, and later ones that name any of theirs.
+    """Sets aside the messages that name one of these shipments, and later messages that share a shipment with those.
 
-    Raises OvertakenError where they are not to be set aside.
+    Raises OvertakenError if the batch does not set aside.
     """
     if not batch.sets_aside:
         raise OvertakenError(locked)
@@ -79,10 +80,10 @@ def set_aside(batch: AppendBatch, locked: Collection[UUID]) -> None:
 
 
 async def open_named(batch: AppendBatch) -> None:
-    """Makes streams with nothing but a key for what the messages name and nothing is appended to: their bodies are under it as well.
+    """Makes streams that hold only a key, for shipments that messages name but add nothing to: their bodies are under it too.
 
-    One that is there already may be about to be forgotten, so it is named again. Like a shipment that grows, one that another transaction
-    has locked or is making holds up the messages that name it, and no others. Raises OvertakenError.
+    An existing one may be due for removal, so it is refreshed. One that another transaction has locked or is making holds up only the
+    messages that name it. Raises OvertakenError.
     """
     connection, keyring, skips = batch.connection, batch.keyring, batch.skips_locked
     while missing := streams_to_open(batch):
@@ -95,7 +96,7 @@ async def open_named(batch: AppendBatch) -> None:
 
 
 def streams_to_open(batch: AppendBatch) -> dict[UUID, NamedStream]:
-    """The streams that the messages name, that do not grow, and that may be about to be forgotten or are not there."""
+    """The streams that the messages name, that do not grow, and that are missing or may be due for removal."""
     wanted = {shipment: stream for (_, shipment), stream in batch.only_named.items()}
     wanted |= {each.shipment_id: stream_of(each) for each in batch.proposals if each.shipment_id not in batch.keys}
     lasting = {shipment for shipment, stream in batch.streams.items() if stream.version > 0 or stream.key is None}

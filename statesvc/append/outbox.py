@@ -1,7 +1,7 @@
 """Notifications of what changed, written in the transaction that changed it, with the fan-out entries that say whom they go to.
 
-The database keeps a notification unique per (subscription, shipment, sequence) for ever. What is written asserts that none was there:
-an entry of the log never names a notification that was not made.
+The database keeps a notification unique per (subscription, shipment, sequence) for ever. The write fails if there is one already, so an
+entry of the log never names a notification that was not made.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -42,8 +42,9 @@ _COLUMNS: Final[Columns] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutboxChange:
-    """One thing to notify of. `type`: `shipment.status_changed`, or `shipment.updated` where the status stayed, or that of an observation.
+    """One change to notify subscribers of.
 
+    `type`: `shipment.status_changed`, `shipment.updated` if the status stayed, or that of an observation.
     `number`: as it is compared; `tracking_number`: as the carrier prints it.
     """
 
@@ -59,7 +60,7 @@ class OutboxChange:
     occurred_at: datetime
     """With the offset in which the carrier stated it."""
     leaf_hash: bytes
-    """Of the event that it names, the one with the version `sequence`."""
+    """Of the event with the version `sequence`, which the notification names."""
     received_at: datetime | None = None
     """When the message that caused it was acknowledged; None: no message did."""
     traceparent: str | None = None
@@ -108,7 +109,7 @@ class SubscribedTo(NamedTuple):
 
 
 async def read_subscribed(connection: AsyncConnection[Any], proposals: Iterable[Proposal]) -> Pending[list[SubscribedTo]]:
-    """The live subscriptions that may want to know of changes of these shipments. Paused ones collect, so they are among them."""
+    """The live subscriptions that may match changes of these shipments; paused ones too, because they collect."""
     numbers = {(proposal.event.carrier_id, proposal.number) for proposal in proposals}
     return await read_subscribed_to(connection, numbers)
 

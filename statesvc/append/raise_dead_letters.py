@@ -1,4 +1,4 @@
-"""Dead letters of messages that were applied all the same: codes that nobody knows yet, members that are no events."""
+"""Dead letters of messages that were applied nevertheless: unknown codes, and members that are not events."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,7 +15,7 @@ _SQL = queries("statesvc.append", "raise_dead_letters")
 
 
 async def raise_codes(connection: AsyncConnection[Any], unknown: Sequence[Proposal], *, worker: str) -> None:
-    """One open dead letter for each (carrier, type, code), of texts one in all; nothing when it is open already."""
+    """Opens one dead letter for each (carrier, type, code), and one for all texts of a carrier, unless it is open already."""
     first: dict[tuple[str, str | None, str | None], Proposal] = {}
     for proposal in unknown:
         raw = proposal.event.raw

@@ -1,7 +1,7 @@
 """Trying a transaction again: after which failures, after which pause, and how often.
 
-A transient failure says nothing about the messages: the same transaction is tried again. Any other failure is some message's own; who
-has several halves them until that message stands alone, so that the others are not held up.
+A transient failure says nothing about the messages: the same transaction is tried again. Any other failure is due to one message; the
+caller halves its batch until that message stands alone, and the others go on.
 """
 
 import asyncio
@@ -114,9 +114,9 @@ async def run_transaction(
 ) -> T:
     """Runs `transaction` on a connection of `connect`, again after transient failures; `deadline` is on the monotonic clock.
 
-    Where it needs history that is archived, `archive` brings that back first, and the transaction runs again on the same connection.
+    If it needs archived history, `archive` restores that first, and the transaction runs again on the same connection.
     Raises the last error once a failure is permanent, the tries are used up, or the next pause would pass the deadline; with
-    `raises_locked` at once where a lock was not to be had.
+    `raises_locked` at once if a lock could not be taken.
     """
     for attempt in itertools.count():
         try:

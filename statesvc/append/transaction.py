@@ -1,4 +1,4 @@
-"""THE transaction: everything that a batch of messages causes commits together, or nothing of it does.
+"""THE transaction: everything that a batch of messages causes commits together, or nothing does.
 
 `append` is its steps, in their order; they need three round trips, whatever the size of the batch: ask, lock, write. A crash before the
 commit leaves the messages leased and untouched, a crash after it leaves nothing to do.
@@ -68,7 +68,7 @@ async def append(batch: AppendBatch) -> AppendBatch:
 async def look_up(batch: AppendBatch) -> None:
     """Proposes the events, and asks what the log holds of them, without a lock: most scans of a push are duplicates.
 
-    Keeps the messages that the worker still holds: the others belong to another one by now.
+    Keeps only the messages that the worker still holds: the others belong to another worker by now.
     """
     batch.proposals, batch.only_named = propose(batch.reads, batch.keyring), only_named(batch.reads)
     asked_known = await known_keys(batch.connection, (key for proposal in batch.proposals for key in proposal.dedupe_keys()))
@@ -79,7 +79,7 @@ async def look_up(batch: AppendBatch) -> None:
 
 
 async def assemble(batch: AppendBatch) -> None:
-    """Makes the rows of events, and of conflicts that were never seen before; repeated ones are counted."""
+    """Makes the rows of events and of new conflicts; repeated conflicts are counted."""
     conflicts, clock, epoch = batch.decision.conflicts, batch.tick.recorded_at, batch.tick.epoch
     if conflicts:
         unseen = await count_conflicts(batch.connection, conflicts, recorded_at=clock)
@@ -104,7 +104,7 @@ async def project_events(batch: AppendBatch) -> None:
 def require_whole(
     history: Iterable[tuple[UUID, bytes]], shipments: Iterable[UUID], events: Iterable[EventRow], heads: Mapping[UUID, StreamHead]
 ) -> None:
-    """Versions have no gaps, so it shows by itself what is archived. Raises ArchivedHistoryError."""
+    """Versions have no gaps, so a missing one is archived. Raises ArchivedHistoryError."""
     found = Counter(shipment_id for shipment_id, _ in history)
     found.update(row.proposal.shipment_id for row in events)
     if archived := [shipment_id for shipment_id in shipments if found[shipment_id] != heads[shipment_id].version]:
@@ -112,7 +112,7 @@ def require_whole(
 
 
 async def raise_dead_letters(batch: AppendBatch) -> None:
-    """For codes that nobody knows yet, also where their category was read, and for members of a message that are no events."""
+    """For unknown codes, also those read by their category, and for members of a message that are not events."""
     unknown = [row.proposal for row in batch.events if _code_is_unknown(row.proposal.event)]
     await raise_codes(batch.connection, unknown, worker=batch.worker)
     await raise_rejections(batch.connection, batch.reads, worker=batch.worker)
@@ -124,6 +124,6 @@ def _code_is_unknown(event: Event) -> bool:
 
 
 def shipments_named(batch: AppendBatch) -> list[tuple[int, UUID]]:
-    """The shipments that each message (by its place) names: with an event, without one, or because it contradicts them."""
+    """The shipments that each message (by its place) names: with an event, without one, or in a conflict."""
     named = [(proposal.message, proposal.shipment_id) for proposal in batch.proposals]
     return named + [*batch.only_named] + [(conflict.proposal.message, conflict.holder) for conflict in batch.decision.conflicts]

@@ -63,7 +63,7 @@ async def write_conclusions(batch: AppendBatch, *, before: int) -> list[bytes]:
 
 
 async def notify(batch: AppendBatch, *, before: int) -> list[bytes]:
-    """Whom it is sent to: fan-outs, and the notifications in the outbox."""
+    """Who is notified: fan-outs, and the notifications in the outbox."""
     fanned_out = fan_out((OutboxChange.of(change, batch.traceparents) for change in batch.changes), batch.subscribed)
     batch.notifications = await write_notifications(batch.connection, fanned_out, epoch=batch.tick.epoch)
     fanouts = [fanout_of(change, subscriptions) for change, subscriptions in fanned_out]

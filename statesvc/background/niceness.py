@@ -17,20 +17,35 @@ def own_session(*, niceness: int) -> None:
     Blocks, for at most two seconds. Raises PermissionError where it leads a session or process group already.
     """
     os.setsid()
-    stand_back(os.getpid(), niceness)
+    os.nice(niceness)
+    if niceness:
+        _nice_session(os.getpid(), niceness)
 
 
-def stand_back(leader: int, niceness: int) -> None:
-    """Gives this process, which leads a session, a niceness as far above our own. Blocks, for at most two seconds."""
-    if not niceness:
-        return
-    with suppress(ProcessLookupError):
-        os.setpriority(os.PRIO_PROCESS, leader, os.getpriority(os.PRIO_PROCESS, 0) + niceness)
-    # the default of Debian and Ubuntu, outside of containers: there the niceness of a process counts within its session alone, and each
-    # session has one of its own (man 7 sched, "The autogroup feature")
+def stand_back(*, niceness: int) -> None:
+    """This process, and what it starts from here on, has at least this niceness. It stays in the session of its terminal."""
+    os.setpriority(os.PRIO_PROCESS, 0, max(niceness, os.getpriority(os.PRIO_PROCESS, 0)))
+
+
+def make_nicer(pid: int, *, niceness: int) -> bool:
+    """Another process, leader of a session of its own. False where it is not ours to touch."""
+    try:
+        os.setpriority(os.PRIO_PROCESS, pid, max(niceness, os.getpriority(os.PRIO_PROCESS, pid)))
+    except OSError:
+        return False
+    _nice_session(pid, niceness)
+    return True
+
+
+def _nice_session(leader: int, niceness: int) -> None:
+    """The session's own niceness, where the kernel groups by session.
+
+    The default of Debian and Ubuntu, outside of containers: there the niceness of a process counts within its session alone, and each
+    session has one of its own (man 7 sched, "The autogroup feature").
+    """
     autogroup = _PROCESSES / str(leader) / "autogroup"
-    for _ in range(_TRIES):
-        # a system without it, or that does not let us: then it is as fast as the others, no worse
+    for _ in range(_TRIES if autogroup.exists() else 0):
+        # a system that does not let us: then it is as fast as the others, no worse
         with suppress(OSError):
             try:
                 autogroup.write_text(str(niceness))

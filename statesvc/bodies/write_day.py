@@ -27,7 +27,7 @@ Pause = Callable[[], Awaitable[None]]
 
 
 class Fate(StrEnum):
-    """What became of a body."""
+    """The outcome of a body."""
 
     COMPRESSED = "compressed"
     UNOPENED = "unopened"
@@ -46,7 +46,7 @@ class WrittenDay:
 async def write_day(
     connection: AsyncConnection[Any], keyring: Keyring, folder: ArchivePath, prefix: str, day: date, *, pause: Pause
 ) -> WrittenDay:
-    """Writes the file, whose name begins with `prefix`, and publishes it; a crash on the way leaves one that counts for nothing."""
+    """Writes the file, whose name begins with `prefix`, and publishes it; a crash leaves one that is ignored."""
     fates: Counter[Fate] = Counter()
     with BODY_FILES.unfinished(folder, prefix) as files:
         with ArchiveWriter(files.paths[0], day) as writer:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final, Protocol, cast
 
 from statesvc import __version__
+from statesvc.background.niceness import stand_back
 
 
 class CommandModule(Protocol):
@@ -58,7 +59,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "log": Command("statesvc.cli.log_fork", "go on with the log after a restore that lost published entries: fork"),
     "verify": Command("statesvc.cli.verify", "the whole log against its signed heads, and against one stored elsewhere"),
     "storage": Command("statesvc.cli.storage", "what fills the disk, what it grows by a day, how long it lasts, what to change"),
-    "queue": Command("statesvc.cli.queue", "what waits, by carrier, and at the way out"),
+    "queue": Command("statesvc.cli.queue", "what waits: messages by carrier, and notifications"),
     "shipments": Command("statesvc.cli.shipments", "parcels: find, show, history"),
     "subscriptions": Command("statesvc.cli.subscriptions", "who is notified, and how that goes: list, show, pause, resume, test, replay"),
     "workers": Command("statesvc.cli.workers", "which processes work here, and when each was last seen"),
@@ -66,6 +67,10 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "shovel": Command("statesvc.cli.shovel_command", "bring messages over from another broker, and back"),
     "rollout": Command("statesvc.cli.rollout", "the share of each carrier that a candidate normalizer reads, and the kill switch"),
 }
+
+_COMPUTE_FOR_LONG: Final = frozenset({"archive", "backup", "evidence", "rebuild", "renormalize", "storage", "verify"})
+_NICENESS: Final = 10
+"""Theirs, as that of what comes after the ACK."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -76,6 +81,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(given)
     if called not in modules:
         parser.error("name a command")
+    # given arguments, the process is its caller's
+    if arguments is None and called in _COMPUTE_FOR_LONG:
+        stand_back(niceness=_NICENESS)
     return explained(lambda: _run(modules[called], options))
 
 

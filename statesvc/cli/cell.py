@@ -11,13 +11,15 @@ from statesvc.cells.directory import CELL_NAME, CellDirectory, DirectoryError, c
 from statesvc.cells.proxies import envoy_configuration, nginx_configuration
 from statesvc.cli.arguments import carrier_named
 from statesvc.cli.cell_check import check_cells
-from statesvc.cli.cell_databases import address_in
-from statesvc.cli.cell_keys import spread_keys
+from statesvc.cli.cell_databases import address_in, all_databases
 from statesvc.cli.cell_status import read_cells, show_cells, write_cells
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.doctor.finding import Severity
 from statesvc.cli.output import write_json, write_line, write_table
+from statesvc.cli.session import actor
+from statesvc.http.key_store import copy, read_all
 from statesvc.settings.service_settings import load_settings
+from statesvc.subscriptions.key_revocation import revoke_key
 
 PROXIES = {"nginx": nginx_configuration, "envoy": envoy_configuration}
 
@@ -166,3 +168,22 @@ def _cell_name(text: str) -> str:
     if not re.fullmatch(CELL_NAME, text):
         raise argparse.ArgumentTypeError("a cell's name has at most 31 small letters, digits and hyphens, and begins with one of the first")
     return text
+
+
+async def spread_keys(directory: CellDirectory) -> list[str]:
+    """The same key is good in all cells or in none: copies live ones, revokes everywhere what is revoked anywhere. Says what was done.
+
+    Each cell's part is its own transactions: cut short, it is called again. Raises CommandError.
+    """
+    done: list[str] = []
+    async with all_databases(directory) as databases:
+        stored = {name: await read_all(connection) for name, connection in databases.items()}
+        revoked = {key.key_id for keys in stored.values() for key in keys if key.is_revoked}
+        good = {key.key_id: key for keys in stored.values() for key in keys if key.key_id not in revoked}
+        for name, connection in databases.items():
+            copied = [key.key_id for key in good.values() if await copy(connection, key, actor=actor())]
+            ended = [key.key_id for key in stored[name] if key.key_id in revoked and not key.is_revoked]
+            for key_id in ended:
+                await revoke_key(connection, key_id=key_id, revoked_by=actor())
+            done.append(f"{name}: {len(copied)} copied, {len(ended)} revoked, {len(good)} good in all")
+    return done

@@ -143,7 +143,7 @@ async def _replay(options: argparse.Namespace, request: RepairRequest) -> int:
         finally:
             end_progress()
     _write_progress(progress, run_id=request.run_id, as_json=options.json)
-    # what another operator replayed meanwhile is done all the same
+    # what another operator replayed meanwhile is done nevertheless
     return 0 if progress.ended is ReplayEnd.DONE and progress.refused.keys() <= {Obstacle.REPLAYED} else 1
 
 

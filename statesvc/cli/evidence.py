@@ -40,7 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--as-of", type=rfc3339_time, metavar="T", help="what we knew then: RFC 3339, such as 2026-05-03T00:00:00Z")
     parser.add_argument("--case", type=Path, metavar="FILE", help="JSON of what the merchant states; that it was asked for is recorded")
     parser.add_argument(
-        "--without-personal-data", action="store_true", help="no personal parts and no bodies; the proofs hold all the same"
+        "--without-personal-data", action="store_true", help="no personal parts and no bodies; the proofs hold nevertheless"
     )
 
 

@@ -1,4 +1,4 @@
-"""`statesvc queue`: what waits, by carrier, and at the way out."""
+"""`statesvc queue`: what waits: messages by carrier, and notifications."""
 
 import argparse
 import asyncio

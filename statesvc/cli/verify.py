@@ -112,7 +112,12 @@ async def _run(options: argparse.Namespace) -> VerificationReport:
             trust=options.tsa_cert,
         )
         verification = Verification(order, lambda done, total: show_progress(done, total, "entries"))
-        report = await asyncio.to_thread(verification.run)
+        try:
+            report = await asyncio.to_thread(verification.run)
+        except asyncio.CancelledError:
+            # Ctrl-C, which reaches neither a thread nor processes in sessions of their own
+            verification.abandon()
+            raise
         if not options.skip_projection:
             await _compare_projection(order.access, options.processes, report)
         return report

@@ -93,7 +93,7 @@ async def _sample(visit: Visit, dead_letter_id: int | str) -> dict[str, Any]:
 
 
 async def _message(visit: Visit, message_id: str | None) -> Mapping[str, Any] | None:
-    """What became of it; None where there is none, it is stored no longer, or the key may not see it."""
+    """Its outcome; None where there is none, it is stored no longer, or the key may not see it."""
     if message_id is None or not visit.has(Scope.AUDIT):
         return None
     try:

@@ -7,7 +7,7 @@ the partitions made ahead; both bear repetition too.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -20,9 +20,9 @@ import structlog
 from psycopg import AsyncConnection, sql
 
 from statesvc.database.log_guard import install_guard
-from statesvc.database.migrate_functions import apply_functions
 from statesvc.database.migration_files import (
     ConcurrentIndex,
+    FunctionFile,
     Ledger,
     Migration,
     MigrationError,
@@ -284,3 +284,26 @@ def _reason(error: psycopg.Error) -> str:
 
 def _milliseconds_since(begun: float) -> int:
     return round((time.monotonic() - begun) * 1000)
+
+
+async def apply_functions(connection: AsyncConnection[Any], files: Sequence[FunctionFile]) -> None:
+    """All of them, or none: what the last text of a file made is dropped, then the new text is run.
+
+    So a database that was upgraded has the functions of a new one, whatever became of their signatures, and none that no file has any
+    more. A call that comes meanwhile waits for nothing and finds either the old functions or the new ones.
+    """
+    async with connection.transaction():
+        await connection.execute(_SQL["qualify_names"])
+        replaced = await _signatures(connection, _SQL["functions_of_files"], {"files": [file.name for file in files]})
+        if replaced:
+            # in one statement, because they may depend on each other
+            await connection.execute(f"DROP ROUTINE {', '.join(sorted(replaced))}".encode())
+        for file in files:
+            before = await _signatures(connection, _SQL["functions"])
+            await connection.execute(file.text.encode())
+            made = await _signatures(connection, _SQL["functions"]) - before
+            await connection.execute(_SQL["record_functions"], {"file": file.name, "sha256": file.sha256, "functions": sorted(made)})
+
+
+async def _signatures(connection: AsyncConnection[Any], query: LiteralString, parameters: dict[str, object] | None = None) -> set[str]:
+    return {signature async for (signature,) in await connection.execute(query, parameters)}

@@ -16,7 +16,7 @@ async def pipelined_transaction(connection: AsyncConnection[Any]) -> AsyncIterat
     """A transaction in a pipeline; the connection is in autocommit and idle. What fails at the end is raised after the body.
 
     psycopg's own `transaction` waits for the answers to BEGIN, to the last statement and to COMMIT: three round trips more. Behind a
-    pooler, where a transaction begins with its limits, it is that one all the same.
+    pooler, where a transaction begins with its limits, it is still that one.
 
     Raises ProgrammingError inside another transaction: its COMMIT would be that one's.
     """

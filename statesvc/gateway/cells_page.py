@@ -15,7 +15,7 @@ import jinja2
 from aiohttp import hdrs, web
 
 from statesvc.gateway.cell_client import CellClient
-from statesvc.http.operation import Route, operation
+from statesvc.http.operation import Route, operation, raw_route
 from statesvc.http.problem import SEE_OTHER, Code, Problem
 
 CONSOLE: Final = "/console"
@@ -75,17 +75,9 @@ def routes(cells: CellClient) -> Sequence[Route]:
     page = CellsPage(cells, jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=True).from_string(text))
     described: Any = {"scope": None, "checked": False}
     return [
-        Route(
-            "GET",
-            PATH,
-            page.show,
-            operation(operation_id="show_cells", summary="The cells, for people", deadline_seconds=30.0, **described),
-        ),
-        Route(
-            "GET",
-            PATH + "/{name}",
-            page.choose,
-            operation(operation_id="choose_cell", summary="Whose console", deadline_seconds=30.0, **described),
+        raw_route(f"GET {PATH}", page.show, operation_id="show_cells", summary="The cells, for people", deadline_seconds=30.0, **described),
+        raw_route(
+            f"GET {PATH}/{{name}}", page.choose, operation_id="choose_cell", summary="Whose console", deadline_seconds=30.0, **described
         ),
         *(
             Route(

@@ -13,7 +13,7 @@ from events.carriers.canonical import lines
 from statesvc.cells.directory import CellDirectory
 from statesvc.gateway.cell_client import CellClient, Gathered, one_or_all, unavailable
 from statesvc.http.middleware import whole_body
-from statesvc.http.operation import Route, answer, operation
+from statesvc.http.operation import Route, answer, raw_route
 
 _LINES: Final = ("application/x-ndjson", "application/ndjson", "application/jsonl")
 
@@ -73,17 +73,14 @@ def joined(parts: Mapping[str, Sequence[tuple[int, bytes]]], documents: Mapping[
 def routes(cells: CellClient) -> Sequence[Route]:
     """The one call."""
     return [
-        Route(
-            "POST",
-            "/v1/events",
+        raw_route(
+            "POST /v1/events",
             one_or_all(cells, EventSplit(cells).receive),
-            operation(
-                operation_id="submit_events",
-                summary="Append canonical events",
-                description="Each line goes to its carrier's cell; 503 if one does not answer: send it all again.",
-                scope=None,
-                checked=False,
-                deadline_seconds=30.0,
-            ),
+            operation_id="submit_events",
+            summary="Append canonical events",
+            description="Each line goes to its carrier's cell; 503 if one does not answer: send it all again.",
+            scope=None,
+            checked=False,
+            deadline_seconds=30.0,
         )
     ]

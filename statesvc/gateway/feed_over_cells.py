@@ -12,7 +12,7 @@ from aiohttp import web
 from statesvc.gateway.cell_client import CellClient, RefusedError, one_or_all
 from statesvc.gateway.merged_page import limit_of
 from statesvc.gateway.places import lost_place, read_places, written_places
-from statesvc.http.operation import Route, answer, operation
+from statesvc.http.operation import Route, answer, raw_route
 
 _LIMIT_DEFAULT: Final = 100
 _LIMIT_MAX: Final = 1000
@@ -58,11 +58,15 @@ def routes(cells: CellClient) -> Sequence[Route]:
     described = "Of all cells, each item with its `cell`; `cursor` holds a place in each log, and there is no order between logs."
     handler = one_or_all(cells, FeedOverCells(cells).feed)
     return [
-        Route(
-            "GET",
-            path,
+        raw_route(
+            f"GET {path}",
             handler,
-            operation(operation_id=name, summary=summary, description=described, scope=None, checked=False, deadline_seconds=30.0),
+            operation_id=name,
+            summary=summary,
+            description=described,
+            scope=None,
+            checked=False,
+            deadline_seconds=30.0,
         )
         for path, name, summary in (
             ("/v1/feed", "read_feed", "The logs by index"),

@@ -12,7 +12,7 @@ from statesvc.cells.directory import CELL_HEADER
 from statesvc.cells.proxies import CARRIER_PATHS
 from statesvc.gateway.cell_client import CellClient, RefusedError, one_or_all, unavailable
 from statesvc.http.app import ANY_PATH
-from statesvc.http.operation import Route, answer, operation
+from statesvc.http.operation import Route, answer, operation, raw_route
 from statesvc.http.problem import Code, Problem
 
 _OF_CARRIER: Final = re.compile(rf"/v1/(?:{'|'.join(CARRIER_PATHS)})/([^/]+)(?:/.*)?")
@@ -110,28 +110,22 @@ def spanning_routes(cells: CellClient) -> Sequence[Route]:
     calls = GatewayCalls(cells)
     over_cells: dict[str, Any] = {"scope": None, "checked": False, "deadline_seconds": 30.0}
     return [
-        Route(
-            "GET",
-            "/v1/queue",
+        raw_route(
+            "GET /v1/queue",
             one_or_all(cells, calls.queue),
-            operation(
-                operation_id="get_queue",
-                summary="How much is waiting",
-                description="The sums of all cells, and each cell's own under `cells`.",
-                **over_cells,
-            ),
+            operation_id="get_queue",
+            summary="How much is waiting",
+            description="The sums of all cells, and each cell's own under `cells`.",
+            **over_cells,
         ),
-        Route("GET", _CELLS, calls.state, operation(operation_id="list_cells", summary="The cells of the directory", **over_cells)),
-        Route(
-            "GET",
-            "/v1/shipments/{shipment_id}",
+        raw_route(f"GET {_CELLS}", calls.state, operation_id="list_cells", summary="The cells of the directory", **over_cells),
+        raw_route(
+            "GET /v1/shipments/{shipment_id}",
             one_or_all(cells, calls.shipment),
-            operation(
-                operation_id="get_shipment_by_id",
-                summary="One shipment by its id",
-                description="Of the `cell` that has it. 503 where none of those that answer has it, and one is away.",
-                **over_cells,
-            ),
+            operation_id="get_shipment_by_id",
+            summary="One shipment by its id",
+            description="Of the `cell` that has it. 503 where none of those that answer has it, and one is away.",
+            **over_cells,
         ),
     ]
 

@@ -9,7 +9,7 @@ from aiohttp import web
 
 from statesvc.gateway.cell_client import CellClient, RefusedError, one_or_all
 from statesvc.gateway.merged_page import CellList, Item, ListOrder, Place, decode_places, encode_places, limit_of, merge
-from statesvc.http.operation import Route, answer, operation
+from statesvc.http.operation import Route, answer, raw_route
 from statesvc.http.paging import LIMIT_DEFAULT, LIMIT_MAX
 
 _TURNS_MAX: Final = 4
@@ -88,11 +88,15 @@ def routes(cells: CellClient) -> Sequence[Route]:
         "Over all cells, in one order; each item names its `cell`, and `partial` the cells that did not answer. The cells check the key."
     )
     return [
-        Route(
-            "GET",
-            path,
+        raw_route(
+            f"GET {path}",
             one_or_all(cells, MergedList(cells, order).page),
-            operation(operation_id=name, summary=summary, description=described, scope=None, checked=False, deadline_seconds=30.0),
+            operation_id=name,
+            summary=summary,
+            description=described,
+            scope=None,
+            checked=False,
+            deadline_seconds=30.0,
         )
         for path, name, summary, order in (
             ("/v1/shipments", "list_shipments", "Find and list shipments", SHIPMENTS),

@@ -12,7 +12,7 @@ from statesvc.cells.proxies import CARRIER_PATHS
 from statesvc.gateway.cell_client import CellClient, unavailable
 from statesvc.gateway.places import PLACES_PATTERN
 from statesvc.http.openapi import build_document
-from statesvc.http.operation import Route, answer, operation
+from statesvc.http.operation import Route, answer, raw_route
 from statesvc.log.cursor import CURSOR_PATTERN
 
 _OF_CARRIER: Final = re.compile(rf"/v1/(?:{'|'.join(CARRIER_PATHS)})/{{carrier_id}}(?:/.*)?")
@@ -106,6 +106,6 @@ def routes(cells: CellClient, spanning: Sequence[Route]) -> Sequence[Route]:
 
     described: Any = {"scope": None, "checked": False, "deadline_seconds": 30.0}
     return [
-        Route("GET", "/openapi.json", openapi, operation(operation_id="get_openapi", summary="This API as OpenAPI 3.1", **described)),
-        Route("GET", "/docs{path:.*}", docs, operation(operation_id="open_docs", summary="This API as a page", **described)),
+        raw_route("GET /openapi.json", openapi, operation_id="get_openapi", summary="This API as OpenAPI 3.1", **described),
+        raw_route("GET /docs{path:.*}", docs, operation_id="open_docs", summary="This API as a page", **described),
     ]

@@ -12,7 +12,7 @@ from aiohttp import hdrs, web
 
 from statesvc.gateway.cell_client import CellClient
 from statesvc.gateway.cells_page import CONSOLE_COOKIE
-from statesvc.http.operation import Route, operation
+from statesvc.http.operation import Route, raw_route
 from statesvc.http.problem import SEE_OTHER, Code, Problem
 
 PORTAL: Final = "/portal"
@@ -63,8 +63,8 @@ def routes(cells: CellClient) -> Sequence[Route]:
     portal = PortalOfCell(cells)
     described: Any = {"summary": "The portal of a subscriber", "scope": None, "checked": False, "deadline_seconds": None}
     return [
-        Route("GET", PORTAL, portal.enter, operation(operation_id="enter_portal", **described)),
-        Route("GET", PORTAL + "/{path:.*}", portal.go_on, operation(operation_id="show_portal", **described)),
-        Route("POST", PORTAL + "/{path:.*}", portal.go_on, operation(operation_id="act_in_portal", **described)),
-        Route("GET", _ASSETS + "/{path:.*}", portal.assets, operation(operation_id="get_portal_asset", **described)),
+        raw_route(f"GET {PORTAL}", portal.enter, operation_id="enter_portal", **described),
+        raw_route(f"GET {PORTAL}/{{path:.*}}", portal.go_on, operation_id="show_portal", **described),
+        raw_route(f"POST {PORTAL}/{{path:.*}}", portal.go_on, operation_id="act_in_portal", **described),
+        raw_route(f"GET {_ASSETS}/{{path:.*}}", portal.assets, operation_id="get_portal_asset", **described),
     ]

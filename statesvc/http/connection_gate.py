@@ -79,7 +79,7 @@ class ConnectionGate:
             del self._by_address[share]
 
     def _share(self, peer: object) -> str:
-        """Whose share it is; empty: nobody's."""
+        """Whose share it is; empty: no one's."""
         if not isinstance(peer, tuple):
             return ""
         try:

@@ -2,7 +2,7 @@
 
 Each is one frame: the number of bytes that were read of the connection, whether both processes have answered requests of it, those bytes;
 the socket itself comes along (SCM_RIGHTS). So the process that answers talks to the client itself: what it streams, how slowly it is
-read and where the client is needs no one in between. Both ends give and take; `api` listens, `ingress` connects, again and again.
+read and where the client is needs no one in between. Both ends give and take; `api` listens, `ingress` connects, repeatedly.
 """
 
 import asyncio

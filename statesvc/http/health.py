@@ -18,7 +18,7 @@ from aiohttp import web
 
 from statesvc.database.pool import Connections
 from statesvc.database.queries import queries
-from statesvc.http.operation import Route, answer, operation
+from statesvc.http.operation import Route, answer, raw_route
 from statesvc.http.problem import Code, Problem
 
 _SQL: Final = queries("statesvc.http", "health")
@@ -120,17 +120,17 @@ def health_routes(
         return web.Response(body=exposition(), headers={"Content-Type": _EXPOSITION})
 
     return [
-        Route("GET", "/livez", livez, operation(operation_id="check_alive", summary="Is the process alive?", scope=None, tag="health")),
-        Route(
-            "GET",
-            "/readyz",
+        raw_route("GET /livez", livez, operation_id="check_alive", summary="Is the process alive?", scope=None, tag="health"),
+        raw_route(
+            "GET /readyz",
             readyz,
-            operation(operation_id="check_ready", summary="May it get traffic?", scope=None, tag="health", problems=(Code.NOT_READY,)),
+            operation_id="check_ready",
+            summary="May it get traffic?",
+            scope=None,
+            tag="health",
+            problems=(Code.NOT_READY,),
         ),
-        Route(
-            "GET",
-            "/metrics",
-            metrics,
-            operation(operation_id="read_metrics", summary="Prometheus metrics", scope=None, tag="health", checked=False),
+        raw_route(
+            "GET /metrics", metrics, operation_id="read_metrics", summary="Prometheus metrics", scope=None, tag="health", checked=False
         ),
     ]

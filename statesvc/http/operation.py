@@ -10,7 +10,7 @@ stands; OpenAPI describes the same type; and `Route` does not type-check unless 
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar, overload
+from typing import Any, Concatenate, Final, Generic, Literal, NamedTuple, ParamSpec, TypeVar, overload
 
 import orjson
 from aiohttp import hdrs, web
@@ -25,6 +25,7 @@ from statesvc.http.problem import CONTENT_TYPE, NOT_MODIFIED, OK, Code, Problem
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 M = TypeVar("M", bound=BaseModel)
 T = TypeVar("T")
+P = ParamSpec("P")
 ScopeWord = Literal["ingest", "read", "audit", "pii", "subscriptions", "ops", "admin"]
 
 
@@ -178,6 +179,31 @@ class Route:
         self.path = path
         self.handler = handler
         self.operation = operation
+
+
+def _flat(promise: Callable[P, Operation[T]]) -> Callable[Concatenate[str, Callable[[web.Request], Awaitable[Reply[T]]], P], Route]:
+    def flat(where: str, handler: Callable[[web.Request], Awaitable[Reply[T]]], /, *args: P.args, **kwargs: P.kwargs) -> Route:
+        return _route(where, handler, promise(*args, **kwargs))
+
+    return flat
+
+
+def _flat_raw(promise: Callable[P, Operation[None]]) -> Callable[Concatenate[str, Handler, P], Route]:
+    def flat(where: str, handler: Handler, /, *args: P.args, **kwargs: P.kwargs) -> Route:
+        return _route(where, handler, promise(*args, **kwargs))
+
+    return flat
+
+
+def _route(where: str, handler: Handler, operation: Operation[Any]) -> Route:
+    method, _, path = where.partition(" ")
+    return Route(method, path, handler, operation)
+
+
+route = _flat(Operation)
+"""How route modules spell a call: `route("GET /v1/things", calls.list, operation_id="list_things", scope="read", ...)`."""
+raw_route = _flat_raw(Operation)
+"""The same for a handler that writes its response itself."""
 
 
 def parameters(request: web.Request, model: type[M]) -> M:

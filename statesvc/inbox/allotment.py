@@ -1,4 +1,4 @@
-"""How much of each claim a carrier gets, and how many of its messages may be in workers' hands. Each change stands in the log."""
+"""How much of each claim a carrier gets, and how many of its messages workers may hold at once. Each change is in the log."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -28,16 +28,16 @@ class Allotment:
     changed_by: str | None = None
     why: str = ""
     in_flight: int = 0
-    """Messages in workers' hands now."""
+    """Messages that workers hold now."""
 
 
 async def list_allotments(connection: AsyncConnection[Any]) -> list[Allotment]:
-    """Of every carrier that was ever given one."""
+    """The allotments that were ever set."""
     return await _select(connection, None)
 
 
 async def allotment_of(connection: AsyncConnection[Any], carrier_id: str) -> Allotment:
-    """Of a carrier that was never touched, the one it starts with."""
+    """The carrier's allotment, or the default if it was never changed."""
     found = await _select(connection, carrier_id)
     return found[0] if found else Allotment(carrier_id=carrier_id)
 

@@ -56,7 +56,7 @@ class Message:
 
     @property
     def is_suspect(self) -> bool:
-        """It cost a worker its life, or was held by one that died: until it settles it is worked on alone."""
+        """A worker died while it held this message: until it settles it is processed alone."""
         return self.attempts - 1 - self.retries > 0
 
 
@@ -73,7 +73,7 @@ class Claim:
 
 
 class Claimed(NamedTuple):
-    """What a claim leased, in inbox order, and what it had to bury on its way: (carrier, cause) of each."""
+    """What a claim leased, in inbox order, and what it buried: (carrier, cause) of each."""
 
     messages: list[Message]
     buried: list[tuple[str, Cause]]
@@ -107,7 +107,7 @@ def _claimed(rows: Sequence[Any]) -> Claimed:
 async def hold(connection: AsyncConnection[Any], token: UUID, message_ids: Iterable[UUID], *, lock_seconds: float) -> Pending[set[UUID]]:
     """Locks the messages for this transaction, which from then on waits `lock_seconds` for a lock at most.
 
-    Answers those that the token still holds. The rest belongs to another worker now.
+    Answers those that the token still holds. The others belong to another worker now.
     """
     return await send(
         connection,
@@ -143,9 +143,9 @@ async def settle(connection: AsyncConnection[Any], settlements: Sequence[Settlem
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Burial:
-    """Why a message goes to the dead letters. `detail` holds nothing of the message; `normalizer` is the one that was at it.
+    """Why a message becomes a dead letter. `detail` holds nothing of the message; `normalizer` is the one that read it.
 
-    `shipments`: of the numbers that it names, as far as anything can be read of it.
+    `shipments`: those that it names, as far as it can be read.
     """
 
     message_id: UUID
@@ -156,14 +156,14 @@ class Burial:
 
 
 async def bury(connection: AsyncConnection[Any], token: UUID, burials: Sequence[Burial]) -> None:
-    """Moves messages to the dead letters, inside the caller's transaction; what names an erased shipment leaves its body behind."""
+    """Moves messages to the dead letters, inside the caller's transaction; one that names an erased shipment loses its body."""
     rows = [(b.message_id, b.cause.value, b.detail, b.normalizer) for b in burials]
     await connection.execute(SQL["bury"], {"token": token, **columns(rows, ("message_ids", "causes", "details", "normalizers"))})
     await _forget_erased(connection, burials)
 
 
 async def _forget_erased(connection: AsyncConnection[Any], given_up: "Sequence[Burial] | Sequence[Deferral]") -> None:
-    """Takes the bodies of those that are dead letters now and name an erased shipment."""
+    """Removes the bodies of new dead letters that name an erased shipment."""
     named = [(each.message_id, shipment_id) for each in given_up for shipment_id in each.shipments]
     if named:
         await connection.execute(SQL["forget_erased"], columns(named, ("message_ids", "shipment_ids")))
@@ -182,7 +182,7 @@ class Deferral:
 
 
 async def retry(connection: AsyncConnection[Any], token: UUID, deferrals: Sequence[Deferral]) -> None:
-    """Gives messages back, inside the caller's transaction; one too often is a dead letter, as `bury` makes it."""
+    """Gives messages back, inside the caller's transaction; one that was given back too often is buried."""
     rows = [(d.message_id, d.delay, d.error, d.normalizer) for d in deferrals]
     await connection.execute(SQL["retry"], {"token": token, **columns(rows, ("message_ids", "delays", "errors", "normalizers"))})
     await _forget_erased(connection, deferrals)
@@ -205,13 +205,13 @@ async def release(connection: AsyncConnection[Any], token: UUID) -> None:
 
 
 class Outlook(NamedTuple):
-    """When it is worth to claim again. `seconds` None: nothing waits; `throttled`: a carrier's bound keeps back what is ready."""
+    """When to claim again. `seconds` None: nothing waits; `throttled`: a carrier's bound holds back ready messages."""
 
     seconds: float | None
     throttled: bool
 
 
 async def outlook(connection: AsyncConnection[Any], *, ahead: bool = True) -> Outlook:
-    """What an empty claim leaves to wait for. Without `ahead` the time is not asked for."""
+    """When to claim again after an empty claim. Without `ahead` the time is not queried."""
     row = await (await connection.execute(SQL["next_due"], {"ahead": ahead})).fetchone()
     return Outlook(None, throttled=False) if row is None else Outlook(*row)

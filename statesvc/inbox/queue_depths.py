@@ -1,7 +1,7 @@
-"""How much waits, by carrier and at the way out.
+"""How much waits: messages by carrier, and notifications.
 
-The cost is bounded: a lane and state is counted through its index as far as `COUNT_MAX` (some 10 ms each at that depth), leases are few.
-A count that reached it says so in `counts_capped`.
+The cost is bounded: each lane and state is counted through its index up to `COUNT_MAX` (some 10 ms), and leases are few. `counts_capped`
+says that a count reached it.
 """
 
 import time
@@ -100,7 +100,7 @@ class Depths:
         telemetry.observe(names.OUTBOX_DEPTH, self._outbox)
 
     async def sample(self) -> None:
-        """Reads anew, unless that was done just now."""
+        """Reads anew, unless it did so just now."""
         await self._sampled.sample()
 
     def _inbox(self) -> Iterator[tuple[float, Values]]:

@@ -1,7 +1,7 @@
 """From a leased message to what it says: open the seal, run the carrier's normalizer. No I/O.
 
-Whatever a body holds, the answer is a value: what was read, or why an operator must decide. Nothing of the body gets into its texts. What a
-worker in another language handed over (docs/claim-protocol.md) stands in place of our own reading; every field of it is checked.
+Whatever a body holds, the answer is a value: what was read, or why an operator must decide. Its texts quote nothing of the body. Events
+that a worker in another language handed over (docs/claim-protocol.md) replace our own reading; every field is checked.
 """
 
 import re
@@ -27,7 +27,7 @@ NORMALIZED: Final = "normalized"
 """The stage of a message that was handed over."""
 
 NUMBERS_WITHOUT_EVENTS_MAX: Final = 32
-"""Of a message without any event: each would be a stream with nothing but a key."""
+"""Numbers that a message without events may name: each becomes a stream with nothing but a key."""
 
 _READER: Final = re.compile(r"([a-z0-9][a-z0-9_.-]{0,63})@([A-Za-z0-9][A-Za-z0-9_.+-]{0,31})", re.ASCII)
 
@@ -63,21 +63,21 @@ class Read:
     events: tuple[Event, ...]
     rejections: tuple[Rejection, ...]
     numbers: tuple[str, ...] = ()
-    """Those that it names and says nothing about, as they are compared."""
+    """Numbers that it names without an event, normalized."""
     keeps_body: bool = True
-    """False where it names more numbers than are worth a key each: nothing opens its body once it is settled."""
+    """False if it names too many numbers to make a key for each: its body cannot be opened after it is settled."""
     body_key: SealingKey = field(repr=False)
     sealed_key: bytes = field(repr=False)
     """The body's key as the inbox held it, left as it is when the message names no shipment."""
 
     @property
     def message_id(self) -> UUID:
-        """Whose events these are."""
+        """The message that these events are from."""
         return self.source.message_id
 
     @property
     def normalizer(self) -> str:
-        """Which code in which version read it, `name@version`."""
+        """The code and version that read it, `name@version`."""
         return f"{self.source.normalizer}@{self.source.normalizer_version}"
 
     def shipments(self) -> tuple[UUID, ...]:
@@ -119,7 +119,7 @@ def read_message(
         named = _named(salted_body, carrier)
         return Burial(message_id=message.message_id, cause=error.cause, detail=error.detail, normalizer=reader, shipments=named)
     except MemoryError:
-        # this process's limit, not the message's fault: its lease ends, and it is then worked on alone
+        # this process's limit, not the message's fault: its lease ends, and it is then processed alone
         raise
     except Exception as error:  # noqa: BLE001 - a defect in one normalizer must not stop the others' messages
         named, detail = _named(salted_body, carrier), _where(error)
@@ -143,7 +143,7 @@ def read_message(
 
 
 def _named(salted_body: bytes, carrier: Carrier) -> tuple[UUID, ...]:
-    """The shipments of the numbers that a message names which cannot be read otherwise."""
+    """The shipments that an unreadable message names."""
     numbers = {number_of(carrier.carrier_id, printed) for printed in named_numbers(unsalted(salted_body), carrier.number_fields)} - {""}
     return tuple(shipment_id(carrier.carrier_id, number, "") for number in sorted(numbers))
 

@@ -3,9 +3,9 @@
 What a carrier presents is compared byte for byte after decoding, so that upper-case hex is fine and a missing header, an
 empty secret or bad encoding is a plain no.
 
-A carrier that fetches a bearer token from us first (UPS) gets its end and a keyed digest of that under the secret that it was issued
-for. So no process stores a token, any process recognises it, and it dies with its secret. Its end is by the wall clock of the process,
-like a certificate's.
+A carrier that fetches a bearer token from us first (UPS) gets its expiry time and a keyed digest of that, under the secret that it was
+issued for. So no process stores a token, any process recognises it, and it ends with its secret. The expiry is by the wall clock of the
+process, like a certificate's.
 """
 
 import base64
@@ -51,7 +51,7 @@ BodyCheck = Callable[[Strings, bytes], bool]
 _NOTHING: Final[Strings] = {}
 _DECODER: Final = json.JSONDecoder()
 _MEMBERS_MAX: Final = 16
-"""Each is a step in Python; what is in them is read in C."""
+"""Each member is a step in Python; its content is read in C."""
 _BLANK: Final = re.compile(r"[ \t\r\n]*")
 TOKEN_SECONDS: Final = 3600
 
@@ -86,15 +86,15 @@ class Verifier:
         self.reads_query = any(isinstance(scheme, UrlToken) for scheme in schemes)
 
     def without_body(self, headers: Strings, query: Strings) -> bool:
-        """True where a scheme that does not sign the body says yes."""
+        """True if a scheme that does not sign the body accepts the request."""
         return any(check(headers, query) for check in self._without_body)
 
     def may_be_signed(self, headers: Strings, body_bytes: int | None = None) -> bool:
-        """False: no signature was sent, so the body need not be read. `body_bytes`: its size, where that is known."""
+        """False: no signature was sent, so the body need not be read. `body_bytes`: its size, if known."""
         return (body_bytes or 0) < self._signed_inside_max or any(name in headers for name in self._signature_headers)
 
     def with_body(self, headers: Strings, body: bytes) -> bool:
-        """True where a signature over the body fits."""
+        """True if a signature over the body fits."""
         return any(check(headers, body) for check in self._with_body)
 
     def _prepare(self, scheme: Authentication, secrets: tuple[str, ...]) -> None:
@@ -209,7 +209,7 @@ def _sha256_in_body_check(scheme: Sha256InBody, secrets: tuple[str, ...]) -> Bod
 
 
 def _value(member: str) -> str:
-    """The text that a member is, else what stands in the body."""
+    """The member's text, or its bytes as they stand in the body."""
     value: str = json.loads(member) if member.startswith('"') else member
     return value
 

@@ -4,9 +4,9 @@
 head --large: Content-Length--> waits, its body unread --> room --> read, authenticated, sealed, stored --> given back
      --small: as its bytes come --------^
 ```
-While a body waits, nothing of it is read: its client is slowed down by the network, not refused. A lane takes three quarters of the memory
-at most, so that large bodies never take the place of small ones, nor small ones that of large. A large body has its room before its
-bytes come, or several would each wait for the rest of theirs; a small one takes room only for what was really sent.
+While a body waits it is not read: the network slows down its client, which is not refused. A lane takes three quarters of the memory
+at most, so that large bodies never take the place of small ones, nor small ones that of large. A large body gets all its room before it
+is read, or several would wait for each other; a small one takes room for the bytes that came.
 """
 
 import asyncio
@@ -99,7 +99,7 @@ class MemoryBound:
 
 
 class HeldMemory:
-    """What one body has taken; the last to have it gives it back."""
+    """The memory that one body has taken; its last owner gives it back."""
 
     __slots__ = ("_bound", "_count", "_is_large")
 
@@ -109,14 +109,14 @@ class HeldMemory:
         self._count = 0
 
     def take(self, count: int) -> bool:
-        """More of it, at once; False where there is no room."""
+        """Takes more at once; False if there is no room."""
         if not self._bound.take(count, is_large=self._is_large):
             return False
         self._count += count
         return True
 
     async def grow(self, count: int) -> None:
-        """More of it, when it is its turn. Raises NoRoomError."""
+        """Takes more when it is its turn. Raises NoRoomError."""
         await self._bound.admit(count, is_large=self._is_large)
         self._count += count
 

@@ -1,6 +1,6 @@
 """Everything about one carrier's webhooks that can be prepared once: its schemes with their secrets, its addresses, its ACK, its bounds.
 
-Of a request's headers only those on a list are stored with its message: what proves or identifies the push, never a credential.
+Only listed headers are stored with a message: those that prove or identify the push, never a credential.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -94,10 +94,10 @@ def _latin(value: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CarrierAuthenticator:
-    """`unsigned`: taken without a secret, which holds only while the carrier has none.
+    """`unsigned`: accepted without a secret, as long as the carrier has none.
 
-    `networks`: with a list of addresses only these may push as the carrier. The list is the proof where the carrier has no secret; with a
-    secret both are needed. `proxies` are those whose word about an address is believed.
+    `networks`: only these addresses may push as the carrier. The list is the proof if the carrier has no secret; with a secret both are
+    needed. `proxies`: whose `X-Forwarded-For` is believed.
     """
 
     carrier: Carrier
@@ -152,13 +152,13 @@ class CarrierAuthenticator:
         return self.verifier.without_body(request.headers, request.query if self.verifier.reads_query else {})
 
     def may_be_proven_by_body(self, request: web.Request) -> bool:
-        """False: nothing was sent that a body could prove."""
+        """False: no signature was sent that the body could prove."""
         return self.verifier.may_be_signed(request.headers, request.content_length) or any(
             scheme.signature_header in request.headers and scheme.key_id_header in request.headers for scheme in self._published()
         )
 
     async def is_proven_by_body(self, request: web.Request, body: bytes) -> bool:
-        """True where a signature over the body fits. Raises Problem where the keys for it can't be had now."""
+        """True where a signature over the body fits. Raises Problem if its keys cannot be fetched now."""
         if self.verifier.with_body(request.headers, body):
             return True
         for scheme in self._published():

@@ -3,11 +3,10 @@
     put -> waiting -> a free lane takes what is there (bounded in rows and bytes) -> one transaction
         -> its commit is durable: all are answered, and workers are woken
 
-Nothing waits for a group to fill: a message alone goes out at once, and while a lane is busy the next group grows by
-itself. Large bodies wait in a line of their own for the one lane that takes them, so no small one waits behind megabytes. A row that
-the database refuses is searched by halving the group, so that it fails alone. A caller that stops waiting does not withdraw
-its message: it stays in the group. An outcome that nobody knows is answered as not stored, and the carrier's retry finds out
-by its digest.
+Nothing waits for a group to fill: a single message is stored at once, and while a lane is busy the next group grows. Large bodies have a
+queue and a lane of their own, so no small one waits behind megabytes. If the database refuses a row, the group is halved until that row
+fails alone. A message stays in its group even if its caller stops waiting. An unknown outcome is answered as not stored; the carrier's
+retry is recognised by its digest.
 """
 
 import asyncio
@@ -57,10 +56,10 @@ Outcome = Stored | Refusal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupLimits:
-    """Bounds of groups and of waiting. `lanes`: of small bodies, next to the one of large bodies.
+    """Bounds of groups and of waiting. `lanes`: for small bodies; large bodies have one more.
 
-    A further lane opens next to a busy one only for `further_lane_rows_min` waiting messages: fewer are cheaper as one group
-    when the busy lane returns, about one flush later.
+    While a lane is busy, another one starts only for `further_lane_rows_min` waiting messages: fewer are cheaper as one group of the busy
+    lane, about one flush later.
     """
 
     lanes: int = 3
@@ -122,7 +121,7 @@ class _Waiting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Line:
-    """Messages that wait for the lanes which take them; `idle`: what each lane without work waits for."""
+    """A queue of messages and its lanes; `idle`: one future for each lane that has no work."""
 
     lanes: int
     rows_max: int
@@ -204,9 +203,9 @@ class GroupCommit:
         self._refuse_waiting(Refusal.STOPPING)
 
     async def put(self, message: SealedMessage, held: HeldMemory | None = None) -> Outcome:
-        """Returns once the message is durable, or with the reason why that is not known.
+        """Returns once the message is durable, or why that is not known.
 
-        `held`: what the body has taken of the memory, and is released here; without, it is taken now.
+        `held`: the memory that the body has taken, released here; without it, it is taken now.
         """
         loop = asyncio.get_running_loop()
         refusal = self._refusal(loop.time())

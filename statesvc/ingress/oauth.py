@@ -1,7 +1,7 @@
 """`POST /v1/webhooks/{carrier_id}/oauth/token`: a carrier fetches a bearer token with its client credentials (RFC 6749, section 4.4).
 
-The credentials are a secret of the carrier in the form `client_id:client_secret`. Errors have the RFC's own form, for a program of the
-carrier reads them; the members of a problem come with them.
+The credentials are a secret of the carrier in the form `client_id:client_secret`. Errors have the form of the RFC, because the carrier's
+program reads them, plus the members of a problem.
 """
 
 import base64
@@ -93,7 +93,7 @@ class Tokens:
 
 
 def _form(body: bytes) -> dict[str, str]:
-    """The form's fields; of a field that stands twice the first."""
+    """The form's fields; the first value of a repeated field."""
     try:
         fields = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=FIELDS_MAX)
     except ValueError:

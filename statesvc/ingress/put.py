@@ -15,7 +15,7 @@ _SQL = queries("statesvc.ingress", "put")
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """The message is in the inbox, or was. Of a byte-identical retry: the first message's id."""
+    """The message is in the inbox, or was. A byte-identical retry has the first message's id."""
 
     message_id: UUID
     duplicate: bool

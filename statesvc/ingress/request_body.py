@@ -31,7 +31,7 @@ class DiskRoom:
         self._enough = True
 
     def is_enough(self) -> bool:
-        """False: a body more could fill the disk that the log needs."""
+        """False: another body could fill the disk that the log needs."""
         if self._path is None:
             return True
         now = self._now()
@@ -42,7 +42,7 @@ class DiskRoom:
 
 
 def check_head(request: web.Request, *, bytes_max: int) -> None:
-    """Refuses by the head alone what the body would be refused for."""
+    """Refuses by the head alone, without reading the body, if that is enough to know."""
     encoding = request.headers.get(hdrs.CONTENT_ENCODING)
     if encoding is not None and encoding.strip().lower() not in {"", "identity"}:
         raise Problem(
@@ -55,7 +55,7 @@ def check_head(request: web.Request, *, bytes_max: int) -> None:
 
 
 async def read_body(request: web.Request, *, bytes_max: int, memory: MemoryBound, overhead_bytes: int = 0) -> tuple[bytes, HeldMemory]:
-    """The body as sent, and the memory that it and `overhead_bytes` take: to be released. Waits for that memory, the body unread."""
+    """The body as sent, and its memory (with `overhead_bytes`), which the caller releases. Waits for memory before it reads."""
     # of a body in chunks nobody knows the size yet
     expected = bytes_max if request.content_length is None and request.body_exists else request.content_length or 0
     is_large = expected > SMALL_BYTES
@@ -97,7 +97,7 @@ async def _read(request: web.Request, *, bytes_max: int, held: HeldMemory | None
 
 
 async def _grow(request: web.Request, held: HeldMemory, count: int) -> float:
-    """Waits for its turn, with the rest of the body left in the network; how many seconds that took."""
+    """Waits for its turn while the rest of the body stays in the network; answers for how many seconds."""
     if not count or held.take(count):
         return 0.0
     connection = request.protocol

@@ -1,7 +1,7 @@
-"""How old a signature may be that states when it was made.
+"""How old a signature may be, if it states its time.
 
-A stamp is checked only after the signature over it fits. The bound is wide, because carriers do not say whether they stamp a retry anew,
-and to some of them our refusal is final: a body that comes again takes no effect again, so a replay gains nothing, a lost scan costs one.
+A stamp is checked only after the signature over it fits. The bound is wide: carriers do not say whether they stamp a retry anew, and for
+some a refusal is final. A replayed body has no effect, so an attacker gains nothing, while a refused scan would be lost.
 """
 
 import time
@@ -23,7 +23,7 @@ class SignatureAge:
         self._now = now
 
     def is_accepted(self, stamp: str) -> bool:
-        """False for a stamp that is too old, of the future, or no time."""
+        """False for a stamp that is too old, in the future, or not a time."""
         made_at = seconds_since_1970(stamp)
         if made_at is None:
             return False

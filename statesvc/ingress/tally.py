@@ -1,4 +1,4 @@
-"""What this process acknowledged, by carrier and minute: written every few seconds, independently of the messages.
+"""Counts what this process acknowledged, by carrier and minute, and writes it every few seconds, independently of the messages.
 
 The reconciler compares it with what is settled. It also says when a carrier was last heard and how often it repeats itself.
 """
@@ -21,9 +21,9 @@ from statesvc.database.queries import queries
 
 FLUSH_SECONDS: Final = 5.0
 _REMEMBERED_MINUTES: Final = 5
-"""For which the counts of a minute stay in memory once they are written: ids of that minute may still come."""
+"""How long the counts of a minute stay in memory after they are written: more ids of that minute may come."""
 _MINUTES_MAX: Final = 24 * 60
-"""That stay in memory while the database is away."""
+"""Minutes that stay in memory while the database is away."""
 _COLUMNS: Final = ("carrier_ids", "minutes", "accepted", "duplicates", "refused", "last_ats")
 _MS_SHIFT: Final = 80
 _MINUTE_MS: Final = 60_000
@@ -45,7 +45,7 @@ class _Count:
 
 
 class IngestTally(Periodic):
-    """Counts in memory; `start` has them written now and then, `close` once more. `process` names this start of this process."""
+    """Counts in memory; `start` writes them every few seconds, `close` once more. `process` names this start of this process."""
 
     def __init__(self, pool: Pool, *, process: str, flush_seconds: float = FLUSH_SECONDS) -> None:
         super().__init__(
@@ -78,7 +78,7 @@ class IngestTally(Periodic):
         self._now(carrier_id).refused += 1
 
     async def flush(self) -> None:
-        """Writes the minutes that changed. Whole counts, so it does no harm to write them again where the answer was lost."""
+        """Writes the minutes that changed. They are whole counts, so writing them again after a lost answer does no harm."""
         oldest = _minute_now() - _MINUTES_MAX
         for key in [key for key in self._counts if key[1] < oldest]:
             del self._counts[key]
@@ -99,7 +99,7 @@ class IngestTally(Periodic):
                 del self._counts[key]
 
     async def close(self) -> None:
-        """Ends it, and writes once more if that takes no second."""
+        """Stops, and writes once more if that takes less than a second."""
         await super().close()
         try:
             async with asyncio.timeout(_LAST_SECONDS):

@@ -1,4 +1,4 @@
-"""JSON web tokens (RFC 7515, 7519) of one kind: HS256 with a secret of ours. Written out here, for that is all of the standard we take.
+"""JSON web tokens (RFC 7515, 7519) of one kind: HS256 with a secret of ours. Written here, since we use no more of the standard.
 
 The signature is checked first, with our algorithm; what the token says of itself can only refuse it: another `alg` (so also `none`), an
 extension that must be understood (`crit`), an end (`exp`) that is over, a beginning (`nbf`) to come.
@@ -55,7 +55,7 @@ def _object(part: str) -> dict[str, Any] | None:
 
 
 def _decoded(part: str) -> bytes | None:
-    """Of base64url without padding; None where it is written in another way than the standard's one."""
+    """From base64url without padding; None if it is not in canonical form."""
     try:
         decoded = base64.urlsafe_b64decode(part + "=" * (-len(part) % 4))
     except binascii.Error:

@@ -1,1 +1,1 @@
-"""The sealed log as it is read: retained hashes of the tree, signed heads and their keys, entries by index."""
+"""The sealed log: its entries by index, the hashes of its tree, signed heads and their keys."""

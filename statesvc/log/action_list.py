@@ -1,4 +1,4 @@
-"""What operators did, the newest first: the actions of the log as they are stored, archived months left out."""
+"""Operator actions in the log, the newest first, without archived months."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -26,7 +26,7 @@ NEWEST_ACTION: Final = ActionPlace(2**63 - 1, 2**31 - 1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedAction:
-    """One thing that someone did, as its entry says. `details` has its `why` where one was given."""
+    """An action as its entry says. `details` has its `why`, if one was given."""
 
     recorded_at: datetime
     actor: str
@@ -37,7 +37,7 @@ class RecordedAction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WantedActions:
-    """Each a beginning: `rollout.` means all verbs about rollouts; empty: any."""
+    """Prefixes: `rollout.` means all verbs about rollouts; empty means any."""
 
     actor: str = ""
     verb: str = ""

@@ -11,14 +11,14 @@ from statesvc.database.queries import queries
 
 _SQL = queries("statesvc.log", "event_store")
 LONGEST_TRANSACTION: Final = timedelta(minutes=1)
-"""No transaction that writes entries may last so long: those of workers end within the lease, half of it."""
+"""No transaction that writes entries may last this long: a worker's ends within its lease, half of this."""
 
 
 def recorded_too_early(batches: Iterable[tuple[datetime, datetime]]) -> Iterator[int]:
-    """The places of batches that cannot have been recorded when they say: later ones were sealed before them.
+    """The places of batches that say an earlier time than is possible: later batches were sealed before them.
 
-    `batches`: the first and the last time of each, in the order of the log. A sealer that was away seals late, but in order, so it names
-    none. What is named was back-dated, or a clock was wrong.
+    `batches`: the first and the last time of each, in the order of the log. A sealer that was away seals late, but in order, so that
+    names none. These were back-dated, or a clock was wrong.
     """
     latest: datetime | None = None
     for place, (recorded_from, recorded_to) in enumerate(batches):
@@ -28,7 +28,7 @@ def recorded_too_early(batches: Iterable[tuple[datetime, datetime]]) -> Iterator
 
 
 class Tick(NamedTuple):
-    """What every transaction that writes entries asks for, under its locks: the clock, the id of its batch, the epoch of the log.
+    """What every transaction that writes entries reads under its locks: the clock, the id of its batch, the epoch of the log.
 
     The epoch holds until the transaction ends: a fork of the log waits for those that have read the old one.
     """
@@ -37,7 +37,7 @@ class Tick(NamedTuple):
     batch_id: int
     epoch: int
     expectations: str | None = None
-    """The rules of what is expected of shipments, as JSON; None: there are the defaults alone."""
+    """The rules of expectations, as JSON; None: only the defaults."""
 
 
 NO_TICK: Final = Tick(datetime.min.replace(tzinfo=UTC), 0, FIRST_EPOCH)
@@ -59,7 +59,7 @@ async def write_batch(
     leaf_hashes: Sequence[bytes],
     writer: str,
 ) -> None:
-    """Writes the row. `recorded_at`: of its earliest entry; `recorded_to`: of its latest, None where all have one time.
+    """Writes the row. `recorded_at`: of its earliest entry; `recorded_to`: of its latest, None if all have the same.
 
     `writer` names the process.
     """

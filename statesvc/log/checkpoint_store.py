@@ -19,7 +19,7 @@ class CheckpointStoreError(RuntimeError):
 
 
 class ContradictedError(RuntimeError):
-    """Another checkpoint of this size is there already: two histories were signed, or the place is someone else's."""
+    """The store has another checkpoint of this size: two histories were signed, or the store belongs to another log."""
 
 
 class CheckpointStore(Protocol):
@@ -184,7 +184,7 @@ def _compare(there: str, note: str, where: str) -> None:
 
 
 def stored_name(note: str) -> str:
-    """What a checkpoint is stored under: its epoch and its size, as a place in the log is named."""
+    """The name that a checkpoint is stored under: epoch and size."""
     return ".".join(map(str, _place(note)))
 
 
@@ -211,7 +211,7 @@ def read_published(path: Path) -> str | None:
 
 
 def write_published(path: Path, note: str) -> None:
-    """Replaces the file's content for good: whole or not at all, also over a crash. Raises OSError."""
+    """Replaces the file durably and atomically, also across a crash. Raises OSError."""
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
     try:

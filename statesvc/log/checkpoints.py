@@ -29,7 +29,7 @@ class SignedHead:
 
 
 async def latest_head(connection: AsyncConnection[Any]) -> SignedHead | None:
-    """The newest one; None as long as nothing was sealed."""
+    """The newest one; None while nothing is sealed."""
     cursor = connection.cursor(binary=True, row_factory=class_row(SignedHead))
     return await (await cursor.execute(SQL["latest"])).fetchone()
 

@@ -1,7 +1,7 @@
-"""Places in the log as its readers hold them: `epoch.index`, the last entry that they have seen.
+"""Cursors of the log's readers: `epoch.index`, the last entry that they have seen.
 
-After a fork the log has other entries at the indexes that were lost. A place below that is still good; one beyond it is refused, with where
-to go on: it would pass over the new entries in silence.
+After a fork the log has other entries at the lost indexes. A cursor below them is still valid; one beyond them is refused, with the place
+to go on from: it would silently skip the new entries.
 """
 
 import re
@@ -38,7 +38,7 @@ def read_cursor(text: str) -> LogCursor:
 
 
 class LostCursorError(LookupError):
-    """Entries that the reader has seen are no longer in the log. `go_on`: after the last of them that still is."""
+    """Entries that the reader has seen are no longer in the log. `go_on`: the last of them that still is."""
 
     def __init__(self, asked: LogCursor, go_on: LogCursor) -> None:
         left = "none" if go_on.index < 0 else f"those up to index {go_on.index}"
@@ -53,7 +53,7 @@ class LostCursorError(LookupError):
 async def resume(connection: AsyncConnection[Any], asked: LogCursor, *, epoch: int) -> LogCursor:
     """The same place in the present epoch. Raises LostCursorError.
 
-    Answers with `asked` where that is of the present epoch, or of one that this log never had.
+    Answers `asked` itself if it is of the present epoch, or of one that this log never had.
     """
     if asked.epoch >= epoch or asked.index < 0:
         return asked if asked.index >= 0 else LogCursor(epoch, asked.index)

@@ -1,4 +1,4 @@
-"""Which columns of an entry's row repeat what its canonical document binds, and what they must then hold. Pure.
+"""The columns of an entry's row that repeat its canonical document, and the values that they must have. Pure.
 
 The values come as `entries.sql` selects them: ids as text, times in microseconds since 2000.
 """
@@ -43,7 +43,7 @@ class EntryKind:
 
     @property
     def exact(self) -> bool:
-        """Whether it is recorded at the very time of its batch."""
+        """Whether it is recorded exactly at the time of its batch."""
         return self.name in _EXACT
 
     @property

@@ -1,7 +1,7 @@
-"""What verification reads in an entry's canonical document, decoded straight from the bytes.
+"""The fields that verification reads from an entry's canonical document, decoded straight from the bytes.
 
-A whole log passes here, so only the named fields become objects; the others are vouched for by the hash over all bytes. What lacks a field,
-is of another kind, or of a format that is not known here, raises ValueError. Times stay text.
+A whole log is decoded here, so only the named fields become objects; the hash over all bytes covers the others. A document that lacks a
+field, or has another kind or an unknown format, raises ValueError. Times stay text.
 """
 
 from typing import Annotated, Final, Literal, TypeAlias

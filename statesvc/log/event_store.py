@@ -1,7 +1,7 @@
 """Reading and writing the log. Set-based: the number of statements does not depend on the number of events.
 
-Lock order inside a transaction: messages (the caller's), streams by shipment id, dedupe keys by carrier and event id. What is written
-asserts on the server that nobody else was first (`require_all`): nothing need be asked again before the commit.
+Lock order inside a transaction: messages (the caller's), streams by shipment id, dedupe keys by carrier and event id. Writes check on the
+server that nobody else was first (`require_all`), so nothing is read again before the commit.
 """
 
 from collections import Counter
@@ -114,7 +114,7 @@ class StreamState(NamedTuple):
 
 
 class NamedStream(NamedTuple):
-    """A number that a message names, and when that message came."""
+    """A number that a message names, and when that message was received."""
 
     carrier_id: str
     number: str
@@ -133,7 +133,7 @@ async def known_keys(connection: AsyncConnection[Any], keys: Iterable[Key]) -> P
 
 
 async def read_packed_keys(connection: AsyncConnection[Any], shipment_ids: Iterable[UUID]) -> dict[UUID, PackedKeys]:
-    """The dedupe keys of those of these shipments that left their table."""
+    """The packed dedupe keys of these shipments, where they have left their table."""
     rows = await connection.execute(_SQL["read_packed_keys"], {"shipment_ids": uuids(list(set(shipment_ids)))}, binary=True)
     return {shipment_id: unpack(keys, values) for shipment_id, keys, values in await rows.fetchall()}
 
@@ -156,7 +156,7 @@ async def read_streams(
 async def lock_streams(
     connection: AsyncConnection[Any], keyring: Keyring, shipment_ids: Iterable[UUID], *, skips_locked: bool
 ) -> Pending[dict[UUID, StreamHead]]:
-    """Looks at those of the streams that exist, and locks them. `skips_locked`: without those that others hold; else waits for them."""
+    """Reads and locks the streams that exist. `skips_locked`: without those that others hold; else waits for them."""
 
     def read(answer: list[Any]) -> dict[UUID, StreamHead]:
         heads = {}
@@ -173,9 +173,9 @@ async def lock_streams(
 async def reserve_streams(
     connection: AsyncConnection[Any], shipment_ids: Iterable[UUID], *, skips_locked: bool, bounded: bool
 ) -> Pending[set[UUID]]:
-    """Those that have no stream yet and that this transaction may make, a thousand of them for it alone.
+    """The shipments without a stream that this transaction may make one for; a thousand are reserved for it alone.
 
-    `skips_locked` as above. `bounded`: no more than these; else another transaction may make one of the others first.
+    `skips_locked` as above. `bounded`: no more than these; otherwise another transaction may make one of the rest first.
     """
     query = _SQL["try_reserve_streams"] if skips_locked else _SQL["reserve_streams"]
     parameters = {"shipment_ids": uuids(list(shipment_ids)), "most": NEW_STREAMS_MAX, "bounded": bounded}
@@ -183,7 +183,7 @@ async def reserve_streams(
 
 
 async def await_streams(connection: AsyncConnection[Any], keyring: Keyring, shipment_ids: Collection[UUID], *, seconds: float) -> None:
-    """Waits in line until nobody else holds these shipments, in a transaction of its own that holds nothing but them.
+    """Waits until nobody else holds these shipments, in a transaction that holds nothing else.
 
     Raises LockNotAvailable.
     """
@@ -235,13 +235,13 @@ async def open_streams(
 
 
 async def insert_keys(connection: AsyncConnection[Any], appends: Iterable[Proposal]) -> None:
-    """Takes the dedupe keys of `appends`, which were free when they were asked for; one that is not any more fails the transaction."""
+    """Takes the dedupe keys of `appends`, which were free when they were read; if one no longer is, the transaction fails."""
     rows = _key_columns(keys_of(appends))
     await connection.execute(_SQL["insert_keys"], {"wanted": len(rows), **encoded(rows, _KEYS)})
 
 
 async def insert_aliases(connection: AsyncConnection[Any], aliases: Sequence[tuple[Key, Known]]) -> None:
-    """Takes those that are free."""
+    """Takes those aliases that are free."""
     await connection.execute(_SQL["insert_aliases"], encoded(_key_columns(aliases), _KEYS))
 
 
@@ -255,7 +255,7 @@ async def limit_lock_waits(connection: AsyncConnection[Any], seconds: float) -> 
 
 
 async def count_conflicts(connection: AsyncConnection[Any], conflicts: Sequence[Conflict], *, recorded_at: datetime) -> list[Conflict]:
-    """Counts each contradiction, and returns those that were never seen before; their entries are to be recorded at `recorded_at`."""
+    """Counts each conflict, and returns the new ones; their entries are recorded at `recorded_at`."""
     first: dict[tuple[str, str, bytes], Conflict] = {}
     times: Counter[tuple[str, str, bytes]] = Counter()
     for conflict in conflicts:
@@ -382,7 +382,7 @@ async def write_transitions(
 
 
 async def send_tick(connection: AsyncConnection[Any]) -> Pending[Tick]:
-    """The wall clock under the locks that were taken before, the id of this transaction's batch, and the epoch of the log."""
+    """Reads the wall clock under the locks taken before, the id of this transaction's batch, and the epoch of the log."""
     return await send(connection, _SQL["tick"], {}, lambda rows: Tick(rows[0][0].astimezone(UTC), *rows[0][1:]))
 
 

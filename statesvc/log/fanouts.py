@@ -1,6 +1,6 @@
 """Fan-outs as entries of the log: whom each change is sent to, written in the transaction that puts the notifications into the outbox.
 
-Each ends with an entry of its own (`attempt`), with that of a later notification that covers it, or with its subscription's deletion.
+Each notification ends with an entry of its own (`attempt`), with that of a later one that covers it, or with its subscription's deletion.
 """
 
 from collections.abc import Iterable, Sequence
@@ -47,9 +47,9 @@ class Fanout:
 
 
 def fanouts_again(rows: Iterable[Sequence[Any]], *, recorded_at: datetime) -> list[Fanout]:
-    """Fan-outs of changes that were made before; rows are of the fields of a fan-out in their order, without the time.
+    """Fan-outs that repeat earlier changes; each row holds the fields of a fan-out in order, without the time.
 
-    Raises ArchivedHistoryError where the entries of an event are archived, so that its leaf hash is None.
+    Raises ArchivedHistoryError if an event is archived, so that its leaf hash is None.
     """
     again, archived = [], set()
     for shipment_id, sequence, event, from_status, to_status, subscriptions, replayed, kind in rows:
@@ -115,7 +115,7 @@ async def append_fanouts(connection: AsyncConnection[Any], fanouts: Sequence[Fan
 
 
 def open_details(waiting: int, since: datetime | None, until: datetime | None) -> dict[str, Any]:
-    """What the entry of an action says of the notifications that it keeps from being sent: how many, queued from when to when."""
+    """For the entry of an action that stops notifications: how many, and when the first and the last were queued."""
     if since is None or until is None:
         return {"open": waiting}
     return {"open": waiting, "open_since": rfc3339(since), "open_until": rfc3339(until)}

@@ -1,4 +1,4 @@
-"""Proofs from what the database keeps of the tree. Each is held against the signed root before it leaves."""
+"""Proofs from the hashes in the database. Each is checked against the signed root before it is returned."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ _SQL = queries("statesvc.log", "proofs")
 
 
 class ContradictionError(RuntimeError):
-    """The tree as the database has it is not the one that was signed."""
+    """The tree in the database is not the one that was signed."""
 
     def __init__(self, size: int) -> None:
         super().__init__(f"the log does not have the root that its checkpoint at {size} says: run `statesvc verify`")

@@ -1,7 +1,7 @@
-"""The keys that sign checkpoints: one made at the sealer's first start, another one while they are rotated, none ever forgotten.
+"""The keys that sign checkpoints: one from the sealer's first start, more from rotations. None is ever removed.
 
-A new key is announced in the log by an action that names it, and the old one goes on signing next to it until it is retired. A checkpoint
-that the old key has signed thereby vouches for the new one: nobody who only owns the database can do that.
+An action in the log names a new key, and the old one signs next to it until it is retired. So a checkpoint signed by the old key vouches
+for the new one, which nobody who only owns the database can do.
 """
 
 import secrets
@@ -60,7 +60,7 @@ def open_signers(keys: Sequence[SigningKey], master: MasterKeys) -> list[NoteSig
 
 
 async def ensure_key(connection: AsyncConnection[Any], master: MasterKeys, *, origin: str | None) -> list[SigningKey]:
-    """All keys; makes the first one where there is none, for the log `origin` (None: a name by chance). Only one caller at a time."""
+    """All keys; makes the first one if there is none, for the log `origin` (None: a random name). Only one caller at a time."""
     keys = await read_keys(connection)
     if not keys:
         await _insert(connection, NoteSigner.fresh(origin or f"statesvc.local/{secrets.token_hex(4)}"), master)
@@ -87,7 +87,7 @@ async def make_key(connection: AsyncConnection[Any], master: MasterKeys) -> Note
 
 
 async def retire_at_once(connection: AsyncConnection[Any], key_id: bytes) -> None:
-    """Destroys the secret half of a key, of which the caller knows that another signs."""
+    """Destroys the secret half of a key; the caller knows that another key signs."""
     await connection.execute(_WRITE["retire"], {"key_id": key_id})
 
 

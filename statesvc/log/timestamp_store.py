@@ -14,7 +14,7 @@ SQL = queries("statesvc.log", "timestamp_store")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StampStatus:
-    """The newest head, and the newest stamp: of which head, and how long ago it came. None: there is none yet."""
+    """The newest head, and the newest stamp: its head, and its age. None: there is none yet."""
 
     size: int
     note: str

@@ -1,7 +1,7 @@
 """What a restore from a backup must not bring back: erased shipments and revoked keys, each as an object outside the database.
 
-What erases or revokes publishes it before it says that it is done; `statesvc log fork` puts all of them into effect again. An object is
-never changed and never deleted. It names a number, never a person.
+Erasing or revoking publishes a tombstone before it reports success; `statesvc log fork` applies all of them again. An object is never
+changed or deleted. It names a number, never a person.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ class TombstoneError(RuntimeError):
 
 
 class TombstoneKind(StrEnum):
-    """What is over."""
+    """What was erased or revoked."""
 
     SHIPMENT = "shipment"
     API_KEY = "api-key"
@@ -35,7 +35,7 @@ class TombstoneKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tombstone:
-    """One thing that is over. `subject`: its id; `details`: what it takes to end it again."""
+    """One erasure or revocation. `subject`: the id; `details`: what is needed to apply it again."""
 
     kind: TombstoneKind
     subject: str

@@ -1,4 +1,4 @@
-"""Reads the retained hashes of the tree: the leaves' from the batches, the inner nodes' from `subtree`."""
+"""Reads the hashes of the tree that are stored: leaves in the batches, inner nodes in `subtree`."""
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC
@@ -37,7 +37,7 @@ async def read_compact_range(connection: AsyncConnection[Any], size: int) -> Com
 
 
 async def read_retained(connection: AsyncConnection[Any], ranges: Iterable[RetainedRange]) -> dict[Node, bytes]:
-    """What the database keeps in these ranges; each hash is read once, however many ranges it is in."""
+    """The stored hashes of these ranges; each is read once, even if several ranges contain it."""
     listed = _joined(ranges)
     leaves = [each for each in listed if each.level == 0]
     inner = [each for each in listed if each.level > 0]

@@ -1,4 +1,4 @@
-"""The attempts under way: each in a task of its own, under a permit that it holds as long as the request lasts."""
+"""The attempts in progress: each is a task that holds a permit for as long as its request lasts."""
 
 import asyncio
 import time
@@ -26,9 +26,9 @@ from statesvc.telemetry.tracing import TRACEPARENT, span, traceparent_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptResult:
-    """A delivery with what came of it.
+    """A delivery with its outcome.
 
-    No answer: it was not tried, because its attempts ended without a verdict too often, or it is `expired`, too old for its type.
+    Without an answer it was not tried: too many attempts ended without a verdict, or it is `expired`, too old for its type.
     """
 
     delivery: Delivery
@@ -48,7 +48,7 @@ class AttemptResult:
 
 @dataclass(frozen=True, slots=True)
 class UnsettledAttempt:
-    """An attempt that waits to be settled, and how it ended for the limiter; None where nothing was sent."""
+    """An attempt to be settled, and how it ended for the limiter; None if nothing was sent."""
 
     result: AttemptResult
     end: AttemptEnd | None
@@ -56,14 +56,14 @@ class UnsettledAttempt:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """What became of a claim: `refused` may not be sent after all; `again`: another claim may find more at once."""
+    """What came of starting a claim: `refused` may not be sent after all; `again`: another claim may find more at once."""
 
     refused: Sequence[Delivery]
     again: bool
 
 
 class Attempts:
-    """Those of one notifier. `ended` fills as they end; `wake` is set when a permit becomes free that a notification waits for."""
+    """The attempts of one notifier. `ended` receives those that end; `wake` is set when a permit that is waited for becomes free."""
 
     def __init__(self, context: NotifierContext, permits: Permits, wake: asyncio.Event) -> None:
         self.ended: asyncio.Queue[UnsettledAttempt] = asyncio.Queue()
@@ -73,7 +73,7 @@ class Attempts:
         self._sending: dict[asyncio.Task[None], UUID] = {}
 
     def start(self, group: asyncio.TaskGroup, offer: Offer, deliveries: Sequence[Delivery]) -> Started:
-        """Begins what a claim brought. An answer that came during the claim may forbid some of it."""
+        """Starts the deliveries of a claim. An answer that came during the claim may forbid some of them."""
         claimed, refused = time.monotonic(), []
         found, found_retries = Counter[UUID](), Counter[UUID]()
         for delivery in deliveries:
@@ -91,11 +91,11 @@ class Attempts:
         return Started(refused, self._permits.claimed(offer, found=found, found_retries=found_retries))
 
     def observe(self) -> None:
-        """Has the metrics read how many are under way."""
+        """Makes the metrics read how many are in progress."""
         self._context.telemetry.observe(names.DELIVERIES_IN_FLIGHT, lambda: [(float(len(self._sending)), {})])
 
     async def abort(self, *, after_seconds: float) -> None:
-        """Lets what is under way end by itself until then, and cancels the rest."""
+        """Waits until then for attempts in progress, and cancels the rest."""
         sending = list(self._sending)
         if sending:
             await asyncio.wait(sending, timeout=after_seconds)

@@ -1,4 +1,4 @@
-"""Claiming from the outbox, and giving back.
+"""Claiming notifications from the outbox, and giving them back.
 
 A claim is a lease under a fencing token: `outbox.available_at` is its end, so a notifier that dies needs no rescue. Attempts are
 counted at the claim, before anything is sent.
@@ -31,7 +31,7 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery(QueuedNotification):
-    """One leased notification with all that it takes to send it. No secrets: they or the login do not open, it can't be sent."""
+    """One leased notification with all that it takes to send it. No secrets: they, or the login, cannot be opened, so it cannot be sent."""
 
     token: UUID
     claimed_at: datetime
@@ -39,22 +39,22 @@ class Delivery(QueuedNotification):
     """When the message that caused it was acknowledged; None: no message did, or it is a replay."""
     traceparent: str | None = None
     has_rate: bool = False
-    """Its subscription has a contracted rate, so it may have waited for that."""
+    """Its subscription has a contracted rate, which may have delayed it."""
     gives_up_at: datetime | None = None
-    """From then on it is too old to be tried."""
+    """When it becomes too old to be tried."""
     destination: Destination
     secrets: tuple[Secret, ...] = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutboxClaim:
-    """What a notifier asks for: what its permits allow, under a lease."""
+    """What a notifier claims: as much as its permits allow, under a lease."""
 
     worker: str
     lease_seconds: float
     offer: Offer
     thin: frozenset[UUID] = frozenset()
-    """Shipments whose history cannot be read now: their notifications carry the change alone."""
+    """Shipments whose history cannot be read now: their notifications hold the change only."""
 
 
 async def claim(connection: AsyncConnection[Any], keyring: Keyring, asked: OutboxClaim) -> list[Delivery]:
@@ -165,12 +165,12 @@ def _delivery(row: _Claimed, lease: _Lease, past: Past | None, *, token: UUID, k
 
 
 async def release(connection: AsyncConnection[Any], tokens: Iterable[UUID]) -> None:
-    """Gives back what these claims still hold, uncharged."""
+    """Gives back what these claims still hold, without counting an attempt."""
     await connection.execute(_SQL["release"], {"tokens": list(tokens)})
 
 
 async def give_back(connection: AsyncConnection[Any], deliveries: Sequence[Delivery]) -> None:
-    """Gives back some of one claim, uncharged."""
+    """Gives back some of one claim, without counting an attempt."""
     keys = [(one.subscription_id, one.shipment_id, one.sequence) for one in deliveries]
     await connection.execute(
         _SQL["give_back"], {"token": deliveries[0].token, **columns(keys, ("subscription_ids", "shipment_ids", "sequences"))}
@@ -178,7 +178,7 @@ async def give_back(connection: AsyncConnection[Any], deliveries: Sequence[Deliv
 
 
 async def next_due(connection: AsyncConnection[Any], offer: Offer) -> tuple[datetime, float | None]:
-    """The database's time, and how long until a notification may be claimed that may not yet; None: none waits for time."""
+    """The database's time, and how long until the next notification may be claimed; None: none waits for its time."""
     known = _known(offer)
     cursor = await connection.execute(_SQL["next_due"], {name: known[name] for name in ("known_ids", "frees", "not_befores")})
     row = await cursor.fetchone()

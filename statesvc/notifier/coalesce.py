@@ -1,8 +1,8 @@
-"""When too much waits for a subscriber, the latest notification of each shipment stands for those before it.
+"""When too many notifications wait for a subscriber, the latest of each shipment replaces those before it.
 
-It says so (`data.gap`), and its entry in the log lists those that end with it (`covers`), with the tries at them: nothing is dropped
-silently, and all of it can be replayed. What is under way, or was sent before without success, is never changed: a notification has the
-same bytes at every attempt. Lock order: outbox rows by key.
+It says so (`data.gap`), and its entry in the log lists the replaced ones and their tries (`covers`): nothing is dropped silently, and all
+of it can be replayed. A notification that is being sent, or was tried before, is never changed: it has the same bytes at every attempt.
+Lock order: outbox rows by key.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """One row of the outbox that is not leased. `stands`: it stands for others already."""
+    """One row of the outbox that is not leased. `stands`: it has replaced others already."""
 
     shipment_id: UUID
     sequence: int
@@ -41,7 +41,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Collapse:
-    """The last of a shipment's notifications, and those before it that it will stand for."""
+    """The last of a shipment's notifications, and the earlier ones that it replaces."""
 
     last: Waiting
     skipped: Sequence[Waiting]
@@ -49,7 +49,7 @@ class Collapse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backlog:
-    """A subscription for which too much waits. Not `too_many`: only what is older than `too_old` collapses."""
+    """A subscription for which too much waits. Unless `too_many`, only notifications older than `too_old` collapse."""
 
     subscription_id: UUID
     too_many: bool
@@ -57,7 +57,7 @@ class Backlog:
 
 
 def collapses(waiting: Sequence[Waiting]) -> list[Collapse]:
-    """Which notification of each shipment can stand for which. `waiting` is ordered by shipment and sequence."""
+    """Which notification of each shipment can replace which. `waiting` is ordered by shipment and sequence."""
     found = []
     for _, group in groupby(waiting, key=lambda one: one.shipment_id):
         *before, last = group
@@ -77,7 +77,7 @@ class Skipped:
 
 
 def gap_of(skipped: Sequence[Skipped]) -> Gap:
-    """What a notification says of these: of what they stood for themselves, too."""
+    """What a notification says of the ones that it replaces, and of those that they had replaced."""
     inner = [one.gap for one in skipped]
     return Gap(
         skipped=len(skipped) + sum(gap.skipped for gap in inner if gap is not None),
@@ -87,7 +87,7 @@ def gap_of(skipped: Sequence[Skipped]) -> Gap:
 
 
 def covers_of(skipped: Sequence[Skipped]) -> list[int]:
-    """The sequences of all that end with the notification that stands for these."""
+    """The sequences of all notifications that end with the one that replaces these."""
     return sorted({sequence for one in skipped for sequence in (one.sequence, *one.covers)})
 
 
@@ -98,13 +98,13 @@ async def overfull(connection: AsyncConnection[Any], *, count_max: int, age_seco
 
 
 class Coalescer:
-    """Collapses what waits, a bounded part each time; it goes on where it stopped."""
+    """Collapses waiting notifications, a bounded part each time, and continues where it stopped."""
 
     def __init__(self) -> None:
         self._after: dict[UUID, UUID] = {}
 
     async def coalesce(self, connection: AsyncConnection[Any], backlog: Backlog) -> int:
-        """Returns how many notifications it left out."""
+        """Returns how many notifications were left out."""
         left_out = 0
         for _ in range(WINDOWS_MAX):
             after = self._after.get(backlog.subscription_id, _NIL)

@@ -15,9 +15,9 @@ from statesvc.telemetry.metrics import Telemetry
 
 
 class DatabaseClock:
-    """The database's time between two queries for it, so that one clock judges leases, schedules and limits.
+    """The database's time, extrapolated between queries, so that leases, schedules and limits follow one clock.
 
-    Before the first it is the machine's own.
+    Before the first query it is the machine's own.
     """
 
     def __init__(self) -> None:
@@ -44,6 +44,6 @@ class NotifierContext:
     waker: Waker | None = None
     """Wakes the sealer when attempts were recorded; without it they are sealed at its next pass."""
     operator: OperatorWebhook | None = None
-    """Where notices are posted, as well as being listed by `GET /v1/notices`."""
+    """Where notices are posted; `GET /v1/notices` lists them in any case."""
     archive: LogArchive = field(default_factory=lambda: LogArchive(None))
     """Where the history of a notification with a full payload may be."""

@@ -1,7 +1,7 @@
 """What the notifier does besides sending.
 
-It removes what waits for deleted subscriptions, bounds what waits for each of the others, reviews those that only fail, and notifies
-the operator.
+It removes notifications of deleted subscriptions, bounds the backlog of the others, reviews those that only fail, and notifies the
+operator.
 """
 
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ _WAKE = queries("statesvc.database.wakeups", "wakeup")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BacklogBound:
-    """How much may wait for one subscription before it is coalesced."""
+    """How many notifications may wait for one subscription before they are coalesced."""
 
     count_max: int = 10_000
     age_seconds: float = 24 * 3600.0
@@ -80,7 +80,7 @@ class NotifierUpkeep(Periodic):
                 await connection.execute(_WAKE["notify"], {"channels": [OUTBOX, LOG]})
 
     async def _purge(self, connection: AsyncConnection[Any]) -> None:
-        """Removes what waits for deleted subscriptions. The entry of the deletion covers it; tries at it get an entry all the same."""
+        """Removes the notifications of deleted subscriptions. The entry of the deletion covers them; tries get an entry nevertheless."""
         async with connection.transaction():
             purged = await (await connection.execute(_SQL["purge"], {"limit": _PURGED_AT_ONCE}, binary=True)).fetchall()
             cancelled = await tried(connection, purged) if purged else []

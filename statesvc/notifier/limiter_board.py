@@ -1,4 +1,4 @@
-"""Shows what the limiter knows: written when it changes, every few seconds at most; nothing is decided by it."""
+"""Publishes the limiter's state for people: written when it changes, every few seconds at most. Nothing is decided by it."""
 
 import asyncio
 from collections.abc import Iterator, Mapping
@@ -22,7 +22,7 @@ from statesvc.telemetry.metrics import Values
 
 PUBLISH_SECONDS: Final = 3.0
 REFRESH_SECONDS: Final = 60.0
-"""What is in use is written again after this, though nothing changed, so that readers can distinguish it from what a dead notifier left."""
+"""State in use is written again after this, even if unchanged, so that readers can distinguish it from that of a dead notifier."""
 
 _SQL = queries("statesvc.notifier", "limiter_board")
 _COLUMNS = ("subscription_ids", "concurrencies", "in_flights", "mean_latencies", "breakers", "open_untils")
@@ -53,7 +53,7 @@ class LimiterBoard(Periodic):
         self._context.telemetry.observe(names.LIMITER_PERMITS, self._permits_used)
 
     async def run(self) -> None:
-        """Goes on whatever the database does, and withdraws at the end what it showed."""
+        """Survives database errors, and withdraws its rows at the end."""
         await super().run()
         try:
             async with asyncio.timeout(PUBLISH_SECONDS):
@@ -71,7 +71,7 @@ class LimiterBoard(Periodic):
                 await connection.execute(_SQL["withdraw_all"], {"worker": self._worker})
 
     async def publish(self) -> None:
-        """Writes what changed, takes back what was forgotten."""
+        """Writes what changed, removes what was forgotten."""
         now = self._clock.now()
         forgotten = self._permits.forget_idle(now)
         changed = {one: state for one, state in self._permits.states().items() if self._is_changed(one, state, now)}

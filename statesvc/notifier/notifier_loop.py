@@ -5,8 +5,8 @@ claim, what permits allow --> send, many at once --(gives permits back)--> ended
   ^ wake-up, earliest due time, safety sweep        | a permit became free                     | another waited behind, or room
   +-------------------------------------------------+------------------------------------------+
 ```
-The wake-up event is cleared before a claim, never after, so a hint that comes meanwhile survives. A permit is held as long as its
-attempt lasts; what is claimed and not settled is bounded too, so that nothing piles up in memory while the database is away.
+The wake-up event is cleared before a claim, never after, so a hint that comes meanwhile survives. A permit is held for as long as its
+attempt lasts; deliveries that are claimed and not settled are bounded too, so memory does not grow while the database is away.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ from statesvc.telemetry.names import Stage
 CLAIM_MAX: Final = 64
 SETTLE_MAX: Final = 128
 _SENDING_SHARE: Final = 0.8
-"""Of the grace; the rest is for settling and releasing."""
+"""Share of the grace for sending; the rest is for settling and releasing."""
 _RELEASE_SECONDS: Final = 2.0
 _UNHEARD_SWEEP_SECONDS: Final = (0.25, 1.0)
 
@@ -61,7 +61,7 @@ class NotifierLimits:
 
 
 class Notifier:
-    """`run` returns after `stop`, when what was in flight is settled or the grace is over."""
+    """`run` returns after `stop`, once deliveries in flight are settled or the grace is over."""
 
     def __init__(self, context: NotifierContext, *, worker: str, limits: NotifierLimits | None = None) -> None:
         self._context = context
@@ -185,7 +185,7 @@ class Notifier:
             self._wake.set()
 
     async def _settle(self, group: Sequence[UnsettledAttempt]) -> Settled:
-        """Until it is committed: what is not settled takes room meanwhile, and the leases fence what takes too long."""
+        """Retries until it is committed: unsettled deliveries count against the bound, and leases fence late ones."""
         again, results = False, [one.result for one in group]
         for delay in reconnect_delays(self._jitter):
             try:
@@ -199,7 +199,7 @@ class Notifier:
         raise AssertionError("reconnect delays never end")
 
     async def _drain(self) -> None:
-        """Lets what is in flight finish within the grace, then aborts it."""
+        """Lets deliveries in flight finish within the grace, then aborts them."""
         deadline = time.monotonic() + self._limits.grace_seconds
         await self._attempts.abort(after_seconds=self._limits.grace_seconds * _SENDING_SHARE)
         try:
@@ -209,7 +209,7 @@ class Notifier:
             _log.warning("deliveries_left_unsettled", count=self._attempts.ended.qsize())
 
     async def _release(self) -> None:
-        """Gives back the leases of what was aborted; what can't be given back now comes back when its lease ends."""
+        """Gives back the leases of aborted deliveries; if that fails, they are claimed again when their leases end."""
         tokens = self._attempts.cancelled()
         if not tokens:
             return

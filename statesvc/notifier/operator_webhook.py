@@ -1,6 +1,6 @@
 """The operator's webhook: each notice is posted there, signed like any notification and retried on the same schedule.
 
-It is named by the operator of the service, so it may have any address. A notice that it never accepted stays in `GET /v1/notices`.
+The operator of the service names it, so it may have any address. A notice that it never accepts stays in `GET /v1/notices`.
 """
 
 import asyncio
@@ -50,7 +50,7 @@ class OperatorWebhook:
     keys: Sequence[bytes] = field(repr=False)
 
     async def notify(self, pool: Connections) -> int:
-        """Posts what is due, in bounded number. Returns how many were accepted. No connection is held meanwhile."""
+        """Posts a bounded number of due notices. Returns how many were accepted. Holds no database connection meanwhile."""
         async with pool.connection() as connection:
             cursor = await connection.execute(
                 _SQL["claim"], {"lease_seconds": LEASE_SECONDS, "age_seconds": AGE_SECONDS_MAX, "limit": AT_ONCE}

@@ -1,8 +1,8 @@
-"""What the service decides about subscribers by itself: it warns of one that only fails, and in the end disables it.
+"""What the service decides about subscribers: it warns of one that only fails, and finally disables it.
 
-An interval without attempts is no failure: both judgements want failures over a time, so that a short outage before a quiet week disables
-no subscription. Each disablement is an action in the log (actor `policy`), a notice to the operator, and shown on the subscription with
-why and from when on to replay. Lock order within a settlement: subscriptions, throttles, failing, each by id; the review waits for no lock.
+Time without attempts is not failure: both decisions require failures over a period, so a short outage before a quiet week disables
+nothing. Disabling is an action in the log (actor `policy`) and a notice to the operator; the subscription shows why, and from when on to
+replay. Lock order within a settlement: subscriptions, throttles, failing, each by id; the review waits for no lock.
 """
 
 from collections.abc import Mapping, Sequence
@@ -92,7 +92,7 @@ class Failing:
 
 
 def judge(failing: Failing, *, now: datetime) -> Judgement:
-    """What follows for one receiver."""
+    """Decides about one receiver."""
     lasts = now - failing.since
     if failing.last_at - failing.since < SPREAD_MIN or lasts < WARN_AFTER:
         return Judgement.WAIT
@@ -102,13 +102,13 @@ def judge(failing: Failing, *, now: datetime) -> Judgement:
 
 
 def blames_receiver(outcome: AttemptOutcome) -> bool:
-    """Whether an attempt that ended like this failed through its receiver; one that we could not sign or send at all did not."""
+    """Whether the receiver is to blame for an attempt that ended like this; it is not if we could not sign or send it."""
     return outcome in _BLAMED
 
 
 @dataclass(frozen=True, slots=True)
 class Disabled:
-    """The actions and notices about subscriptions that were disabled just now."""
+    """The actions and notices about subscriptions that were just disabled."""
 
     actions: Sequence[Action] = ()
     notices: Sequence[Notice] = ()
@@ -134,7 +134,7 @@ class ReceiverTally:
 
 
 async def note(connection: AsyncConnection[Any], tally: ReceiverTally, *, now: datetime) -> Pending[list[Notice]]:
-    """Stores which receivers fail since when, in the caller's transaction and pipeline. Returns the notices about those that recovered."""
+    """Stores since when receivers fail, in the caller's transaction and pipeline. Returns notices about those that recovered."""
     if tally.failed:
         # one statement locks all, so that two settlements never hold each other's
         await connection.execute(_SQL["lock_failing"], {"subscription_ids": sorted(tally.recovered | tally.failed.keys())})
@@ -148,7 +148,7 @@ async def note(connection: AsyncConnection[Any], tally: ReceiverTally, *, now: d
 
 
 async def disable(connection: AsyncConnection[Any], subscription_ids: Sequence[UUID], *, why: str, now: datetime) -> Disabled:
-    """Sends these nothing any more, and writes the notices. The caller records the actions, in the batch of its transaction."""
+    """Disables these and writes the notices. The caller records the actions, in the batch of its transaction."""
     parameters: dict[str, Any] = {"subscription_ids": sorted(subscription_ids), "why": why, "now": now}
     asked = await send(connection, _SQL["disable"], parameters, list)
     actions, notices = [], []
@@ -162,7 +162,7 @@ async def disable(connection: AsyncConnection[Any], subscription_ids: Sequence[U
 
 
 async def review(connection: AsyncConnection[Any]) -> list[Notice]:
-    """Warns of receivers that have failed for long, disables those beyond the bound. Returns the notices, which are committed by then."""
+    """Warns of receivers that have failed for long, disables those beyond the bound. Returns the committed notices."""
     found = await (await connection.execute(_SQL["failing_long"], _BOUNDS)).fetchone()
     if found is None or not found[0]:
         return []

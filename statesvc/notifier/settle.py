@@ -1,7 +1,7 @@
 """Settling finished deliveries: a group of them in one transaction, with the entries that prove them.
 
-A notification that ends gets one entry with all its tries; a try that is not the last waits for it outside the log. Every try is recorded,
-also one whose lease ran out meanwhile, because it was made; only what the token still holds is taken out of the outbox or given back.
+A notification that ends gets one entry with all its tries; until then its tries are stored outside the log. Every try is recorded, even
+if its lease ran out, because it was made; only notifications that the token still holds are removed from the outbox or given back.
 Lock order: outbox rows by key, dead letters, subscriptions, throttles, failing, each by id.
 """
 
@@ -40,7 +40,7 @@ Key = tuple[UUID, UUID, int]
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What to claim next: how many notifications waited behind those that are done, how many have a new due time.
+    """What to claim next: how many notifications waited behind the settled ones, how many have a new due time.
 
     `notices`: what the operator is to be notified of.
     """
@@ -59,14 +59,14 @@ class _Conclusion:
     buried: list[AttemptResult] = field(default_factory=list)
     disabled: set[UUID] = field(default_factory=set)
     open: list[DeliveryAttempt] = field(default_factory=list)
-    """Tries at notifications that have not ended."""
+    """Tries of notifications that have not ended."""
     ends: list[EndedNotification] = field(default_factory=list)
 
 
 async def settle(
     connection: AsyncConnection[Any], keyring: Keyring, group: Sequence[AttemptResult], *, worker: str, again: bool = False
 ) -> Settled:
-    """Commits a group. `again`: the outcome of an earlier try at this group is unknown; what it settled is left as it is then."""
+    """Commits a group. `again`: an earlier commit of this group has an unknown outcome; what it settled stays as it is."""
     async with pipelined_transaction(connection):
         asked_held = await send(
             connection,
@@ -132,7 +132,7 @@ def _conclusion(steps: Sequence[tuple[AttemptResult, NextStep]]) -> _Conclusion:
 
 
 def _add_lost(concluded: _Conclusion, lost: Sequence[AttemptResult], waiting: set[Key]) -> None:
-    """Tries under a lease that another notifier has now: they wait with those of that one, or come late."""
+    """Records tries whose lease another notifier has now: with those of that notifier, or as late ones."""
     late: dict[Key, list[AttemptResult]] = {}
     for one in lost:
         if _key(one.delivery) in waiting:
@@ -165,7 +165,7 @@ async def _reschedule(connection: AsyncConnection[Any], later: Sequence[tuple[UU
 
 
 async def _throttle(connection: AsyncConnection[Any], group: Sequence[AttemptResult], gone: set[UUID], *, now: datetime) -> Disabled:
-    """Carries out what receivers asked for: nothing any more, or nothing for a while."""
+    """Does what receivers asked for: stops sending, or pauses."""
     disabled = await disable(connection, list(gone), why=GONE, now=now) if gone else Disabled()
     pauses = [(one.delivery.subscription_id, seconds) for one in group if (seconds := _pause(one)) is not None]
     if pauses:

@@ -62,7 +62,7 @@ async def begin_reading(connection: AsyncConnection[Any], reading: PersonalReadi
 
 
 async def record_reading(connection: AsyncConnection[Any], reading: PersonalReading) -> None:
-    """Has it on record, whether or not it is the first of the hour."""
+    """Records it, even if it is not the first of the hour."""
     async with connection.transaction():
         await record_action(connection, actor=reading.actor, verb=READ, target=reading.target, details=reading.details)
 

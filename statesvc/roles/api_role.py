@@ -4,10 +4,12 @@ A webhook that reaches it is taken as well: to several carriers a 404 is final, 
 what they say. With a socket to the `ingress` of its machine it hands such a connection over instead.
 """
 
+import asyncio
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
 
 from statesvc import __version__
 from statesvc.api.call_examples import call_examples
@@ -32,15 +34,16 @@ from statesvc.http.documentation import documentation_routes
 from statesvc.http.health import health_routes
 from statesvc.http.key_limits import KeyLimits
 from statesvc.http.signed_token import TokenSigner
+from statesvc.inbox.queue_depths import Depths
 from statesvc.log.archive.folder import archive_folder
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.checkpoint_store import CheckpointStoreError
 from statesvc.log.tombstones import tombstones_of
+from statesvc.operations.database_gauges import DatabaseGauges
 from statesvc.roles.carrier_names import require_known_carriers
 from statesvc.roles.connection_limits import api_limits, ingress_limits, replica_limits
 from statesvc.roles.http_server import api_keys, open_ingress, serve, server_part
 from statesvc.roles.runtime import Launch, Runtime, UnusableSettingError, open_runtime, pool_of
-from statesvc.roles.sampling import sampling
 from statesvc.roles.shared_port import SharedPort
 from statesvc.roles.shutdown import Part, ShutdownTimes, run_until_stopped
 
@@ -159,3 +162,18 @@ async def open_replica(launch: Launch, base: Runtime, *, archive: LogArchive) ->
     dsns = replace(base.dsns, service=url.get_secret_value(), listen=url.get_secret_value())
     async with pool_of(launch, dsns, name="statesvc replica", limits=replica_limits(launch.settings)) as pool:
         yield Replica(pool, archive, count=lambda outcome: base.telemetry.replica_reads.add(1, {"outcome": outcome}))
+
+
+def sampling(launch: Launch, base: Runtime) -> Callable[[], Awaitable[None]]:
+    """What brings the metrics of the database up to date at a scrape; they show the last reading."""
+    database, archive = launch.settings.database, archive_folder(launch.settings)
+    volumes = {"data": database.data_dir} if database.database_url is None else {}
+    depths = Depths(base.pool)
+    gauges = DatabaseGauges(base.pool, volumes={**volumes, "archive": archive} if isinstance(archive, Path) else volumes)
+    depths.report_to(base.telemetry)
+    gauges.report_to(base.telemetry)
+
+    async def sample() -> None:
+        await asyncio.gather(depths.sample(), gauges.sample())
+
+    return sample

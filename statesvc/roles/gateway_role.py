@@ -30,7 +30,7 @@ from statesvc.roles.runtime import Launch, UnusableSettingError
 from statesvc.roles.shutdown import ShutdownTimes, StopSignals, run_until_stopped
 from statesvc.telemetry.loop_lag import loop_lag
 from statesvc.telemetry.metrics import Telemetry
-from statesvc.telemetry.refusals import Refusals
+from statesvc.telemetry.minute_log import Refusals
 from statesvc.telemetry.tracing import metric_exporter, resource_of
 
 _BODY_BYTES_MAX: Final = BODY_MEGABYTES_MAX * 1024 * 1024

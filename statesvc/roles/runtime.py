@@ -34,7 +34,7 @@ from statesvc.settings.service_settings import DatabaseSettings, Settings
 from statesvc.telemetry import names
 from statesvc.telemetry.loop_lag import loop_lag
 from statesvc.telemetry.metrics import Telemetry
-from statesvc.telemetry.refusals import Refusals
+from statesvc.telemetry.minute_log import Refusals
 from statesvc.telemetry.tracing import build_provider, metric_exporter, resource_of
 
 Role = Literal["ingress", "api", "worker", "notifier", "sealer", "gateway"]

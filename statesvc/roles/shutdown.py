@@ -89,7 +89,7 @@ async def run_until_stopped(
     gc.collect()
     gc.freeze()
     # reference counting frees nearly all garbage, and a worker's batch is a hundred thousand objects that are all in use: the default,
-    # seven hundred new ones, would search them again and again
+    # seven hundred new ones, would search them repeatedly
     gc.set_threshold(*GC_THRESHOLDS)
     tasks = [asyncio.create_task(part.run(), name=part.name) for part in parts]
     stop_requested = asyncio.create_task(signals.stopping.wait(), name="stop-signal")

@@ -1,6 +1,7 @@
-"""Whether the time that the log would be sealed at is true: the database's clock against this machine's, and against what is written.
+"""Whether the time of sealing can be trusted: compares the database's clock with this machine's, and with the log.
 
-What is sealed bears its time for ever, and `as_of` reads by it. A clock that ran ahead for seconds once had `as_of` answer 404 for an hour.
+Entries keep their time of sealing for ever, and `as_of` reads by it: a clock that is ahead for seconds can make `as_of` answer 404 for an
+hour.
 """
 
 import time

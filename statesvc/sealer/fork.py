@@ -1,7 +1,7 @@
-"""A fork of the log: after a restore that lost published entries it goes on in a new epoch, and says so in its first entry.
+"""A fork of the log: after a restore that lost published entries, the log continues in a new epoch, whose first entry says so.
 
 The entry binds the size and the root that the log goes on from, the newest published head of what was lost, and why. It is sealed and
-signed in the transaction that writes it, before anything else that waits, so that every head of the epoch covers it.
+signed in the transaction that writes it, before other waiting entries, so every head of the epoch covers it.
 """
 
 import asyncio
@@ -178,7 +178,7 @@ def _key_action(request: ForkRequest, verb: str, key: VerifierKey, details: dict
 
 
 async def _keep_lost_keys(connection: Connection, publication: Publication) -> list[VerifierKey]:
-    """Keys that were made after the backup: heads that they signed are still verified by them."""
+    """Stores keys that were made after the backup: heads that they signed are still verified with them."""
     known = {key.verifier for key in await read_keys(connection)}
     lost = [key for key in _pinned(publication) if key not in known]
     for key in lost:
@@ -194,7 +194,7 @@ def _pinned(publication: Publication) -> list[VerifierKey]:
 
 
 async def _take_lead(connection: Connection) -> None:
-    """A sealer that refuses this log lets go of the lead at once, and looks again each half minute."""
+    """Takes the lead: a sealer that refuses this log releases it at once, and checks again each half minute."""
     for _ in range(_LEAD_TRIES):
         row = await (await connection.execute(SEAL["lead"])).fetchone()
         if row is not None and row[0]:

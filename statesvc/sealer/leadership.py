@@ -1,4 +1,4 @@
-"""Taking the lead: reading how far the log is, and holding it against every head that was published before.
+"""Taking the lead: reads how far the log is sealed, and compares it with every head that was published before.
 
 A head says "these entries, in this order, for ever". A database that was restored from a backup, or changed, may not have them any more;
 then nothing is signed until a human has checked.
@@ -32,10 +32,10 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Publication:
-    """Where heads go, and under which name the log is known. `file` None: heads are in the database alone.
+    """Where heads are published, and the name of the log. `file` None: only in the database.
 
-    In the `store` they are stored too, by the publisher; a new leader holds the log against the newest there. In `keys_file` the log's
-    public keys are pinned: `verify` believes these, and no key that only the database has.
+    The publisher also puts them into the `store`; a new leader compares the log with the newest head there. `keys_file` pins the log's
+    public keys: `verify` trusts these, and no key that only the database has.
     """
 
     file: Path | None
@@ -91,7 +91,8 @@ async def published_heads(publication: Publication, keys: Sequence[VerifierKey])
 def _check_pinned(file: Path, found: Sequence[SigningKey]) -> None:
     """Pins the keys of a log that has none pinned yet.
 
-    A retired key has no secret half that could prove it: it must have been pinned while it lived. A live one's is opened before it signs.
+    A retired key has no secret half to prove it, so it must have been pinned while it was live. The secret half of a live one is opened
+    before it signs.
     """
     try:
         pinned = read_pinned_keys(file)
@@ -145,7 +146,7 @@ async def _compare(connection: AsyncConnection[Any], published: PublishedHead, s
 
 
 async def publish(connection: AsyncConnection[Any], sealed: SealedLog, signers: Sequence[NoteSigner], publication: Publication) -> None:
-    """Signs the head and makes it known: the files first. Raises RefusalError where these cannot be written; nothing is published then."""
+    """Signs the head and publishes it, to the files first. Raises RefusalError if these cannot be written; then nothing is published."""
     checkpoint = Checkpoint(origin_of(signers[-1].verifier.name, sealed.epoch), sealed.tree.size, sealed.tree.root())
     note = checkpoint.signed(signers, at=sealed.sealed_at)
     try:

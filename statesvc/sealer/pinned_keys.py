@@ -1,4 +1,4 @@
-"""The log's public keys as the sealer pins them in a file outside the database, so that `verify` need not ask what it checks.
+"""The log's public keys, pinned by the sealer in a file outside the database, so that `verify` does not take them from what it checks.
 
 One key a line, as `statesvc keys log` prints them, the first one first. The file only grows.
 """
@@ -11,7 +11,7 @@ from statesvc.log.checkpoint_store import write_published
 
 
 def read_pinned_keys(file: Path) -> list[VerifierKey]:
-    """None yet where there is no file. Raises OSError, NoteError."""
+    """The pinned keys; none if there is no file yet. Raises OSError, NoteError."""
     try:
         lines = file.read_text("utf-8").split()
     except FileNotFoundError:

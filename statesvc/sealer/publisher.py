@@ -20,7 +20,7 @@ _RETRY_SECONDS_MAX: Final = 300.0
 class Publisher(Periodic):
     """Works until `stop`. `leads` says whether this process is the one that signs; `sealed` is set whenever there is a new head.
 
-    `refusal` says that another history lies in the store, until a human has checked.
+    `refusal` is set while the store holds another history, until a human has checked.
     """
 
     def __init__(

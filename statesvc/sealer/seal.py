@@ -1,4 +1,4 @@
-"""One pass of the leader: the batches that are committed get their places, at once and without a gap."""
+"""One pass of the leader: gives the committed batches their indexes, at once and without a gap."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -14,7 +14,7 @@ from statesvc.log.tree_nodes import split_hashes
 
 
 class RefusalError(RuntimeError):
-    """The log is not the one that was published: sealing on would sign two different histories. The message says what is found."""
+    """The log is not the one that was published: sealing it would sign two different histories. The message says what was found."""
 
 
 class ForkError(RefusalError):
@@ -58,7 +58,7 @@ class SealPass:
 
 @dataclass(frozen=True, slots=True)
 class Writers:
-    """The highest batch id that was given out, and the id of the oldest transaction that still writes."""
+    """The highest batch id in use, and the id of the oldest transaction that still writes."""
 
     last_batch_id: int
     oldest: int
@@ -72,7 +72,7 @@ async def read_writers(connection: AsyncConnection[Any]) -> Writers:
 
 
 class SealMark:
-    """From which batch id on a pass reads: an economy, so that it need not walk what was sealed and vacuum cannot take yet.
+    """The batch id from which a pass reads, so that it skips sealed rows which vacuum cannot remove yet.
 
     A writer takes its transaction id before its batch id. A pass that seals takes one too, after it has read the highest batch id given
     out; once every older transaction is over, no batch up to that id can turn up any more. The snapshot's `xmax` would not do: it
@@ -98,7 +98,7 @@ class SealMark:
 async def seal(connection: AsyncConnection[Any], before: SealedLog, *, from_id: int) -> SealPass:
     """Places the batches from `from_id` on that one snapshot shows, the lowest first, in one statement. Raises RefusalError.
 
-    Between reading and placing nobody else changes the queue's rows: only the leader takes them away, and this connection has the lead.
+    Between reading and placing nobody else changes the queue's rows: only the leader removes them, and this connection has the lead.
     """
     rows = await (await connection.execute(SQL["next_batches"], {"from_id": from_id, "limit": BATCHES_MAX}, binary=True)).fetchall()
     if not rows:

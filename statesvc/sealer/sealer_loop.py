@@ -4,7 +4,7 @@
 standby --lock--> take stock --agrees--> [ wait for a wake-up or the sweep > seal > sign > publish ] --connection lost--> standby
                       +--contradicts--> refuse, logged as an error; check again later
 ```
-The lock and all that the leader writes are on one connection: a sealer that loses the lead can write nothing more.
+The leader's lock and its writes are on one connection: a sealer that loses the lead can write nothing more.
 """
 
 import asyncio
@@ -32,11 +32,11 @@ from statesvc.telemetry.metrics import Telemetry
 _STANDBY_SECONDS: Final = 5.0
 _REFUSED_SECONDS: Final = 30.0
 _CLOCK_SECONDS: Final = 5.0
-"""Until clocks that disagreed are compared again."""
+"""Pause before clocks that disagreed are compared again."""
 _DEAF_SWEEP_SECONDS: Final = 0.5
 _PREPARED_AFTER: Final = 2
 _EMPTY_SECONDS: Final = 0.05
-"""From a pass that found nothing to the next, at least: wake-ups come for much that is no entry."""
+"""Pause after a pass that found nothing, at least: many wake-ups are not about entries."""
 
 _log = structlog.get_logger()
 
@@ -50,7 +50,7 @@ class SealerPace:
 
 
 class Sealer:
-    """Works until `stop`. `refusal` says why it does not, where it cannot."""
+    """Runs until `stop`. `refusal` says why it cannot seal, if so."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class Sealer:
         self._woken.set()
 
     async def run(self) -> None:
-        """Goes on whatever the database does."""
+        """Seals until stopped, and survives database errors."""
         delays = reconnect_delays(self._jitter)
         while not self._stopping.is_set():
             try:

@@ -1,7 +1,7 @@
 """Having heads stamped by a time stamping authority (RFC 3161): at most one an interval, and one as soon as other keys sign.
 
-It works alongside the sealer and never holds it up. A stamp is believed only if it is of the very head, answers the very request, and is
-signed by the authority whose certificate was given; else it is asked for again later, and the log says why.
+It works alongside the sealer and never holds it up. A stamp is accepted only if it is for this head, answers this request, and is signed
+by the authority whose certificate was given; otherwise it is requested again later, and the log says why.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from statesvc.telemetry.metrics import Telemetry
 
 _ANSWER_SECONDS: Final = 15.0
 _CHECK_SECONDS: Final = 60.0
-"""From one check whether other keys sign to the next."""
+"""Pause between checks for new signing keys."""
 _STANDBY_SECONDS: Final = 1.0
 _RETRY_SECONDS: Final = 30.0
 _RETRY_SECONDS_MAX: Final = 3600.0
@@ -32,7 +32,7 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Authority:
-    """Who stamps. `interval_seconds`: from one stamp to the next, at least, while the same keys sign."""
+    """Who stamps. `interval_seconds`: at least this long between stamps, while the same keys sign."""
 
     url: str
     trust: Trust

@@ -101,7 +101,7 @@ async def read_references(connection: AsyncConnection[Any], keyring: Keyring, nu
 async def attach_references(
     connection: AsyncConnection[Any], keyring: Keyring, number: AttachedTo, references: References, *, actor: str, why: Mapping[str, str]
 ) -> AttachedReferences:
-    """Puts these in the place of all that was attached, with an entry in the log unless they are the same. Raises NumberErasedError."""
+    """Puts these in place of all that was attached, with an entry in the log unless they are the same. Raises NumberErasedError."""
     async with connection.transaction():
         row = await (await connection.execute(_SQL["references_of_number"], number._asdict(), binary=True)).fetchone()
         if row is not None and row[0] is not None and _opened(keyring, number, row[0]) == references:

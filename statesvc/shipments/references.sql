@@ -9,7 +9,7 @@ SELECT r.sealed, r.changed_at FROM statesvc.shipment_references r
 WHERE r.carrier_id = %(carrier_id)s AND r.number = %(number)s AND r.sealed IS NOT NULL;
 
 -- name: attach
--- Puts this in the place of what was attached; no row where the number was erased.
+-- Puts this in place of what was attached; no row where the number was erased.
 INSERT INTO statesvc.shipment_references AS r (carrier_id, number, sealed, digests, changed_at)
 VALUES (%(carrier_id)s, %(number)s, %(sealed)b, %(digests)b::bytea[], statesvc.clock())
 ON CONFLICT (carrier_id, number) DO UPDATE SET sealed = EXCLUDED.sealed, digests = EXCLUDED.digests, changed_at = EXCLUDED.changed_at

@@ -21,7 +21,7 @@ BROKERS_OWN: Final = frozenset(
         *("x-last-death-exchange", "x-last-death-queue", "x-last-death-reason", "x-delivery-count", "x-acquired-count"),
     }
 )
-"""Headers that RabbitMQ adds on the way. A message that is published with them anew may be dropped: they say that it went in a circle."""
+"""Headers that RabbitMQ adds. A message that is published with them anew may be dropped: they say that it went in a circle."""
 
 _SHORT_MAX: Final = 2**31
 

@@ -30,7 +30,7 @@ _SQL = queries("statesvc.shovel", "inbox_store")
 
 @dataclass(frozen=True, slots=True)
 class StoredBatch:
-    """What became of a batch; `known` were stored before."""
+    """The outcome of a batch; `known` were stored before."""
 
     moved: int = 0
     dead_letters: int = 0

@@ -36,7 +36,7 @@ _RETURNABLE: Final = frozenset({"returning", "dead"})
 
 @dataclass(slots=True)
 class Returned:
-    """What became of the messages of a backup. `again`: published once more, because an earlier run ended before it knew."""
+    """The outcome of the messages of a backup. `again`: published once more, because an earlier run ended before it knew."""
 
     returned: int = 0
     again: int = 0

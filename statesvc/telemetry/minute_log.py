@@ -8,6 +8,8 @@ from uuid import UUID
 
 import structlog
 
+from statesvc.telemetry.metrics import Telemetry
+
 LOGGED_EVERY_SECONDS: Final = 60.0
 
 log = structlog.get_logger()
@@ -33,7 +35,7 @@ class MinuteLog:
 
     def _open(self, kind: tuple[str, str | None]) -> None:
         self._since[kind] = 0
-        # what is bound to the first line is no matter of the later ones
+        # what is bound to the first line does not concern the later ones
         asyncio.get_running_loop().call_later(self._every_seconds, self._report, kind, context=Context())
 
     def _report(self, kind: tuple[str, str | None]) -> None:
@@ -45,3 +47,29 @@ class MinuteLog:
     def _bound(self, carrier: str | None) -> structlog.typing.FilteringBoundLogger:
         found: structlog.typing.FilteringBoundLogger = log if carrier is None else log.bind(carrier=carrier)
         return found
+
+
+class Refusals:
+    """What a process refused to take, by cause: each is counted, and each cause has one log line a minute."""
+
+    def __init__(self, telemetry: Telemetry, *, every_seconds: float = LOGGED_EVERY_SECONDS) -> None:
+        self._metric = telemetry.refusals
+        self._log = MinuteLog("refused", every_seconds=every_seconds)
+
+    def count(self, cause: str) -> None:
+        """One refusal. In an event loop."""
+        self._metric.add(1, {"cause": cause})
+        self._log.count(cause)
+
+
+class Burials:
+    """Messages that become dead letters, by carrier and cause: each is counted, and each kind has one log line a minute."""
+
+    def __init__(self, telemetry: Telemetry, *, every_seconds: float = LOGGED_EVERY_SECONDS) -> None:
+        self._metric = telemetry.messages_buried
+        self._log = MinuteLog("messages_buried", every_seconds=every_seconds)
+
+    def count(self, carrier_id: str, cause: str, count: int, *, message_id: UUID | None = None) -> None:
+        """Some of a carrier's; `message_id`: one of them, if it is known. In an event loop."""
+        self._metric.add(count, {"carrier": carrier_id, "cause": cause})
+        self._log.count(cause, carrier=carrier_id, count=count, message_id=message_id)

@@ -403,7 +403,7 @@ METRICS: Final[tuple[Metric, ...]] = tuple(value for value in list(globals().val
 
 
 class Stage(StrEnum):
-    """Where a message is on its way. A span is named `statesvc.<stage>`."""
+    """The stages of a message. A span is named `statesvc.<stage>`."""
 
     INGEST = "ingest"
     CLAIM = "claim"

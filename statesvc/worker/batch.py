@@ -1,7 +1,7 @@
-"""One leased batch, whatever fails on the way: read > append and settle; what can't be is given back or buried.
+"""One leased batch: read > append and settle. Whatever fails, each message is settled, given back or buried.
 
 A message of a shipment that another transaction has locked is postponed, uncharged, and the others are applied. After three times it is
-worked on by itself and waits for the lock (`process_postponed`).
+processed alone and waits for the lock (`process_postponed`).
 """
 
 import asyncio
@@ -32,9 +32,8 @@ from statesvc.inbox.rollouts.trials import Evidence, record_evidence
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.event_store import NEW_STREAMS_MAX, await_streams
 from statesvc.operations.notices import NoticeKind
-from statesvc.telemetry.burials import Burials
 from statesvc.telemetry.metrics import Telemetry
-from statesvc.telemetry.minute_log import MinuteLog
+from statesvc.telemetry.minute_log import Burials, MinuteLog
 from statesvc.telemetry.names import Stage
 from statesvc.worker.batch_counts import count_appended, count_attempts
 from statesvc.worker.message_traces import MessageTraces
@@ -43,17 +42,17 @@ from statesvc.worker.versions import ComparedTrial, Trial, compare, read_chosen
 log = structlog.get_logger()
 
 _YIELD_EVERY: Final = 32
-"""Messages that are read before everything else of the event loop gets its turn."""
+"""Messages that are read before the event loop runs other tasks."""
 _ALONE_AFTER_RETRIES: Final = 2
 ALONE_AFTER_POSTPONED: Final = 3
 _LOCK_SECONDS: Final = 0.5
-"""For what a batch must wait: a dedupe key of two shipments, a dead letter. Streams are never waited for."""
+"""How long a batch waits for a dedupe key of two shipments, or a dead letter. It never waits for a stream."""
 _GLANCE_SECONDS: Final = 0.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchContext:
-    """What working on a batch needs."""
+    """What processing a batch needs."""
 
     pool: Pool
     keyring: Keyring
@@ -66,7 +65,7 @@ class BatchContext:
     """Called when messages were postponed: they are available again soon."""
     burials: Burials = field(init=False)
     fallbacks: MinuteLog = field(init=False)
-    """Messages that a candidate version was to read and could not."""
+    """Messages that a candidate version failed to read."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "fallbacks", MinuteLog("normalizer_fallback"))
@@ -75,7 +74,7 @@ class BatchContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Lease:
-    """Under which the batch is worked on. `ends` on the monotonic clock; `retries`: of each message before this attempt."""
+    """The lease of the batch. `ends` is on the monotonic clock; `retries`: of each message before this attempt."""
 
     token: UUID
     ends: float
@@ -109,7 +108,10 @@ def _context_ids(messages: Sequence[Message]) -> dict[str, str]:
 
 
 async def process(context: BatchContext, messages: Sequence[Message], *, lease_ends: float) -> int:
-    """Works on `messages` (all of one token) until each has a verdict. `lease_ends` on the monotonic clock. Returns how many changes."""
+    """Processes `messages` (all of one token) until each has a verdict. Returns the number of changes.
+
+    `lease_ends` is on the monotonic clock.
+    """
     changes = 0
     with _Lease.of(context, messages, lease_ends) as lease:
         reads, trials = await _readable(context, lease, messages)
@@ -121,9 +123,9 @@ async def process(context: BatchContext, messages: Sequence[Message], *, lease_e
 
 
 async def process_postponed(context: BatchContext, messages: Sequence[Message], *, lease_ends: float, wait_seconds: float) -> int:
-    """Works on messages that were postponed again and again: one at a time, waiting for locks, for `wait_seconds` in all.
+    """Processes messages that were postponed several times: one at a time, waiting for locks, for `wait_seconds` in all.
 
-    So none is starved by others that are quicker. What is not locked any more goes first, the others share the time.
+    So quicker ones cannot starve them. Those that are no longer locked go first, the others share the time.
     """
     with _Lease.of(context, messages, lease_ends) as lease:
         reads, trials = await _readable(context, lease, messages)
@@ -158,7 +160,7 @@ async def _readable(context: BatchContext, lease: _Lease, messages: Sequence[Mes
 async def _read(
     context: BatchContext, messages: Sequence[Message], traces: MessageTraces
 ) -> tuple[list[Read], list[tuple[str, Burial]], list[Trial]]:
-    """What the messages say; which can't be read, with their carriers; which a candidate version is tried on."""
+    """What the messages say; those that cannot be read, with their carriers; those that a candidate version is tried on."""
     reads: list[Read] = []
     burials: list[tuple[str, Burial]] = []
     trials: list[Trial] = []
@@ -177,7 +179,10 @@ async def _read(
 
 
 def transaction_groups(reads: Sequence[Read], retries: Mapping[UUID, int]) -> Iterator[list[Read]]:
-    """Which messages share a transaction: as many as may make that many streams; one that was given back again and again stands alone."""
+    """Groups of messages that share a transaction, bounded by the streams that it may make.
+
+    A message that was given back several times is alone in its group.
+    """
     group: list[Read] = []
     events = 0
     for read in reads:
@@ -223,10 +228,10 @@ async def _apply(
 
 
 async def _append(context: BatchContext, lease: _Lease, reads: list[Read], *, wait_seconds: float | None = None) -> int | None:
-    """Appends and settles; where one message can't be, the group is halved until that message stands alone. Returns how many changes.
+    """Appends and settles; if a message fails, the group is halved until that message is alone. Returns the number of changes.
 
-    `wait_seconds`: how long it waits for locked shipments; where that was not enough nothing is done, and None returned. Without it
-    their messages are postponed.
+    `wait_seconds`: how long it waits for locked shipments; if that is not enough it does nothing and returns None. Without it their
+    messages are postponed.
     """
     if not reads:
         return 0
@@ -266,7 +271,7 @@ async def _append(context: BatchContext, lease: _Lease, reads: list[Read], *, wa
 
 
 async def give_back_postponed(context: BatchContext, token: UUID, messages: "Sequence[Message] | Sequence[Read]") -> None:
-    """Best effort: where the database is away, the end of the lease does the same."""
+    """Best effort: if the database is away, the end of the lease does the same."""
     try:
         async with context.pool.connection() as connection:
             await postpone(connection, token, [message.message_id for message in messages])
@@ -284,7 +289,7 @@ def _note_postponed(context: BatchContext, messages: "Sequence[Message] | Sequen
 
 
 async def _bury(context: BatchContext, lease: _Lease, burials: Sequence[tuple[str, Burial]]) -> None:
-    """Moves messages (with their carriers) to the dead letters; where that can't be done, the end of the lease hands them on."""
+    """Moves messages (with their carriers) to the dead letters; if that fails, they are claimed again when the lease ends."""
 
     async def transaction(connection: AsyncConnection[Any]) -> None:
         async with connection.transaction():
@@ -302,7 +307,7 @@ async def _bury(context: BatchContext, lease: _Lease, burials: Sequence[tuple[st
 
 
 async def _give_back(context: BatchContext, lease: _Lease, reads: Sequence[Read], error: BaseException) -> None:
-    """Best effort: where the database is still away, the end of the lease does the same. It buries a message beyond its budget."""
+    """Best effort: if the database is still away, the end of the lease does the same. A message beyond its budget is buried."""
     deferrals = [
         Deferral(
             message_id=read.message_id,

@@ -1,7 +1,7 @@
-"""How much to claim at once, and what of it goes first. Pure: times are arguments.
+"""How many messages to claim at once, and which of them go first. Pure: times are arguments.
 
-A batch that grows with the backlog is cheap, but messages behind it wait longer. So it grows until it takes the event loop for
-`BATCH_SECONDS`, however many messages that is, and what quiet carriers sent is a batch of its own, ahead of the rest.
+A batch that grows with the backlog is cheap, but messages behind it wait longer. So it grows until it takes `BATCH_SECONDS` of the event
+loop, however many messages that is, and messages of quiet carriers are a batch of their own, ahead of the rest.
 """
 
 from collections import Counter
@@ -14,16 +14,19 @@ from statesvc.inbox.claim import Message
 BATCH_SECONDS: Final = 0.04
 """Of the loop's own time. Messages of many events reach it first; those of one event do where processors are scarce."""
 QUIET_MESSAGES_MAX: Final = 16
-"""More than this of one carrier in a claim is no longer quiet."""
+"""A carrier with more messages than this in a claim is not quiet."""
 _SIGNIFICANT: Final = 32
 """A batch of fewer messages says little about what a message costs."""
 _LEAST: Final = 16
 _NEWEST_WEIGHT: Final = 0.3
-"""Of the newest batch in what a message costs."""
+"""Weight of the newest batch in the cost of a message."""
 
 
 def split_by_volume(messages: Sequence[Message]) -> list[list[Message]]:
-    """What quiet carriers sent, then the rest, both in inbox order, empty ones left out. Quiet: few messages next to many of others."""
+    """Messages of quiet carriers, then the rest, both in inbox order; an empty group is left out.
+
+    Quiet: few messages next to many of others.
+    """
     counts = Counter(message.carrier_id for message in messages)
     busiest = max(counts.values(), default=0)
     quiet = {carrier_id for carrier_id, count in counts.items() if count <= QUIET_MESSAGES_MAX and 4 * count <= busiest}

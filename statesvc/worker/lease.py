@@ -1,7 +1,7 @@
-"""Keeping a batch's lease while the batch is worked on, and how much time goes to taking over leases that ended.
+"""Extending a batch's lease while it is processed, and how much time goes to taking over leases that ended.
 
-A batch that takes longer than half its lease extends it, within a bound, so that one which hangs is handed on in the end. Losing the
-lease stops the work; what was about to commit is fenced off by the token all the same.
+A batch that takes longer than half its lease extends it, a bounded number of times: one that hangs is taken over in the end. Losing the
+lease stops the work; a commit that is too late is fenced off by the token.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ class LeaseLostError(Exception):
 async def under_lease(
     work: Coroutine[Any, Any, T], *, extend: Callable[[], Awaitable[int]], lease_seconds: float, extensions_max: int = EXTENSIONS_MAX
 ) -> T:
-    """Works, and calls `extend` every half lease until the work is done; it answers how many messages are still held.
+    """Runs the work, and calls `extend` every half lease until it is done; `extend` answers how many messages are still held.
 
     Raises LeaseLostError, and whatever the work raises.
     """
@@ -50,7 +50,7 @@ async def under_lease(
 
 
 async def _still_held(extend: Callable[[], Awaitable[int]]) -> bool:
-    """An extension that cannot be asked for says nothing about the lease."""
+    """A failed request to extend says nothing about the lease."""
     try:
         held = await extend()
     except Exception:
@@ -75,7 +75,7 @@ class RescueShare:
         return now >= self.lanes_until
 
     def rescued(self, *, began: float, ended: float) -> None:
-        """A message was taken over and worked on."""
+        """A message was taken over and processed."""
         if self.rescues_began is None:
             self.rescues_began = began
         if ended - self.rescues_began >= RESCUE_SECONDS:

@@ -22,7 +22,7 @@ class MessageTraces:
 
     @classmethod
     def of(cls, tracer: Tracer, messages: Iterable[Message]) -> Self:
-        """Begins a span for each message that came in with a trace."""
+        """Begins a span for each message that has a trace."""
         if isinstance(tracer, NoOpTracer):
             return cls()
         return cls(
@@ -43,7 +43,7 @@ class MessageTraces:
         return [Link(span.get_span_context()) for span in list(self.spans.values())[:_LINKS_MAX]]
 
     def traceparents(self) -> dict[UUID, str]:
-        """What hands each on to the notifier, by message."""
+        """By message: the header that passes its trace on to the notifier."""
         found = {message_id: traceparent_of(span) for message_id, span in self.spans.items()}
         return {message_id: traceparent for message_id, traceparent in found.items() if traceparent is not None}
 

@@ -1,7 +1,7 @@
 """The worker's loop: clear the wake flag, claim, hand the batch over, claim again; sleep when nothing is there.
 
-One claimer and a few batches in progress: while one batch waits for the database the next is read. A batch grows with the backlog, so
-that a quiet inbox is served at once and a full one cheaply; what quiet carriers sent is worked on first (`batch_size`).
+One claimer and a few batches in progress: while one batch waits for the database the next is read. A batch grows with the backlog, so a
+quiet inbox is served at once and a full one cheaply; messages of quiet carriers go first (`batch_size`).
 """
 
 import asyncio
@@ -32,7 +32,7 @@ from statesvc.worker.lease import LeaseLostError, RescueShare, under_lease
 _CANCEL_SECONDS: Final = 2.0
 _RELEASE_SECONDS: Final = 2.0
 _LOCK_SHARE: Final = 1 / 3
-"""Of the lease, for which a message that was postponed again and again waits for the lock of its shipment."""
+"""Share of the lease for which a message that was postponed several times waits for the lock of its shipment."""
 _POSTPONED_SECONDS: Final = 0.1
 """After which the first of what was postponed is available again."""
 _NEXT_DUE_SECONDS: Final = 1.0
@@ -58,7 +58,7 @@ class WorkerLimits:
 
 
 class Worker:
-    """Works until `stop`; safe to stop before it runs, and twice. `woken` is the listener's flag for the inbox."""
+    """Runs until `stop`; stopping it before it runs, or twice, is safe. `woken` is the listener's flag for the inbox."""
 
     def __init__(self, context: BatchContext, *, listener: Listener, woken: asyncio.Event, waker: Waker, limits: WorkerLimits) -> None:
         self._context = replace(context, on_postponed=self._on_postponed)
@@ -70,19 +70,19 @@ class Worker:
         self._running: dict[asyncio.Task[None], UUID] = {}
         """The batches in progress, with their tokens."""
         self._postponed: asyncio.Task[None] | None = None
-        """The reserved slot: what waits for the lock of a shipment, next to the batches in progress."""
+        """The reserved slot: messages that wait for the lock of a shipment, next to the batches in progress."""
         self._waiting_for_locks: list[Message] = []
         self._changed = asyncio.Event()
         """A batch ended, or the worker is to stop."""
         self._rescues = RescueShare()
         self._throttled = False
-        """A carrier's bound held back what was ready when this worker last found nothing."""
+        """When this worker last found nothing, a carrier's bound held back messages that were ready."""
         self._swept_at = float("-inf")
         self._ask_due_at = self._due_at = float("-inf")
-        """When to ask again what becomes available later, and when the earliest of it does."""
+        """When to query the next due time again, and that due time."""
         self._size = BatchSize(least=limits.batch_min, most=limits.batch_max)
         self._loop_seconds = 0.0
-        """Of the processor, when a batch was last done."""
+        """Processor time of the loop when the last batch ended."""
 
     def stop(self) -> None:
         """Claims no more; `run` returns when the batches in progress are done or the grace is over."""
@@ -126,7 +126,7 @@ class Worker:
         return not self._stopping.is_set()
 
     async def _work_alone(self, messages: list[Message]) -> None:
-        """A message that may kill the process: with nothing else in progress, so that nothing else is charged for it."""
+        """Processes a message that may kill the worker, with nothing else in progress: no other message is charged for it."""
         began = time.monotonic()
         await self._end_waiting()
         for message in messages:
@@ -138,7 +138,7 @@ class Worker:
         self._rescues.rescued(began=began, ended=time.monotonic())
 
     def _without_postponed(self, messages: list[Message]) -> list[Message]:
-        """Hands those that were postponed again and again to the reserved slot; while it is taken they are tried with the others."""
+        """Moves messages that were postponed several times to the reserved slot; while it is taken they are tried with the others."""
         postponed = [message for message in messages if message.postponed >= ALONE_AFTER_POSTPONED]
         if not postponed or self._postponed is not None:
             return messages
@@ -147,7 +147,7 @@ class Worker:
         return [message for message in messages if message.postponed < ALONE_AFTER_POSTPONED]
 
     async def _end_waiting(self) -> None:
-        """Nothing else may be in progress: what waits for a lock goes back."""
+        """Gives back what waits for a lock: nothing else may be in progress."""
         if self._postponed is not None:
             messages = self._waiting_for_locks
             await cancel_fully(self._postponed)
@@ -193,7 +193,7 @@ class Worker:
             telemetry.pickup_lag.record(max(0.0, (now - received_at).total_seconds()), {"carrier": carrier_id})
 
     async def _pause(self) -> float:
-        """Until it is worth claiming again, at most until the next sweep."""
+        """Sleeps until it is worth claiming again, at most until the next sweep."""
         longest = self._limits.sweep_seconds if self._listener.is_up else self._limits.deaf_sweep_seconds
         now = time.monotonic()
         ask_due = now >= min(self._ask_due_at, self._due_at)
@@ -272,7 +272,7 @@ class Worker:
                 self._waker.wake(INBOX)
 
     async def _give_back(self, late: dict[asyncio.Task[None], UUID]) -> None:
-        """Best effort: where the database is away, the end of the lease does the same."""
+        """Best effort: if the database is away, the end of the lease does the same."""
         if not late:
             return
         for task in late:

@@ -29,12 +29,13 @@ _HALF_A_HEAD: Final = b"POST /v1/webhooks/ups HTTP/1.1\r\nHost: 127.0.0.1\r\nCon
 
 
 class Neighbour:
-    """`told`: port, key, and `path` of a shipment or the number of `connections`."""
+    """`told`: port, `keys` that calls are made with in turn, and `path` of a shipment or the number of `connections`."""
 
     def __init__(self, told: dict[str, Any], session: aiohttp.ClientSession) -> None:
         self._told = told
         self._session = session
         self._url = f"http://127.0.0.1:{told['port']}"
+        self._keys = cycle(told["keys"])
         self.statuses: Counter[str] = Counter()
 
     async def evidence(self) -> None:
@@ -63,7 +64,7 @@ class Neighbour:
         """Each reads whatever comes."""
 
         async def read() -> None:
-            async with self._session.get(f"{self._url}/v1/stream") as answer:
+            async with self._session.get(f"{self._url}/v1/stream", headers=self._authorization()) as answer:
                 self.statuses[str(answer.status)] += 1
                 async for _ in answer.content.iter_any():
                     pass
@@ -108,7 +109,10 @@ class Neighbour:
                 await asyncio.sleep(1 / _17TRACK_A_SECOND)
 
     async def _get(self, path: str, *, accept: str = "application/json") -> None:
-        await self._ask("GET", path, headers={"Accept": accept, "Authorization": f"Bearer {self._told['key']}"})
+        await self._ask("GET", path, headers={"Accept": accept, **self._authorization()})
+
+    def _authorization(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {next(self._keys)}"}
 
     async def _post(self, path: str, body: bytes) -> None:
         await self._ask("POST", path, data=body)
@@ -126,9 +130,8 @@ async def main() -> None:
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     told = json.loads(sys.stdin.readline())
-    headers = {"Authorization": f"Bearer {told['key']}"} if told["kind"] == "streams" else {}
     connector, timeout = aiohttp.TCPConnector(limit=0), aiohttp.ClientTimeout(total=120)
-    async with aiohttp.ClientSession(connector=connector, timeout=timeout, headers=headers) as session:
+    async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
         neighbour = Neighbour(told, session)
         kinds: dict[str, Callable[[], Awaitable[None]]] = {
             "evidence": neighbour.evidence,

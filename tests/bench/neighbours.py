@@ -11,7 +11,10 @@ from datetime import timedelta
 from statistics import median
 from typing import Any, Final
 
-from tests.acceptance.processes import BOOTSTRAP_KEY, ROOT
+from psycopg import AsyncConnection
+
+from statesvc.http.key_store import Scope, create_key
+from tests.acceptance.processes import ROOT
 from tests.bench.bench import Bench, child
 from tests.bench.drain import until_empty
 from tests.bench.report import Row, medians, milliseconds
@@ -26,22 +29,26 @@ _EVENTS: Final = 3_000
 _EVENTS_A_REQUEST: Final = 500
 _SHIPMENT: Final = "/v1/shipments/canonical/BENCH3000"
 UNDISTURBED: Final = "undisturbed"
+# without a secret the bench's settings would take its bodies unsigned
+_SETTINGS: Final = {"STATESVC_WEBHOOK_SECRET_17TRACK": "bench-17track"}
 _AT_MOST: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Disturber:
-    """A child `kind` with what it is told, or a `command` of statesvc that is repeated."""
+    """A child `kind` with what it is told and `keys` of its own to call with, or a `command` of statesvc that is repeated."""
 
     kind: str = ""
     told: Mapping[str, Any] | None = None
+    keys: int = 1
     command: tuple[str, ...] = ()
 
 
 DISTURBERS: Final[Mapping[str, Disturber]] = {
     "evidence and audit of 3,000 events, 4 readers": Disturber(kind="evidence", told={"path": _SHIPMENT}),
-    "1,000 list pages/s": Disturber(kind="lists"),
-    "100 streams": Disturber(kind="streams"),
+    # each within the limits of a key: 1,000 calls a second and 100 at a time, 20 streams
+    "1,000 list pages/s": Disturber(kind="lists", keys=10),
+    "100 streams": Disturber(kind="streams", keys=10),
     "1,100 half-open connections": Disturber(kind="half_open", told={"connections": 1_100}),
     "3,000 half-open connections": Disturber(kind="half_open", told={"connections": 3_000}),
     "1,000 bodies of 1 MiB at a time": Disturber(kind="bodies"),
@@ -54,7 +61,7 @@ DISTURBERS: Final[Mapping[str, Disturber]] = {
 async def measure(bench: Bench) -> list[Row]:
     """The rows of this part."""
     seen: dict[str, list[dict[str, Any]]] = {}
-    async with bench.server.database() as place, whole_service(bench, place) as service:
+    async with bench.server.database() as place, whole_service(bench, place, **_SETTINGS) as service:
         await _fill(service)
         for run in range(bench.scale.runs):
             for number, name in enumerate((UNDISTURBED, *DISTURBERS)):
@@ -121,7 +128,8 @@ async def _disturbed(bench: Bench, place: Place, service: WholeService, name: st
         case None:
             yield done
         case Disturber(command=()) as neighbour:
-            told = {"port": service.port, "key": BOOTSTRAP_KEY, "kind": neighbour.kind, **(neighbour.told or {})}
+            keys = await _keys(place, neighbour.keys)
+            told = {"port": service.port, "keys": keys, "kind": neighbour.kind, **(neighbour.told or {})}
             process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", "tests.bench.neighbour"),
                 cwd=ROOT,
@@ -147,6 +155,15 @@ async def _disturbed(bench: Bench, place: Place, service: WholeService, name: st
                 (ended,) = await asyncio.gather(repeated, return_exceptions=True)
             if isinstance(ended, Exception):
                 raise ended
+
+
+async def _keys(place: Place, count: int) -> list[str]:
+    async with await AsyncConnection.connect(place.service) as connection:
+        made = [
+            await create_key(connection, name=f"reader {number}", scopes=[Scope.READ, Scope.AUDIT, Scope.PII], created_by="bench")
+            for number in range(count)
+        ]
+    return [key for _, key in made]
 
 
 async def _repeat(bench: Bench, place: Place, command: tuple[str, ...], done: dict[str, Any]) -> None:

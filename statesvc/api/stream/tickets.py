@@ -19,7 +19,7 @@ from statesvc.api.parameters import Name
 from statesvc.api.stream.window import Selection
 from statesvc.http.api_keys import Caller, Keys, caller_of
 from statesvc.http.key_store import Scope
-from statesvc.http.operation import Credential, Reply, Route, answer, body, operation
+from statesvc.http.operation import Credential, Reply, Route, answer, body, route
 from statesvc.http.problem import CREATED, Code, Problem
 from statesvc.http.signed_token import TokenRefusedError, TokenSigner
 
@@ -91,23 +91,20 @@ class Tickets:
     def routes(self) -> Sequence[Route]:
         """The call."""
         return [
-            Route(
-                "POST",
-                f"{PATH}/tickets",
+            route(
+                f"POST {PATH}/tickets",
                 self.create,
-                operation(
-                    operation_id="create_stream_ticket",
-                    summary="A ticket for a browser's EventSource",
-                    description=f"Good for {TICKET_SECONDS} s, for this selection of the stream and nothing else. Fetch it on your server, "
-                    "give it to the page: `new EventSource(path)`. When the page has to come back later, it asks your server for the next "
-                    "ticket and appends `&after=` with the last id that it has.",
-                    scope="read",
-                    tag="log",
-                    request=TicketRequest,
-                    is_body_optional=True,
-                    response=StreamTicket,
-                    statuses={CREATED: "made"},
-                ),
+                operation_id="create_stream_ticket",
+                summary="A ticket for a browser's EventSource",
+                description=f"Good for {TICKET_SECONDS} s, for this selection of the stream and nothing else. Fetch it on your server, "
+                "give it to the page: `new EventSource(path)`. When the page has to come back later, it asks your server for the next "
+                "ticket and appends `&after=` with the last id that it has.",
+                scope="read",
+                tag="log",
+                request=TicketRequest,
+                is_body_optional=True,
+                response=StreamTicket,
+                statuses={CREATED: "made"},
             )
         ]
 

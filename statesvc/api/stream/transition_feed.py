@@ -20,7 +20,7 @@ from statesvc.api.stream.tail import ENTRIES_MAX, LogEnd
 from statesvc.api.stream.tickets import CHOICES_MAX
 from statesvc.api.stream.window import Selection, StreamedTransition, streamed
 from statesvc.database.pool import Connections
-from statesvc.http.operation import Reply, Route, answer, operation, parameters
+from statesvc.http.operation import Reply, Route, answer, parameters, route
 from statesvc.http.problem import Code, Problem
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.checkpoints import latest_head
@@ -110,20 +110,17 @@ class TransitionFeedCall:
 def routes(pool: Connections, archive: LogArchive) -> Sequence[Route]:
     """The one call."""
     return [
-        Route(
-            "GET",
-            "/v1/feed/transitions",
+        route(
+            "GET /v1/feed/transitions",
             TransitionFeedCall(pool, archive).page,
-            operation(
-                operation_id="list_transitions",
-                summary="Changes of status from the beginning",
-                description="What `/v1/stream` sends, in pages and from any place of the log: to fill a store with the past. Go on with "
-                "`after` set to `cursor` while `next_cursor` is not null, then open the stream with the same `after`. 410 as there.",
-                scope="read",
-                tag="log",
-                parameters=TransitionFeedParameters,
-                response=TransitionFeed,
-                problems=(Code.INVALID_CURSOR, Code.CURSOR_LOST, Code.LOG_UNAVAILABLE),
-            ),
+            operation_id="list_transitions",
+            summary="Changes of status from the beginning",
+            description="What `/v1/stream` sends, in pages and from any place of the log: to fill a store with the past. Go on with "
+            "`after` set to `cursor` while `next_cursor` is not null, then open the stream with the same `after`. 410 as there.",
+            scope="read",
+            tag="log",
+            parameters=TransitionFeedParameters,
+            response=TransitionFeed,
+            problems=(Code.INVALID_CURSOR, Code.CURSOR_LOST, Code.LOG_UNAVAILABLE),
         )
     ]

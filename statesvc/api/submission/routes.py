@@ -32,7 +32,7 @@ _LINES: Final = ("application/x-ndjson", "application/ndjson", "application/json
 
 
 class EventVerdict(TypedDict):
-    """What became of a single event."""
+    """The outcome of a single event."""
 
     verdict: Verdict
     event_id: str
@@ -40,7 +40,7 @@ class EventVerdict(TypedDict):
 
 
 class LineVerdict(TypedDict):
-    """What became of one line, counted from 1."""
+    """The outcome of one line, counted from 1."""
 
     line: int
     verdict: Annotated[str, text_of(Literal["appended", "duplicate", "conflict", "invalid"])]

@@ -17,7 +17,7 @@ from statesvc.api.subscriptions.wishes import requested
 from statesvc.database.pool import Connections
 from statesvc.delivery.addresses import Network
 from statesvc.http.api_keys import caller_of
-from statesvc.http.operation import WHY_TAKEN, Reply, Route, answer, body, operation, parameters, why_of
+from statesvc.http.operation import WHY_TAKEN, Reply, Route, answer, body, parameters, route, why_of
 from statesvc.http.problem import CREATED, OK, Code, Problem
 from statesvc.subscriptions import subscription_store as store
 from statesvc.subscriptions.key_revocation import needed
@@ -77,42 +77,36 @@ class ChosenSubscriptions:
     def routes(self) -> Sequence[Route]:
         """Both calls."""
         return [
-            Route(
-                "PUT",
-                _ONE,
+            route(
+                f"PUT {_ONE}",
                 self.put,
-                operation(
-                    operation_id="put_subscription",
-                    rules=(URL_RULE, "The `secret` is base64 of as many bytes as it says, and of the kind of `signature`."),
-                    summary="Subscribe under a chosen id and secret",
-                    description="The same call again changes nothing: repeat it until it is answered. One subscription in several cells "
-                    "has the same id and secret in each (docs/cells.md).",
-                    scope="subscriptions",
-                    tag="subscriptions",
-                    parameters=SubscriptionParameters,
-                    request=ChosenSubscription,
-                    request_headers=WHY_TAKEN,
-                    response=SubscriptionShown,
-                    statuses={CREATED: "made", OK: "it was there, as wished"},
-                    problems=(Code.CONFLICT,),
-                ),
+                operation_id="put_subscription",
+                rules=(URL_RULE, "The `secret` is base64 of as many bytes as it says, and of the kind of `signature`."),
+                summary="Subscribe under a chosen id and secret",
+                description="The same call again changes nothing: repeat it until it is answered. One subscription in several cells "
+                "has the same id and secret in each (docs/cells.md).",
+                scope="subscriptions",
+                tag="subscriptions",
+                parameters=SubscriptionParameters,
+                request=ChosenSubscription,
+                request_headers=WHY_TAKEN,
+                response=SubscriptionShown,
+                statuses={CREATED: "made", OK: "it was there, as wished"},
+                problems=(Code.CONFLICT,),
             ),
-            Route(
-                "PUT",
-                f"{_ONE}/secret",
+            route(
+                f"PUT {_ONE}/secret",
                 self.put_secret,
-                operation(
-                    operation_id="put_subscription_secret",
-                    rules=("The `secret` is base64 of as many bytes as it says.",),
-                    summary="Sign with a chosen secret",
-                    description="Like `rotate-secret`, with a secret of your own, and again changes nothing where it signs already.",
-                    scope="subscriptions",
-                    tag="subscriptions",
-                    parameters=SubscriptionParameters,
-                    request=ChosenSecret,
-                    request_headers=WHY_TAKEN,
-                    response=SubscriptionShown,
-                    problems=(Code.NOT_FOUND,),
-                ),
+                operation_id="put_subscription_secret",
+                rules=("The `secret` is base64 of as many bytes as it says.",),
+                summary="Sign with a chosen secret",
+                description="Like `rotate-secret`, with a secret of your own, and again changes nothing where it signs already.",
+                scope="subscriptions",
+                tag="subscriptions",
+                parameters=SubscriptionParameters,
+                request=ChosenSecret,
+                request_headers=WHY_TAKEN,
+                response=SubscriptionShown,
+                problems=(Code.NOT_FOUND,),
             ),
         ]

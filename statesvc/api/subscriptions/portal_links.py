@@ -20,7 +20,7 @@ from statesvc.cells.directory import CELL_HEADER
 from statesvc.database.pool import Connections
 from statesvc.http.api_keys import Caller, Keys, caller_of, require_scope
 from statesvc.http.key_store import OWNER, Scope
-from statesvc.http.operation import Reply, Route, answer, body, operation
+from statesvc.http.operation import Reply, Route, answer, body, route
 from statesvc.http.problem import CREATED, Code, Problem
 from statesvc.http.signed_token import TokenRefusedError, TokenSigner
 from statesvc.log.actions import record_action
@@ -119,23 +119,20 @@ class PortalLinks:
     def routes(self) -> Sequence[Route]:
         """The call."""
         return [
-            Route(
-                "POST",
-                "/v1/subscriptions/portal-links",
+            route(
+                "POST /v1/subscriptions/portal-links",
                 self.create,
-                operation(
-                    operation_id="create_portal_link",
-                    summary="A link to the portal of an owner's subscriptions",
-                    description="For a subscriber without a key: what was tried and answered, replay, a test, pause, a new secret; of this "
-                    "owner's subscriptions alone, until the link expires or the key that made it is revoked. Anyone who has it may do "
-                    "so: send it as you would send a password.",
-                    scope="subscriptions",
-                    tag="subscriptions",
-                    request=PortalLinkRequest,
-                    is_body_optional=True,
-                    response=PortalLinkMade,
-                    statuses={CREATED: "made"},
-                ),
+                operation_id="create_portal_link",
+                summary="A link to the portal of an owner's subscriptions",
+                description="For a subscriber without a key: what was tried and answered, replay, a test, pause, a new secret; of this "
+                "owner's subscriptions alone, until the link expires or the key that made it is revoked. Anyone who has it may do "
+                "so: send it as you would send a password.",
+                scope="subscriptions",
+                tag="subscriptions",
+                request=PortalLinkRequest,
+                is_body_optional=True,
+                response=PortalLinkMade,
+                statuses={CREATED: "made"},
             )
         ]
 

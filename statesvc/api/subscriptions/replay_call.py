@@ -15,7 +15,7 @@ from statesvc.database.wakeups.channels import OUTBOX
 from statesvc.database.wakeups.waker import Wakes
 from statesvc.http.api_keys import caller_of
 from statesvc.http.key_store import Scope
-from statesvc.http.operation import WHY_TAKEN, Reply, Route, answer, body, operation, parameters, why_of
+from statesvc.http.operation import WHY_TAKEN, Reply, Route, answer, body, parameters, route, why_of
 from statesvc.http.paging import decode_cursor, encode_cursor
 from statesvc.http.problem import Code, Problem, Violation
 from statesvc.log.archive.log_archive import LogArchive
@@ -98,28 +98,25 @@ def _place(position: Sequence[Any]) -> tuple[datetime, ReplayPosition, UUID]:
 def replay_routes(pool: Connections, waker: Wakes, archive: LogArchive) -> Sequence[Route]:
     """The call."""
     return [
-        Route(
-            "POST",
-            "/v1/subscriptions/{subscription_id}/replay",
+        route(
+            "POST /v1/subscriptions/{subscription_id}/replay",
             RangeReplay(pool, waker, archive).replay,
-            operation(
-                operation_id="replay_subscription",
-                rules=("`until` lies after `since`.",),
-                summary="Send a range again",
-                description=(
-                    "Puts what was written for the subscription in a range of time back into the outbox, under the same `webhook-id`, and "
-                    "writes changes of status that match it but came while it was disabled. With a key that has the scope `read` too, the "
-                    "range may begin before the subscription was made; with others it begins there (`since` of the answer). What it has "
-                    "taken is left out unless `delivered_too`. Does a bounded part; go on with `next_cursor`. Recorded as operator actions."
-                ),
-                scope="subscriptions",
-                tag="subscriptions",
-                parameters=SubscriptionParameters,
-                request=ReplayWish,
-                request_headers=WHY_TAKEN,
-                response=ReplayProgress,
-                problems=(Code.NOT_FOUND, Code.CONFLICT, Code.INVALID_CURSOR),
-                deadline_seconds=_DEADLINE_SECONDS,
+            operation_id="replay_subscription",
+            rules=("`until` lies after `since`.",),
+            summary="Send a range again",
+            description=(
+                "Puts what was written for the subscription in a range of time back into the outbox, under the same `webhook-id`, and "
+                "writes changes of status that match it but came while it was disabled. With a key that has the scope `read` too, the "
+                "range may begin before the subscription was made; with others it begins there (`since` of the answer). What it has "
+                "taken is left out unless `delivered_too`. Does a bounded part; go on with `next_cursor`. Recorded as operator actions."
             ),
+            scope="subscriptions",
+            tag="subscriptions",
+            parameters=SubscriptionParameters,
+            request=ReplayWish,
+            request_headers=WHY_TAKEN,
+            response=ReplayProgress,
+            problems=(Code.NOT_FOUND, Code.CONFLICT, Code.INVALID_CURSOR),
+            deadline_seconds=_DEADLINE_SECONDS,
         )
     ]

@@ -39,7 +39,7 @@ from statesvc.delivery.outcome import TOTAL_SECONDS
 from statesvc.delivery.targets import Targets
 from statesvc.http.api_keys import caller_of
 from statesvc.http.key_store import Scope
-from statesvc.http.operation import WHY_TAKEN, Operation, Reply, Route, answer, body, operation, parameters, why_of
+from statesvc.http.operation import WHY_TAKEN, Handler, Reply, Route, answer, body, parameters, raw_route, why_of
 from statesvc.http.paging import Page, decode_cursor, encode_cursor
 from statesvc.http.problem import CREATED, NO_CONTENT, Code, Problem
 from statesvc.log.archive.log_archive import LogArchive
@@ -245,17 +245,9 @@ def _shown_once(secret: Secret) -> str | None:
     return secret.shown if secret.kind == "hmac" else None
 
 
-def _operation(operation_id: str, summary: str, **rest: Any) -> Operation[Any]:  # noqa: ANN401 - the fields of an operation
-    return operation(
-        **{
-            "operation_id": operation_id,
-            "summary": summary,
-            "scope": "subscriptions",
-            "tag": "subscriptions",
-            "parameters": SubscriptionParameters,
-            **rest,
-        }
-    )
+def _route(where: str, handler: Handler, operation_id: str, summary: str, **rest: Any) -> Route:  # noqa: ANN401 - the fields of an operation
+    promised = {"scope": "subscriptions", "tag": "subscriptions", "parameters": SubscriptionParameters, **rest}
+    return raw_route(where, handler, operation_id=operation_id, summary=summary, **promised)
 
 
 def routes(
@@ -278,87 +270,70 @@ def routes(
         *replay_routes(pool, waker, archive),
         *PortalLinks(pool, keyring).routes(),
         *ChosenSubscriptions(pool, keyring, allowed).routes(),
-        Route(
-            "POST",
-            PATH,
+        _route(
+            f"POST {PATH}",
             calls.create,
-            _operation(
-                "create_subscription",
-                "Subscribe",
-                parameters=None,
-                request=SubscriptionWish,
-                rules=(URL_RULE,),
-                statuses={CREATED: "made; `secret` is shown once"},
-                **made,
-            ),
+            "create_subscription",
+            "Subscribe",
+            parameters=None,
+            request=SubscriptionWish,
+            rules=(URL_RULE,),
+            statuses={CREATED: "made; `secret` is shown once"},
+            **made,
         ),
-        Route(
-            "GET",
-            PATH,
+        _route(
+            f"GET {PATH}",
             calls.list,
-            _operation(
-                "list_subscriptions",
-                "List subscriptions",
-                parameters=SubscriptionListParameters,
-                response=Page[SubscriptionShown],
-                problems=(Code.INVALID_CURSOR,),
-            ),
+            "list_subscriptions",
+            "List subscriptions",
+            parameters=SubscriptionListParameters,
+            response=Page[SubscriptionShown],
+            problems=(Code.INVALID_CURSOR,),
         ),
-        Route("GET", ONE, calls.show, _operation("get_subscription", "Show a subscription", response=SubscriptionDetail, **gone)),
-        Route(
-            "PATCH",
-            ONE,
+        _route(f"GET {ONE}", calls.show, "get_subscription", "Show a subscription", response=SubscriptionDetail, **gone),
+        _route(
+            f"PATCH {ONE}",
             calls.change,
-            _operation(
-                "change_subscription",
-                "Change a subscription",
-                request=SubscriptionChange,
-                rules=(URL_RULE, "`pii` is for the payload `full`."),
-                **shown,
-            ),
+            "change_subscription",
+            "Change a subscription",
+            request=SubscriptionChange,
+            rules=(URL_RULE, "`pii` is for the payload `full`."),
+            **shown,
         ),
-        Route(
-            "DELETE",
-            ONE,
-            calls.delete,
-            _operation("delete_subscription", "Unsubscribe", **ended),
-        ),
-        Route("POST", ONE + "/pause", calls.pause, _operation("pause_subscription", "Send nothing for now", **shown)),
-        Route("POST", ONE + "/resume", calls.resume, _operation("resume_subscription", "Send again", **shown)),
-        Route(
-            "POST",
-            ONE + "/rotate-secret",
+        _route(f"DELETE {ONE}", calls.delete, "delete_subscription", "Unsubscribe", **ended),
+        _route(f"POST {ONE}/pause", calls.pause, "pause_subscription", "Send nothing for now", **shown),
+        _route(f"POST {ONE}/resume", calls.resume, "resume_subscription", "Send again", **shown),
+        _route(
+            f"POST {ONE}/rotate-secret",
             calls.rotate_secret,
-            _operation("rotate_subscription_secret", "Make a new secret", parameters=RotationParameters, **made, **gone),
+            "rotate_subscription_secret",
+            "Make a new secret",
+            parameters=RotationParameters,
+            **made,
+            **gone,
         ),
-        Route(
-            "POST",
-            ONE + "/test",
+        _route(
+            f"POST {ONE}/test",
             calls.test,
-            _operation(
-                "test_subscription",
-                "Send a test once",
-                description="The example of a type, with `data.test` true, or a mere `subscription.test`; signed like any other, never "
-                "retried, also while the subscription is paused or disabled. `attempts` lists the newest twenty.",
-                request=TestRequest,
-                request_headers=WHY_TAKEN,
-                is_body_optional=True,
-                response=TrialShown,
-                deadline_seconds=TOTAL_SECONDS + 5,
-                **gone,
-            ),
+            "test_subscription",
+            "Send a test once",
+            description="The example of a type, with `data.test` true, or a mere `subscription.test`; signed like any other, never "
+            "retried, also while the subscription is paused or disabled. `attempts` lists the newest twenty.",
+            request=TestRequest,
+            request_headers=WHY_TAKEN,
+            is_body_optional=True,
+            response=TrialShown,
+            deadline_seconds=TOTAL_SECONDS + 5,
+            **gone,
         ),
-        Route(
-            "GET",
-            ONE + "/attempts",
+        _route(
+            f"GET {ONE}/attempts",
             calls.attempts,
-            _operation(
-                "list_attempts",
-                "List attempts",
-                parameters=AttemptsParameters,
-                request_headers=WHY_TAKEN,
-                response=Page[AttemptShown],
-                problems=(Code.NOT_FOUND, Code.INVALID_CURSOR),
-            ),
+            "list_attempts",
+            "List attempts",
+            parameters=AttemptsParameters,
+            request_headers=WHY_TAKEN,
+            response=Page[AttemptShown],
+            problems=(Code.NOT_FOUND, Code.INVALID_CURSOR),
         ),
     ]

@@ -20,7 +20,7 @@ GROUP BY p.table_name ORDER BY days LIMIT 1;
 SELECT count(*) FROM statesvc.service_key;
 
 -- name: postponed
--- Messages that were given back again and again because a shipment of theirs is locked, since when, and the oldest transaction of ours that
+-- Messages that were given back repeatedly because a shipment of theirs is locked, since when, and the oldest transaction of ours that
 -- may hold it: its process and what it is.
 SELECT p.messages, p.carriers, p.seconds, h.pid, h.application_name, h.seconds
 FROM (

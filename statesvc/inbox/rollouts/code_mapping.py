@@ -1,8 +1,8 @@
-"""How a code is read whatever the normalizer says: rows that an operator added, in effect from the next claim on.
+"""Code mappings: rows that an operator added and that override the normalizer from the next claim on.
 
-A claim says which revision is the newest, and a worker asks for the rows above the one that it knows. The revision that read a message
-stands behind its normalizer's version (`1+m7`), so that every reading can be explained. Of the rows of one type and code the narrowest
-that matches holds: reason and text, reason, text, any.
+A claim says which revision is the newest, and a worker asks for the rows above the one that it knows. The revision that read a message is
+appended to its normalizer's version (`1+m7`), so every reading can be explained. Among the rows of one type and code the narrowest match
+wins: reason and text, reason, text, any.
 """
 
 from collections.abc import Iterable, Mapping
@@ -58,7 +58,7 @@ class Mappings:
     table: dict[Code, dict[Narrowed, Meaning]] = field(default_factory=dict)
 
     async def refresh(self, connection: AsyncConnection[Any]) -> None:
-        """Takes in what came since. To be called between the claim and the reading."""
+        """Reads the rows that were added since. Call it between the claim and the reading."""
         cursor = await connection.execute(_SQL["mappings_since"], {"revision": self.revision})
         self.take(await cursor.fetchall())
 
@@ -93,7 +93,7 @@ class Mappings:
         return next((rows[narrowed] for narrowed in narrowest if narrowed in rows), None)
 
     def version(self, version: str) -> str:
-        """How a normalizer's version is called where a row changed what it read."""
+        """The normalizer's version with the revision of the row that changed what it read."""
         return f"{version}+m{self.revision}"
 
     def _put(self, code: MappedCode, meaning: Meaning | None) -> None:

@@ -1,6 +1,6 @@
-"""Reading the dials, and turning them: the kill switch, and a candidate's share. Each turn is an operator action and stands in the log.
+"""Reads and changes the dials: the kill switch, and a candidate's share. Each change is an operator action in the log.
 
-The claim reads the dial, so a turn is in effect at the next claim of every process. What was claimed before finishes as it began.
+The claim reads the dial, so a change takes effect at the next claim of every process. Messages claimed before finish as they began.
 """
 
 from dataclasses import dataclass
@@ -55,7 +55,7 @@ class Rollout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guard:
-    """The share falls to 0 when too large a percentage of the last `messages` trials failed, or was read differently."""
+    """The share falls to 0 when too many (in percent) of the last `messages` trials failed, or were read differently."""
 
     messages: int
     errors_percent: float | None = None
@@ -74,14 +74,14 @@ class Dial:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A dial that cannot be: which member, and why."""
+    """Why a dial is refused: which member, and the reason."""
 
     member: str
     why: str
 
 
 def refusals(dial: Dial, carrier: Carrier | None) -> list[Refused]:
-    """What is wrong with it; nothing: it may be turned so. `carrier` None stands for all carriers."""
+    """What is wrong with the dial; empty if it may be set. `carrier` None stands for all carriers."""
     if carrier is None:
         return [Refused("candidate", "a candidate belongs to one carrier: name it instead of all")] if dial != Dial(candidate=None) else []
     found = []
@@ -102,14 +102,14 @@ def refusals(dial: Dial, carrier: Carrier | None) -> list[Refused]:
 
 @dataclass(frozen=True, slots=True)
 class RolloutState:
-    """A carrier's own dial, and whether its messages wait: by its own kill switch, or by the one of all."""
+    """A carrier's own dial, and whether its kill switch, or the one of all carriers, holds its messages."""
 
     rollout: Rollout
     held: bool
 
 
 async def rollout_of(connection: AsyncConnection[Any], carrier_id: str) -> RolloutState:
-    """The dial of `carrier_id` (or `ALL`); of a carrier that was never touched, the one it starts with."""
+    """The dial of `carrier_id` (or `ALL`), or the default if it was never changed."""
     cursor = connection.cursor(row_factory=class_row(Rollout))
     await cursor.execute(_SQL["rollout"], {"carrier_id": carrier_id})
     dials = {dial.carrier_id: dial for dial in await cursor.fetchall()}
@@ -117,7 +117,7 @@ async def rollout_of(connection: AsyncConnection[Any], carrier_id: str) -> Rollo
 
 
 async def list_rollouts(connection: AsyncConnection[Any]) -> list[Rollout]:
-    """Every dial that was ever touched, `ALL` first."""
+    """Every dial that was ever changed, `ALL` first."""
     cursor = connection.cursor(row_factory=class_row(Rollout))
     await cursor.execute(_SQL["rollouts"])
     return await cursor.fetchall()

@@ -1,6 +1,6 @@
 """What a mapping is about: a carrier's code as an operator writes it, and as it stands in clear in the log.
 
-A text never stands in clear: in the place of a code its stand-in does (`text-...`), and for a text that accompanies codes, or is all that
+A text never stands in clear: in place of a code its stand-in does (`text-...`), and for a text that accompanies codes, or is all that
 the carrier prints, its digest. So a mapping of a text matches without any table or log that holds the text.
 """
 

@@ -1,4 +1,4 @@
-"""What a candidate's trials showed: totals, differences, and the guard that turns the dial back by itself.
+"""What a candidate's trials showed: totals, differences, and the guard that turns the dial back.
 
 Written after the batch has taken effect, in a transaction of its own: losing it loses evidence, never an event. Everything here is
 bounded: rows a batch, rows a carrier.
@@ -122,7 +122,7 @@ class Totals:
 
 
 async def totals_of(connection: AsyncConnection[Any], carrier_id: str, candidate: str | None) -> Totals:
-    """The sum over all workers; of no candidate, nothing."""
+    """The sum over all workers; zero without a candidate."""
     cursor = await connection.execute(_SQL["totals"], {"carrier_id": carrier_id, "candidate": candidate})
     counted: dict[str, int] = dict(await cursor.fetchall())
     return Totals(

@@ -1,6 +1,6 @@
 """The one way to archived entries, for all who read the log.
 
-By shipment: before its entries are read, `bring_back` puts those that are in files into the database again, the very rows that were there,
+By shipment: before its entries are read, `bring_back` puts those that are in files into the database again, just as they were,
 so every statement answers as before and none of them knows of archives. They stay. By index: `entries` reads the files.
 
 Where nothing is archived this costs one small statement every few seconds; a shipment that began after the newest archived month costs
@@ -145,5 +145,5 @@ async def _in_child(work: Callable[..., T], *arguments: object) -> T:
     try:
         return await asyncio.get_running_loop().run_in_executor(child, work, *arguments)
     finally:
-        # not waited for: its end is none of the caller's business
+        # not waited for: its end does not concern the caller
         child.shutdown(wait=False)

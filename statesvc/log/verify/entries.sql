@@ -3,8 +3,9 @@
 SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY;
 
 -- name: session
--- Times come as UTC, nothing is too slow, and it shows who is at work.
-SELECT set_config('TimeZone', 'UTC', false), set_config('statement_timeout', '0', false), set_config('jit', 'off', false);
+-- Times come as UTC, nothing is too slow, it shows who is at work, and no statement takes more than one processor of the server.
+SELECT set_config('TimeZone', 'UTC', false), set_config('statement_timeout', '0', false), set_config('jit', 'off', false),
+    set_config('max_parallel_workers_per_gather', '0', false);
 
 -- name: batches
 -- The batches of a range of ids, and whether they are sealed or wait to be.

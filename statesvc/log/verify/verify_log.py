@@ -107,6 +107,8 @@ class Verification:
         self._progress = progress
         self.report = VerificationReport()
         self._builder = TreeBuilder((), {})
+        self._workers: WorkerPool | None = None
+        self._is_abandoned = False
         self._retained: RetainedHead | None = None
         self._trees = 0
         self._batch_ranges = 0
@@ -126,6 +128,9 @@ class Verification:
             files = list(archived.faults())
             self._found(files)
             with worker_pool(self._order.access, self._order.processes) as workers:
+                self._workers = workers
+                if self._is_abandoned:
+                    workers.abandon()
                 self._tree(snapshot, workers)
                 self._entries(snapshot, workers)
             self._conclude(connection, snapshot, archived, whole=not files)
@@ -134,6 +139,12 @@ class Verification:
             self._order.state_file.unlink(missing_ok=True)
         self._places.discard()
         return self.report
+
+    def abandon(self) -> None:
+        """Ends `run`, by an error, which another thread is in. What was saved of the state stays."""
+        self._is_abandoned = True
+        if self._workers is not None:
+            self._workers.abandon()
 
     def _begin(self, connection: Connection[Any]) -> LogSnapshot:
         file = self._order.state_file

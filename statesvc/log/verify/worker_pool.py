@@ -1,10 +1,9 @@
 """The ranges on several processes, each with a connection of its own; their findings come back in order."""
 
 import gc
-import multiprocessing
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
@@ -13,6 +12,8 @@ import psycopg
 from psycopg import Connection
 
 from events.crypto.sealing import MasterKeys
+from statesvc.background.bulk_pool import BulkPool
+from statesvc.database.server_niceness import stand_back
 from statesvc.log.archive.folder import ArchivePath
 from statesvc.log.verify.archived_months import ArchivedMonths
 from statesvc.log.verify.batches import BatchRange
@@ -23,6 +24,10 @@ from statesvc.log.verify.tree_range import HeadRules, TreeRange, check_tree
 T = TypeVar("T")
 _AHEAD: Final = 3
 """Ranges under way for each process."""
+
+
+class AbandonedError(RuntimeError):
+    """The caller waits no more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,22 +61,32 @@ def connect(dsn: str) -> Connection[Any]:
 class WorkerPool:
     """Runs a function on the arguments of many ranges."""
 
-    def __init__(self, executor: ProcessPoolExecutor | None, processes: int) -> None:
-        self._executor = executor
+    def __init__(self, pool: BulkPool | None, processes: int) -> None:
+        self._pool = pool
         self._ahead = processes * _AHEAD
+        self._is_abandoned = False
 
     def each(self, function: Callable[..., T], calls: Iterable[tuple[Any, ...]]) -> Iterator[T]:
         """The results in the order of the calls; a bounded number is under way."""
-        if self._executor is None:
-            yield from (function(*arguments) for arguments in calls)
+        if self._pool is None:
+            for arguments in calls:
+                if self._is_abandoned:
+                    raise AbandonedError
+                yield function(*arguments)
             return
         under_way: deque[Future[T]] = deque()
         for arguments in calls:
-            under_way.append(self._executor.submit(function, *arguments))
+            under_way.append(self._pool.executor.submit(function, *arguments))
             if len(under_way) >= self._ahead:
                 yield under_way.popleft().result()
         while under_way:
             yield under_way.popleft().result()
+
+    def abandon(self) -> None:
+        """Ends what runs, by an error. Safe in any thread."""
+        self._is_abandoned = True
+        if self._pool is not None:
+            self._pool.abandon()
 
 
 @contextmanager
@@ -84,13 +99,8 @@ def worker_pool(access: LogAccess, processes: int) -> Iterator[WorkerPool]:
         finally:
             _end()
         return
-    # spawned, because the caller may have threads and connections that a fork would share
-    context = multiprocessing.get_context("spawn")
-    executor = ProcessPoolExecutor(processes, mp_context=context, initializer=_begin_child, initargs=(access,))
-    try:
-        yield WorkerPool(executor, processes)
-    finally:
-        executor.shutdown(cancel_futures=True)
+    with BulkPool(processes, _begin_child, access) as pool:
+        yield WorkerPool(pool, processes)
 
 
 def check_leaf_range(begin: int, end: int, rules: HeadRules) -> TreeRange:
@@ -121,6 +131,7 @@ def _begin_child(access: LogAccess) -> None:
     # rows and documents make no cycles, and searching for some among that many is a tenth of the work
     gc.disable()
     _begin(access)
+    stand_back(_this_process().connection)
 
 
 def _end() -> None:

@@ -23,7 +23,7 @@ WHERE d.dead_letter_id = %(dead_letter_id)s;
 -- name: code_occurrences
 -- Of each unknown code how often it came and on how many shipments, and the latest messages among these, from the first
 -- `count_max` events that may be meant: an event's `carrier_code` is type, code and reason joined by '/', so it begins with `carrier_code`.
--- All texts in the place of a code are `text` here; in the log each has its digest behind that.
+-- All texts in place of a code are `text` here; in the log each has its digest behind that.
 -- Derived from the log, so that pushing the code again writes no counter.
 SELECT w.dead_letter_id, o.events, o.shipments, o.counts_capped, o.message_ids
 FROM unnest(%(dead_letter_ids)s::bigint[], %(carrier_ids)s::text[], %(carrier_codes)s::text[], %(raw_types)s::text[], %(raw_codes)s::text[])

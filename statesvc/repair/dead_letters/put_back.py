@@ -19,7 +19,7 @@ Connection = AsyncConnection[Any]
 
 
 class ReplayVerdict(StrEnum):
-    """What became of a dead letter that was put back."""
+    """The outcome of a dead letter that was put back."""
 
     WAITING = "waiting"
     SETTLED = "settled"
@@ -51,7 +51,7 @@ async def _record_fanouts(connection: Connection, rows: Sequence[Any], *, actor:
 
 
 async def verdicts(connection: Connection, ids: Collection[int]) -> dict[int, ReplayVerdict]:
-    """What became of dead letters that were put back."""
+    """The outcome of dead letters that were put back."""
     cursor = await connection.execute(_SQL["verdicts"], {"ids": list(ids)})
     return {dead_letter_id: ReplayVerdict(verdict) for dead_letter_id, verdict in await cursor.fetchall()}
 

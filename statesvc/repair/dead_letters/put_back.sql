@@ -21,7 +21,7 @@ GROUP BY d.shipment_id, d.sequence, n.from_status, n.to_status, n.type, f.event 
 SELECT statesvc.replay_obstacle(d) FROM statesvc.dead_letter d WHERE d.dead_letter_id = %(dead_letter_id)s;
 
 -- name: verdicts
--- What became of dead letters that were put back. `failing`: a notification that was tried again, in vain so far.
+-- The outcome of dead letters that were put back. `failing`: a notification that was tried again, in vain so far.
 SELECT d.dead_letter_id, CASE
     WHEN d.kind = 'notification' THEN coalesce(
         (SELECT CASE WHEN o.attempts > 0 AND o.token IS NULL THEN 'failing' ELSE 'waiting' END FROM statesvc.outbox o

@@ -111,7 +111,7 @@ class RenormalizeReport:
 
 
 def correction(reading: EffectiveReading, wanted: Effect, signed_by: str | None = None) -> Event:
-    """Our own event that puts `wanted` in the place of what is in effect."""
+    """Our own event that puts `wanted` in place of what is in effect."""
     end_id = reading.end["event_id"] if reading.end is not None else None
     root_id = reading.root["event_id"]
     return replace(

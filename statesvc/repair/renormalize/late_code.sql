@@ -3,7 +3,7 @@
 SELECT statesvc.clock();
 
 -- name: messages_of_code
--- The next messages, in the order of their ids, with a code, from when it was unknown; `text` is any text in the place of one. `since`: only of events that were recorded since
+-- The next messages, in the order of their ids, with a code, from when it was unknown; `text` is any text in place of one. `since`: only of events that were recorded since
 -- then and that no correction of ours is about.
 SELECT DISTINCT said.message_id FROM (
     SELECT e.message_id, e.recorded_at, e.shipment_id, e.event_id, e.canonical FROM statesvc.event e

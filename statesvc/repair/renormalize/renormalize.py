@@ -270,7 +270,7 @@ def _missing(proposals: Sequence[Proposal], known: Mapping[Key, Known], added: s
 
 
 def _unread(task: RereadTask, settled: SettledMessage, root: Document, events: Sequence[Event], mappings: Mappings) -> Read:
-    """Corrections from raw fields: the source is the message all the same, by the commitment to its body."""
+    """Corrections from raw fields: the source is still the message, by the commitment to its body."""
     source = Provenance(
         message_id=settled.message_id,
         body_commitment=bytes.fromhex(root["body_commitment"]),

@@ -15,7 +15,7 @@ from typing import Protocol
 
 import structlog
 
-from statesvc.background.niceness import stand_back
+from statesvc.background.niceness import make_nicer
 from statesvc.roles.shutdown import SUPERVISED_VARIABLE
 from statesvc.roles.supervisor.fork_server import ForkServer, ForkServerDiedError
 
@@ -40,13 +40,13 @@ Start = Callable[[], Awaitable[Child]]
 
 
 def spawn(command: Sequence[str], environment: Mapping[str, str], *, niceness: int = 0) -> Start:
-    """Starts a program. `niceness`: how far it stands back behind other processes, as `nice` has it."""
+    """Starts a program. `niceness`: what it has at least, as `nice` has it."""
 
     async def start() -> Child:
         supervised = {**environment, SUPERVISED_VARIABLE: "1"}
         process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, env=supervised, start_new_session=True)
         if niceness:
-            await asyncio.to_thread(stand_back, process.pid, niceness)
+            await asyncio.to_thread(make_nicer, process.pid, niceness=niceness)
         return _Spawned(process)
 
     return start

@@ -19,6 +19,7 @@ from statesvc.database.arrays import encoded
 from statesvc.database.pending import send
 from statesvc.database.pool import CONNECT_TIMEOUT_SECONDS, KEEPALIVE
 from statesvc.database.queries import queries
+from statesvc.database.server_niceness import stand_back
 from statesvc.shipments.expectation_rules import DEFAULTS, RuleBook, read_rules
 from statesvc.shipments.projection_store import SHIPMENT_COLUMNS, as_members
 from statesvc.shipments.rebuild.drift import Drift, drifts
@@ -37,6 +38,7 @@ class RebuildProcess:
         self.runner = asyncio.Runner()
         self.staging = staging
         self.connection = self.runner.run(connect(dsn))
+        stand_back(self.connection)
 
 
 _children: list[RebuildProcess] = []

@@ -1,9 +1,7 @@
 """The rebuild of the shipment projection: prepare > fill in slices > catch up > swap; and what compares, goes back or ends it."""
 
 import asyncio
-import multiprocessing
 from collections.abc import AsyncIterator, Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -11,6 +9,7 @@ from typing import Any, TypeVar
 
 from psycopg import AsyncConnection
 
+from statesvc.background.bulk_pool import BulkPool
 from statesvc.database.queries import queries
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.archive.month_ledger import SHARE_MONTHS, LogMonth, months
@@ -101,14 +100,9 @@ class Rebuild:
         loop = asyncio.get_running_loop()
         with (
             self._staged(archived, len(pieces)) as staging,
-            ProcessPoolExecutor(
-                min(self.processes, len(pieces)),
-                mp_context=multiprocessing.get_context("spawn"),
-                initializer=begin,
-                initargs=(self.owner_dsn, staging),
-            ) as pool,
+            BulkPool(min(self.processes, len(pieces)), begin, self.owner_dsn, staging) as pool,
         ):
-            pending: Sequence[asyncio.Future[T]] = [loop.run_in_executor(pool, work, piece) for piece in pieces]
+            pending: Sequence[asyncio.Future[T]] = [loop.run_in_executor(pool.executor, work, piece) for piece in pieces]
             try:
                 for done, future in enumerate(asyncio.as_completed(pending), start=1):
                     yield done, len(pieces), await future

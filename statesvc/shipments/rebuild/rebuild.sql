@@ -3,8 +3,9 @@
 SELECT pg_try_advisory_lock(hashtextextended('statesvc.rebuild', 0));
 
 -- name: wait_briefly
--- What traffic would queue behind gives up soon and tries again.
-SELECT set_config('lock_timeout', '1s', false), set_config('statement_timeout', '0', false);
+-- What traffic would queue behind gives up soon and tries again; no statement takes more than one processor of the server.
+SELECT set_config('lock_timeout', '1s', false), set_config('statement_timeout', '0', false),
+    set_config('max_parallel_workers_per_gather', '0', false);
 
 -- name: bytes_of_log
 -- How large the events are, for a guess at their number.

@@ -1,4 +1,4 @@
-"""Archived events on their way into a rebuild: sorted into one file for each part of the key space, so that a slice reads only its own.
+"""Archived events for a rebuild: sorted into one file for each part of the key space, so that a slice reads only its own.
 
 The files of a month are in the order of the log, where a shipment's events lie scattered; reading them once for each slice would take
 as many times as long. The folder is temporary and holds what the archive holds.

@@ -185,7 +185,7 @@ async def _fork(scene: Scene, on_call: OnCall) -> None:
 TEN: Final = (
     Incident(
         name="slow-ack",
-        what="A report locks what pushes need, for 0.7 s, again and again",
+        what="A report locks what pushes need, for 0.7 s, repeatedly",
         alert="AckLatencyBurnsFast",
         strike=_lock_what_pushes_need,
         repair=_end_the_session,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from statesvc.cli.backup_checks import ReplicationSlot, WalArchiving, check_archiving, check_base_backups, check_slots
-from statesvc.cli.base_backups import BaseBackupError, in_folder, in_stanza, stanza_times
+from statesvc.cli.backup_command import BaseBackupError, in_folder, in_stanza, stanza_times
 from statesvc.cli.doctor.finding import Finding, Severity
 from statesvc.sealer.leadership import Publication
 from tests.world.database import Database

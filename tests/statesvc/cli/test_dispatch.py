@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 
@@ -31,6 +32,21 @@ def test_help_loads_neither_the_database_driver_nor_the_settings() -> None:
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ended.stdout.strip() == "[]"
+
+
+@pytest.mark.usefixtures("own_processes")
+@pytest.mark.parametrize(("name", "niceness"), [("verify", 10), ("queue", 0)])
+def test_what_computes_for_long_lets_others_go_first(name: str, niceness: int) -> None:
+    code = (
+        f"import os, sys, statesvc.cli.{name} as command\n"
+        "from statesvc.cli import main\n"
+        "command.run = lambda _: print(os.getpriority(os.PRIO_PROCESS, 0), os.getsid(0)) or 0\n"
+        f"sys.argv[1:] = ['{name}']\n"
+        "main()"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    base = os.getpriority(os.PRIO_PROCESS, 0)
+    assert ended.stdout.split() == [str(max(base, niceness)), str(os.getsid(0))], "in the session of its terminal, whose Ctrl-C it gets"
 
 
 def test_a_broken_setting_is_told_by_its_name_and_not_by_its_value(

@@ -10,8 +10,8 @@ import pytest
 from events.vocabulary import Status
 from statesvc.cli import verify as command
 from statesvc.evidence.check_bundle import check, remarks
+from statesvc.evidence.evidence_forms import html_of
 from statesvc.evidence.evidence_report import report_of
-from statesvc.evidence.html_page import html_of
 from tests.statesvc.evidence.test_bundle import NUMBER, both, bundle_of, keys_of
 from tests.world.database import Clock
 from tests.world.story import Story, scan, story

@@ -20,10 +20,9 @@ from events.vocabulary import Kind, Status
 from statesvc.evidence import verify_evidence
 from statesvc.evidence.bundle import sealed
 from statesvc.evidence.bundle_entry import BundleEntry
-from statesvc.evidence.evidence_forms import print_form
+from statesvc.evidence.evidence_forms import html_of, print_form
 from statesvc.evidence.evidence_report import report_of
 from statesvc.evidence.gather import GatheredEvidence, UnknownShipmentError, Wanted, gather
-from statesvc.evidence.html_page import html_of
 from statesvc.evidence.merchant_statement import MerchantStatement, ShipTo, statement_commitment
 from statesvc.evidence.place_agreement import Agreement, compare_places
 from tests.statesvc.evidence.test_bundle import NUMBER, both, bundle_of, keys_of

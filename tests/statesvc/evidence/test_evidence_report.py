@@ -11,8 +11,8 @@ import pytest
 from events.carriers import CARRIERS
 from events.identity import identify
 from events.vocabulary import Status
+from statesvc.evidence.evidence_forms import html_of
 from statesvc.evidence.evidence_report import EvidenceReport, StatementLine, report_of
-from statesvc.evidence.html_page import html_of
 from statesvc.evidence.pdf import print_report
 from statesvc.evidence.report_sections import details_of
 from statesvc.evidence.summary import EvidenceSummary

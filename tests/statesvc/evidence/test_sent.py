@@ -14,8 +14,8 @@ from events.vocabulary import Status
 from statesvc.delivery import attempt_part as evidence
 from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.evidence import bundle as module
+from statesvc.evidence.evidence_forms import html_of
 from statesvc.evidence.evidence_report import report_of
-from statesvc.evidence.html_page import html_of
 from statesvc.notifier.coalesce import Backlog, Coalescer
 from statesvc.subscriptions import subscription_store as store
 from tests.statesvc.evidence.test_bundle import NUMBER, both, bundle_of, keys_of

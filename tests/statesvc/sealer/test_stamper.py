@@ -11,8 +11,8 @@ import pytest
 
 from statesvc.database.pool import PoolLimits, make_pool
 from statesvc.evidence.check_bundle import check
+from statesvc.evidence.evidence_forms import html_of
 from statesvc.evidence.evidence_report import report_of
-from statesvc.evidence.html_page import html_of
 from statesvc.log.signing_keys import rotate
 from statesvc.log.timestamp import inquire
 from statesvc.sealer import timestamper as stamper

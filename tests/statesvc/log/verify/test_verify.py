@@ -13,7 +13,8 @@ from statesvc.log.verify import verify_log as run
 from statesvc.log.verify.archived_months import ArchivedMonths
 from statesvc.log.verify.batches import BatchRange
 from statesvc.log.verify.chain import suspicious
-from statesvc.log.verify.worker_pool import connect
+from statesvc.log.verify.verify_log import Verification, VerificationRequest
+from statesvc.log.verify.worker_pool import AbandonedError, LogAccess, connect
 from tests.world.attack import attack, places, sealed_story, verify
 from tests.world.story import MASTER, scan, story
 
@@ -28,6 +29,14 @@ async def test_an_untouched_log_is_sound(database: Any) -> None:
         assert (report.size, report.entries, report.heads) == (len(leaves), len(leaves), 4)
         assert report.events == len(await log.rows("SELECT FROM statesvc.event"))
         assert report.consistent
+
+
+async def test_a_run_that_nobody_waits_for_ends(database: Any) -> None:
+    async with sealed_story(database):
+        verification = Verification(VerificationRequest(access=LogAccess(dsn=database.service_dsn)), lambda *_: None)
+        verification.abandon()
+        with pytest.raises(AbandonedError):
+            verification.run()
 
 
 async def test_an_empty_log_is_sound(database: Any) -> None:

@@ -5,7 +5,7 @@ import asyncio
 import structlog
 
 from statesvc.telemetry.metrics import Telemetry
-from statesvc.telemetry.refusals import Refusals
+from statesvc.telemetry.minute_log import Refusals
 
 
 async def test_the_first_of_a_kind_is_logged_at_once_and_the_others_together() -> None:

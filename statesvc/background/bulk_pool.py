@@ -1,0 +1,62 @@
+"""Processes of a command that computes for long: they let everyone else go first, and end with their command.
+
+```
+command --calls--> process, in a session of its own, niceness 19
+        --end------^  a pipe that says nothing: its end is the command's end, or that the command gave up
+```
+A session of its own, because niceness counts within a session only where the kernel groups by session, and a terminal's session is the
+user's. So neither its Ctrl-C nor its hang-up reaches these processes: the pipe does.
+"""
+
+import multiprocessing
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from types import TracebackType
+from typing import Any, Final, Self
+
+from statesvc.background.niceness import own_session
+
+NICENESS: Final = 19
+"""Behind what comes after the ACK, too."""
+
+
+class BulkPool:
+    """For the time of a block, which ends its processes at once where it fails. `begin`: what each process runs first."""
+
+    def __init__(self, processes: int, begin: Callable[..., None], *arguments: Any) -> None:  # noqa: ANN401 - those of `begin`
+        # spawned, because the caller may have threads and connections that a fork would share
+        context = multiprocessing.get_context("spawn")
+        self._theirs, self._end = context.Pipe(duplex=False)
+        self.executor = ProcessPoolExecutor(processes, mp_context=context, initializer=_begin, initargs=(self._theirs, begin, *arguments))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, failed: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None) -> None:
+        if failed is not None:
+            self.abandon()
+        self.executor.shutdown(cancel_futures=True)
+        self.abandon()
+        self._theirs.close()
+
+    def abandon(self) -> None:
+        """Ends the processes in the middle of what they do: it fails with BrokenProcessPool. Safe in any thread, and to call twice."""
+        self._end.close()
+
+
+def _begin(end: Connection, begin: Callable[..., None], *arguments: Any) -> None:  # noqa: ANN401 - those of `begin`
+    # not in a process that leads a session already
+    with suppress(PermissionError):
+        own_session(niceness=NICENESS)
+    threading.Thread(target=_end_with, args=(end,), daemon=True, name="parent").start()
+    begin(*arguments)
+
+
+def _end_with(end: Connection) -> None:
+    with suppress(EOFError, OSError):
+        end.recv_bytes()
+    os._exit(1)

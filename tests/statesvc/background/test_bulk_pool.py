@@ -1,0 +1,100 @@
+"""Processes that compute for long: behind everyone else, and gone with their command."""
+
+import multiprocessing
+import os
+import signal
+import time
+from collections.abc import Callable
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+
+import pytest
+
+from statesvc.background.bulk_pool import NICENESS, BulkPool
+
+pytestmark = pytest.mark.usefixtures("own_processes")
+DEADLINE = 30.0
+_begun: list[str] = []
+
+
+def begin(word: str) -> None:
+    _begun.append(word)
+
+
+def place() -> tuple[list[str], int, bool, str]:
+    autogroup = Path("/proc/self/autogroup")
+    return _begun, os.getpriority(os.PRIO_PROCESS, 0), os.getsid(0) == os.getpid(), autogroup.read_text() if autogroup.exists() else ""
+
+
+def hang(path: str) -> None:
+    Path(path).write_text(str(os.getpid()))
+    signal.pause()
+
+
+def command(path: str) -> None:
+    """A command whose process computes."""
+    with BulkPool(1, begin, "now") as pool:
+        pool.executor.submit(hang, path).result()
+
+
+def until(what: Callable[[], bool]) -> None:
+    ends = time.monotonic() + DEADLINE
+    while not what():
+        assert time.monotonic() < ends
+        time.sleep(0.02)
+
+
+def written(path: Path) -> int:
+    until(lambda: path.exists() and path.read_text() != "")
+    return int(path.read_text())
+
+
+def has_ended(pid: int) -> bool:
+    """Also as a zombie that nobody reaps."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+def test_its_processes_let_everyone_else_go_first() -> None:
+    with BulkPool(1, begin, "now") as pool:
+        begun, niceness, leads, session = pool.executor.submit(place).result(DEADLINE)
+    assert (begun, niceness, leads) == (["now"], NICENESS, True)
+    # empty where the kernel has no such groups
+    assert not session or session.endswith(f" nice {NICENESS}\n")
+
+
+def test_a_block_that_fails_does_not_wait_for_them(tmp_path: Path) -> None:
+    path = tmp_path / "pid"
+
+    def interrupted() -> int:
+        with BulkPool(1, begin, "now") as pool:
+            pool.executor.submit(hang, str(path))
+            written(path)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    until(lambda: has_ended(written(path)))
+
+
+def test_given_up_by_another_thread_what_runs_fails(tmp_path: Path) -> None:
+    path = tmp_path / "pid"
+    with BulkPool(1, begin, "now") as pool:
+        running = pool.executor.submit(hang, str(path))
+        written(path)
+        pool.abandon()
+        with pytest.raises(BrokenProcessPool):
+            running.result(DEADLINE)
+
+
+def test_they_end_with_a_command_that_is_killed(tmp_path: Path) -> None:
+    path = tmp_path / "pid"
+    started = multiprocessing.get_context("spawn").Process(target=command, args=(str(path),))
+    started.start()
+    child = written(path)
+    assert started.pid is not None
+    os.kill(started.pid, signal.SIGKILL)
+    started.join()
+    until(lambda: has_ended(child))
