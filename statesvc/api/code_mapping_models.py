@@ -10,6 +10,7 @@ from events.parsing.meanings import Meaning
 from events.vocabulary import Kind, Reason, Status
 from statesvc.api.parameters import Name
 from statesvc.api.personal_reads import Include
+from statesvc.http.closed_model import ClosedModel
 from statesvc.http.paging import PageParameters
 from statesvc.inbox.rollouts.mapped_code import PrintedCode
 from statesvc.repair.dead_letters.dead_letter import Obstacle
@@ -21,18 +22,14 @@ _NO_LISTED_TEXT: JsonDict = {"not": {"const": TEXT}}
 Part = Annotated[str, Field(min_length=1, max_length=1000, pattern=r"^[^\x00]*$")]
 
 
-class UnmappedParameters(BaseModel):
+class UnmappedParameters(ClosedModel):
     """Unknown codes."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     carrier_id: Annotated[Name | None, Field(description="Of this carrier only.")] = None
 
 
-class SampleParameters(BaseModel):
+class SampleParameters(ClosedModel):
     """Events with one unknown code."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     carrier_id: Name
     raw_type: Annotated[Part | None, Field(description="As the list of unknown codes has it; left out for null.")] = None
@@ -48,37 +45,29 @@ class MappingsParameters(PageParameters):
     include: Include = None
 
 
-class CarrierMappingParameters(BaseModel):
+class CarrierMappingParameters(ClosedModel):
     """One carrier."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     carrier_id: Name
 
 
-class MappingParameters(BaseModel):
+class MappingParameters(ClosedModel):
     """One row."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     carrier_id: Name
     revision: Annotated[int, Field(ge=1, le=REVISION_MAX)]
     include: Include = None
 
 
-class RenormalizeParameters(BaseModel):
+class RenormalizeParameters(ClosedModel):
     """The row whose code is read again."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     carrier_id: Name
     revision: Annotated[int, Field(ge=1, le=REVISION_MAX)]
 
 
-class ExportParameters(BaseModel):
+class ExportParameters(ClosedModel):
     """One carrier's mappings as a patch."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     carrier_id: Name
     include: Include = None
@@ -95,12 +84,10 @@ _NAMED: dict[str, Any] = {
 }
 
 
-class TaughtMeaning(BaseModel):
+class TaughtMeaning(ClosedModel):
     """How a code is to be read."""
 
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, json_schema_extra={"examples": [{"kind": "scan", "status": "delivery_attempted"}], **_WHOLE}
-    )
+    model_config = ConfigDict(json_schema_extra={"examples": [{"kind": "scan", "status": "delivery_attempted"}], **_WHOLE})
 
     kind: Annotated[Literal["scan", "info"], Field(description="A scan has a status; an `info` never moves one.")] = "scan"
     status: Status | None = None
@@ -120,12 +107,10 @@ class TaughtMeaning(BaseModel):
         return Meaning(Kind(self.kind), self.status, self.reason)
 
 
-class PreviewRequest(BaseModel):
+class PreviewRequest(ClosedModel):
     """A code as the carrier prints it, and what it is to mean. A text in place of a code, or next to it, is written as it is."""
 
     model_config = ConfigDict(
-        extra="forbid",
-        frozen=True,
         json_schema_extra={
             "examples": [{"raw_type": "X", "raw_code": "9Z", "meaning": {"kind": "scan", "status": "delivery_attempted"}}],
             **_NAMED,
@@ -166,10 +151,8 @@ class TeachRequest(PreviewRequest):
     ] = None
 
 
-class RenormalizeRequest(BaseModel):
+class RenormalizeRequest(ClosedModel):
     """Reading the history of the code again."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     why: Annotated[str, Field(max_length=WHY_LENGTH_MAX, pattern=r"^[^\x00]*$")] = ""
     cursor: Annotated[str | None, Field(max_length=1024, description="`next_cursor` of the answer before.")] = None

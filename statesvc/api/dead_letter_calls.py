@@ -5,11 +5,12 @@ from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
 from aiohttp import web
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from events.errors import Cause
 from statesvc.api.parameters import Instant, Name
 from statesvc.database.pool import Connections
+from statesvc.http.closed_model import ClosedModel
 from statesvc.http.operation import Reply, Route, answer, parameters, route
 from statesvc.http.paging import Page, PageParameters, decode_cursor, encode_cursor
 from statesvc.http.problem import Code, Problem
@@ -24,10 +25,8 @@ from statesvc.repair.dead_letters.listing import (
 )
 
 
-class DeadLetterGroupsParameters(BaseModel):
+class DeadLetterGroupsParameters(ClosedModel):
     """Which open dead letters to group."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     kind: DeadLetterKind | None = None
     carrier_id: Name | None = None
@@ -47,10 +46,8 @@ class DeadLetterListParameters(PageParameters):
     open: Annotated[bool | None, Field(description="`true`: not settled yet; `false`: settled. Left out: both.")] = None
 
 
-class DeadLetterParameters(BaseModel):
+class DeadLetterParameters(ClosedModel):
     """One dead letter."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     id: Annotated[int, Field(ge=1, le=NEWEST)]
 

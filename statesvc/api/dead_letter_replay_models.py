@@ -7,6 +7,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validato
 
 from events.errors import Cause
 from statesvc.api.parameters import Name
+from statesvc.http.closed_model import ClosedModel
 from statesvc.repair.dead_letters.dead_letter import DeadLetterFilter, DeadLetterKind, Obstacle, Way
 from statesvc.repair.dead_letters.replay_pace import ReplayEnd, ReplayLimits
 from statesvc.repair.dead_letters.replay_plan import ReplayPlanLine
@@ -20,10 +21,8 @@ Reason = Annotated[
 Cursor = Annotated[str | None, Field(max_length=1024, description="`next_cursor` of the answer before.")]
 
 
-class ReplayOne(BaseModel):
+class ReplayOne(ClosedModel):
     """Replaying one dead letter."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     why: Why = ""
     cursor: Cursor = None
@@ -42,12 +41,10 @@ class ReplayedOne(BaseModel):
     next_cursor: str | None
 
 
-class MeantDeadLetters(BaseModel):
+class MeantDeadLetters(ClosedModel):
     """Which open dead letters are meant; at least one of carrier, cause and kind."""
 
     model_config = ConfigDict(
-        extra="forbid",
-        frozen=True,
         json_schema_extra={
             "if": {"properties": {"kind": {"type": "null"}, "carrier_id": {"type": "null"}}},
             "then": {"required": ["cause"], "properties": {"cause": {"type": "string"}}},
@@ -108,10 +105,8 @@ class ReplayedMany(BaseModel):
     ]
 
 
-class Discard(BaseModel):
+class Discard(ClosedModel):
     """Giving a dead letter up."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     why: Reason
 

@@ -6,7 +6,7 @@ from typing import Annotated
 from uuid import UUID
 
 from aiohttp import web
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, Field
 from typing_extensions import TypedDict
 
 from events.carriers import CARRIERS
@@ -14,6 +14,7 @@ from events.crypto.keyring import Keyring
 from statesvc.api.parameters import Name
 from statesvc.database.pool import Connections
 from statesvc.http.api_keys import caller_of
+from statesvc.http.closed_model import ClosedModel
 from statesvc.http.operation import Reply, Route, answer, body, parameters, route
 from statesvc.http.problem import Code, Problem
 from statesvc.log.archive.folder import ArchivePath
@@ -23,19 +24,15 @@ from statesvc.repair.erasure import DeadLetterSearch, Erasure, UnderLegalHoldErr
 WHY_LENGTH_MAX = 1000
 
 
-class ErasureParameters(BaseModel):
+class ErasureParameters(ClosedModel):
     """Whose data."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     carrier_id: Name
     tracking_number: Name
 
 
-class ErasureRequest(BaseModel):
+class ErasureRequest(ClosedModel):
     """Why. The log stores it: no personal data there."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     why: Annotated[str, Field(min_length=1, max_length=WHY_LENGTH_MAX)]
     discriminator: Annotated[str | None, Field(description="Only the shipment with this one; left out: all that bear the number.")] = None

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 from uuid import UUID
 
 from aiohttp import hdrs, web
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from events.carriers import CARRIERS
 from events.recipes import discriminator_of, number_of
@@ -19,6 +19,7 @@ from statesvc.evidence.gather import NothingSealedError, UnknownShipmentError, W
 from statesvc.evidence.made_evidence import record_evidence
 from statesvc.evidence.merchant_statement import MerchantStatement
 from statesvc.http.api_keys import caller_of
+from statesvc.http.closed_model import ClosedModel
 from statesvc.http.key_store import Scope
 from statesvc.http.operation import Route, body, parameters, raw_route
 from statesvc.http.problem import Code, Problem
@@ -29,10 +30,8 @@ _JSON: Final = FORMS[".json"]
 _KINDS: Final = tuple(FORMS.values())
 
 
-class EvidenceParameters(BaseModel):
+class EvidenceParameters(ClosedModel):
     """One shipment."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     carrier_id: Name
     tracking_number: Name

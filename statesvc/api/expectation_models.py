@@ -2,11 +2,12 @@
 
 from typing import Annotated, Final
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, with_config
+from pydantic import AwareDatetime, ConfigDict, Field, with_config
 from typing_extensions import TypedDict
 
 from events.service_name import SERVICE_CHARACTERS_MAX
 from statesvc.api.parameters import Name
+from statesvc.http.closed_model import ClosedModel
 
 HOURS_MAX: Final = 8_760
 REVISION_MAX: Final = 2**63 - 1
@@ -50,10 +51,8 @@ class AllHours(TypedDict):
     pickup_expiring: int | None
 
 
-class ExpectationParameters(BaseModel):
+class ExpectationParameters(ClosedModel):
     """One carrier, or one of its services."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     carrier_id: Annotated[Name, Field(description="A carrier_id; `all` or `*` for those that say nothing themselves.")]
     service: Annotated[
@@ -66,12 +65,10 @@ class ExpectationParameters(BaseModel):
     ] = None
 
 
-class RulesRequest(BaseModel):
+class RulesRequest(ClosedModel):
     """Rules of a carrier, whole: they replace what was stated of it."""
 
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, json_schema_extra={"examples": [{"rules": {"stalled": {"in_transit": 96}, "pickup_expiring": None}}]}
-    )
+    model_config = ConfigDict(json_schema_extra={"examples": [{"rules": {"stalled": {"in_transit": 96}, "pickup_expiring": None}}]})
 
     rules: StatedHours
 

@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from aiohttp import web
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from events.carriers import CARRIERS
 from statesvc.api.parameters import Name
 from statesvc.bodies.legal_holds import NEWEST, HoldRefusal, LegalHold, list_holds, place_hold, release_hold
 from statesvc.database.pool import Connections
 from statesvc.http.api_keys import caller_of
+from statesvc.http.closed_model import ClosedModel
 from statesvc.http.operation import Reply, Route, answer, body, parameters, route
 from statesvc.http.paging import Page, PageParameters, decode_cursor, encode_cursor
 from statesvc.http.problem import CREATED, Code, Problem
@@ -30,10 +31,8 @@ class LegalHoldsParameters(PageParameters):
     released: Annotated[bool, Field(description="Those that were released, too.")] = False
 
 
-class LegalHoldPlacement(BaseModel):
+class LegalHoldPlacement(ClosedModel):
     """A hold to place, on all shipments that bear the number."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     carrier_id: Name
     tracking_number: Annotated[Name, Field(description="In any spelling: case, blanks and hyphens do not matter.")]

@@ -7,11 +7,12 @@ from typing import Annotated, Any, Final, Literal, Self
 import orjson
 from aiohttp import hdrs, web
 from psycopg import AsyncConnection
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, GetPydanticSchema, model_validator
+from pydantic import AwareDatetime, Field, GetPydanticSchema, model_validator
 from typing_extensions import TypedDict
 
 from statesvc.api.parameters import Name
 from statesvc.database.pool import Connections
+from statesvc.http.closed_model import ClosedModel
 from statesvc.http.operation import Reply, Route, answer, parameters, raw_route, route
 from statesvc.http.paging import Page
 from statesvc.http.problem import OK, Code, Problem
@@ -31,10 +32,8 @@ INDEX_MAX: Final = 2**62
 Index = Annotated[int, Field(ge=0, le=INDEX_MAX)]
 
 
-class FeedParameters(BaseModel):
+class FeedParameters(ClosedModel):
     """A range of the log."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     after: Annotated[
         str, Field(pattern=CURSOR_PATTERN, description="`cursor` of the answer before, as it was given. Left out: from the first entry on.")
@@ -65,10 +64,8 @@ class Feed(TypedDict):
     tree_size: Annotated[int, Field(description="How many entries the newest checkpoint covers.")]
 
 
-class CheckpointParameters(BaseModel):
+class CheckpointParameters(ClosedModel):
     """Which head."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     size: Annotated[Index | None, Field(description="The first checkpoint that covers this many entries. Left out: the newest.")] = None
 
@@ -81,10 +78,8 @@ class LogKey(TypedDict):
     retired_at: AwareDatetime | None
 
 
-class InclusionParameters(BaseModel):
+class InclusionParameters(ClosedModel):
     """An entry by its index, or an event by its ids."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     index: Index | None = None
     carrier_id: Name | None = None
@@ -112,10 +107,8 @@ class InclusionAnswer(TypedDict):
     checkpoint: Annotated[str, Field(description="The signed note that says this size and root.")]
 
 
-class ConsistencyParameters(BaseModel):
+class ConsistencyParameters(ClosedModel):
     """Two sizes of the log."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     from_size: Annotated[int, Field(alias="from", ge=0, le=INDEX_MAX, description="Size of the older tree.")]
     to_size: Annotated[Index | None, Field(alias="to", description="Size of the newer tree. Left out: of the newest checkpoint.")] = None

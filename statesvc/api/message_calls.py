@@ -7,13 +7,14 @@ from typing import Annotated, Literal, NotRequired
 from uuid import UUID
 
 from aiohttp import hdrs, web
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, Field
 from typing_extensions import TypedDict
 
 from events.crypto.keyring import Keyring
 from statesvc.api.personal_reads import Include, PersonalReadings, reads_personal
 from statesvc.bodies.find_bodies import BodyLocation
 from statesvc.database.pool import Connections
+from statesvc.http.closed_model import ClosedModel
 from statesvc.http.operation import WHY_TAKEN, Reply, Route, answer, parameters, route
 from statesvc.http.problem import Code, Problem
 from statesvc.log.archive.folder import ArchivePath
@@ -25,10 +26,8 @@ _PII = (
 )
 
 
-class MessageParameters(BaseModel):
+class MessageParameters(ClosedModel):
     """One message."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     message_id: UUID
     include: Include = None

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from aiohttp import web
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from typing_extensions import TypedDict
 
 from events.carriers import CARRIERS
@@ -16,6 +16,7 @@ from statesvc.database.pool import Connections
 from statesvc.database.wakeups.channels import INBOX
 from statesvc.database.wakeups.waker import Wakes
 from statesvc.http.api_keys import caller_of
+from statesvc.http.closed_model import ClosedModel
 from statesvc.http.operation import WHY_TAKEN, PartialChange, Reply, Route, answer, body, parameters, route, why_of
 from statesvc.http.paging import Page, PageParameters, decode_cursor, encode_cursor
 from statesvc.http.problem import Code, Problem
@@ -33,18 +34,14 @@ class WorkersPage(TypedDict):
     rescues_last_hour: Annotated[int, Field(description=f"Messages taken over because a lease had ended; {RESCUES_MAX} means at least.")]
 
 
-class AllotmentParameters(BaseModel):
+class AllotmentParameters(ClosedModel):
     """One carrier."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     carrier_id: Annotated[Name, Field(description="A carrier_id.")]
 
 
 class AllotmentChange(PartialChange):
     """What to set; a member that is left out stays as it is. The log stores `why`: no personal data there."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     weight: Annotated[float, Field(ge=WEIGHT_MIN, le=WEIGHT_MAX, description="Its part of each claim, where the others have 1.")] = 1.0
     in_flight_max: Annotated[
@@ -59,10 +56,8 @@ class NoticesParameters(PageParameters):
     unseen: Annotated[bool, Field(description="Only those that nobody marked as seen.")] = False
 
 
-class NoticeParameters(BaseModel):
+class NoticeParameters(ClosedModel):
     """One notice."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     notice_id: Annotated[int, Field(ge=1, le=NEWEST)]
 

@@ -5,12 +5,13 @@ from datetime import date
 from typing import Annotated, Final
 from uuid import UUID
 
-from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AwareDatetime, BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
 from events.identity import NAMES_BYTES_MAX
 from statesvc.api.personal_reads import Include
 from statesvc.api.replica_reads import MaxStaleness
+from statesvc.http.closed_model import ClosedModel
 from statesvc.http.paging import PageParameters
 
 _NUMBER: Final = re.compile(r"[-+ ]?[0-9_.eE+-]+")
@@ -54,10 +55,8 @@ AsOf = Annotated[
 ]
 
 
-class ShipmentParameters(BaseModel):
+class ShipmentParameters(ClosedModel):
     """One shipment."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     carrier_id: Name
     tracking_number: Annotated[Name, Field(description="In any spelling: case, blanks and hyphens do not matter.")]
@@ -89,10 +88,8 @@ class AuditParameters(ShipmentParameters):
     cursor: Annotated[str | None, Field(max_length=1024, description="`next_cursor` of the answer before.")] = None
 
 
-class ShipmentIdParameters(BaseModel):
+class ShipmentIdParameters(ClosedModel):
     """One shipment by its id."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     shipment_id: Annotated[UUID, Field(description="As feed, stream and lists name it.")]
     as_of: AsOf = None

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from aiohttp import web
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, Field
 from typing_extensions import TypedDict
 
 from events.carriers import CARRIERS
@@ -14,6 +14,7 @@ from events.recipes import number_of
 from statesvc.api.parameters import Name
 from statesvc.database.pool import Connections
 from statesvc.http.api_keys import caller_of
+from statesvc.http.closed_model import ClosedModel
 from statesvc.http.operation import WHY_TAKEN, Reply, Route, answer, body, parameters, route, why_of
 from statesvc.http.problem import Code, Problem
 from statesvc.shipments.references import (
@@ -26,10 +27,8 @@ from statesvc.shipments.references import (
 )
 
 
-class ReferencesParameters(BaseModel):
+class ReferencesParameters(ClosedModel):
     """Whose references."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     carrier_id: Name
     tracking_number: Annotated[Name, Field(description="In any spelling: case, blanks and hyphens do not matter.")]

@@ -7,13 +7,14 @@ from typing import Annotated, Any, Final, Literal
 from uuid import UUID
 
 from aiohttp import hdrs, web
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from typing_extensions import TypedDict
 
 from events.carriers import CARRIERS
 from statesvc.api.parameters import Day, Name
 from statesvc.api.report_files import MEDIA_TYPES, ParquetUnavailableError, ReportFormat, as_file
 from statesvc.database.pool import Connections
+from statesvc.http.closed_model import ClosedModel
 from statesvc.http.operation import Reply, Route, answer, parameters, raw_route, route
 from statesvc.http.paging import LIMIT_DEFAULT, LIMIT_MAX, Page, decode_cursor, encode_cursor
 from statesvc.http.problem import Code, Problem
@@ -37,10 +38,8 @@ _PATH: Final = "/v1/reports/promises"
 _BY_ANY: Final = "|".join(DIMENSIONS)
 
 
-class PromiseParameters(BaseModel):
+class PromiseParameters(ClosedModel):
     """Which promises."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     since: Annotated[Day | None, Field(description="Promised for this day or later; left out: the last 90 days and those to come.")] = None
     until: Annotated[Day | None, Field(description="Promised for a day before this one.")] = None

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final, Self
 
 from aiohttp import web
 from psycopg import AsyncConnection
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AwareDatetime, ConfigDict, Field, model_validator
 from typing_extensions import TypedDict
 
 from events.carriers import CARRIERS
@@ -16,6 +16,7 @@ from statesvc.database.pool import Connections
 from statesvc.database.wakeups.channels import INBOX
 from statesvc.database.wakeups.waker import Wakes
 from statesvc.http.api_keys import caller_of
+from statesvc.http.closed_model import ClosedModel
 from statesvc.http.operation import PartialChange, Reply, Route, answer, body, parameters, route
 from statesvc.http.paging import PageParameters, decode_cursor, encode_cursor
 from statesvc.http.problem import Code, Problem, Violation
@@ -28,18 +29,14 @@ _NEWEST: Final = 2**63 - 1
 _DIAL: Final = frozenset({"candidate", "percent", "shadow", "guard"})
 
 
-class RolloutParameters(BaseModel):
+class RolloutParameters(ClosedModel):
     """One carrier."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     carrier_id: Annotated[Name, Field(description="A carrier_id; `all` or `*` for all carriers.")]
 
 
-class GuardBounds(BaseModel):
+class GuardBounds(ClosedModel):
     """When the rollout falls back to 0 by itself."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     messages: Annotated[int, Field(ge=1, le=GUARD_MESSAGES_MAX, description="How many of the last messages are counted.")]
     errors_percent: Annotated[float | None, Field(ge=0, le=100, description="At most this many that the candidate could not read.")] = None
@@ -52,8 +49,6 @@ class RolloutChange(PartialChange):
     """What to turn; a member that is left out stays as it is. The log stores `why`: no personal data there."""
 
     model_config = ConfigDict(
-        extra="forbid",
-        frozen=True,
         json_schema_extra={"not": {"properties": {"hold": {"type": "null"}}, "propertyNames": {"enum": ["hold", "why"]}}},
     )
 

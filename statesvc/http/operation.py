@@ -19,6 +19,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from statesvc.http.api_keys import Caller, Keys
+from statesvc.http.closed_model import ClosedModel
 from statesvc.http.key_store import Scope
 from statesvc.http.problem import CONTENT_TYPE, NOT_MODIFIED, OK, Code, Problem
 
@@ -29,7 +30,7 @@ P = ParamSpec("P")
 ScopeWord = Literal["ingest", "read", "audit", "pii", "subscriptions", "ops", "admin"]
 
 
-class PartialChange(BaseModel):
+class PartialChange(ClosedModel):
     """A body that changes what it names: a member that is left out stays as it is, so no member has a default to show."""
 
     @classmethod

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Final, Generic, TypeVar
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from statesvc.http.closed_model import ClosedModel
 from statesvc.http.problem import Code, Problem
 
 T = TypeVar("T")
@@ -25,10 +26,8 @@ _BINDING_BYTES: Final = 9
 _CURSOR_CHARS_MAX: Final = 1024
 
 
-class PageParameters(BaseModel):
+class PageParameters(ClosedModel):
     """The query parameters of every list; a list's own filters extend it."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     limit: Annotated[int, Field(ge=1, le=LIMIT_MAX, description="Items per page.")] = LIMIT_DEFAULT
     cursor: Annotated[str | None, Field(max_length=_CURSOR_CHARS_MAX, description="`next_cursor` of the page before.")] = None

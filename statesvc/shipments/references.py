@@ -12,12 +12,13 @@ from typing import Annotated, Any, Final, NamedTuple
 
 import orjson
 from psycopg import AsyncConnection
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from events.canonical_json import canonical_bytes
 from events.crypto.keyring import DIGEST_BYTES, Keyring, references_context
 from statesvc.database.arrays import byteas
 from statesvc.database.queries import queries
+from statesvc.http.closed_model import ClosedModel
 from statesvc.log.actions import SHIPMENT, record_action
 
 _SQL = queries("statesvc.shipments", "references")
@@ -37,10 +38,8 @@ def _names_first(schema: dict[str, Any]) -> None:
     schema |= {"propertyNames": {"pattern": pattern}, "additionalProperties": value}
 
 
-class References(BaseModel):
+class References(ClosedModel):
     """All that is attached to a number. Nothing personal belongs here; what is here is sealed, and goes with an erasure."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     order_id: Annotated[ReferenceText | None, Field(description="The shipper's own id of the order; left out or null: none.")] = None
     metadata: Annotated[

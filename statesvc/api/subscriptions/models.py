@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Annotated, Final, Literal, Self
 from uuid import UUID
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import AfterValidator, AwareDatetime, ConfigDict, Field, WithJsonSchema, model_validator
 from pydantic.config import JsonDict
 from typing_extensions import TypedDict
 
@@ -15,6 +15,7 @@ from projections.notification_type import NotificationType
 from statesvc.delivery.brokers.table import BY_SCHEME
 from statesvc.delivery.event_catalogue import BY_TYPE, CONNECTION_TEST
 from statesvc.delivery.outcome import AttemptOutcome
+from statesvc.http.closed_model import ClosedModel
 from statesvc.http.operation import PartialChange
 from statesvc.http.paging import PageParameters
 from statesvc.shipments.models import text_of
@@ -68,10 +69,8 @@ Statuses = Annotated[list[Status] | None, Field(min_length=1, max_length=FILTER_
 Types = Annotated[list[NotificationType] | None, Field(min_length=1, max_length=FILTER_MAX, description="Only these; null: all.")]
 
 
-class WatchedShipment(BaseModel):
+class WatchedShipment(ClosedModel):
     """All shipments of a carrier that bear a number."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     carrier_id: CarrierId
     tracking_number: Annotated[
@@ -125,10 +124,10 @@ Coalesce = Annotated[
 _PERSONAL_IS_FULL: JsonDict = {"not": {"required": ["pii"], "properties": {"pii": {"const": True}, "payload": {"const": "thin"}}}}
 
 
-class SubscriptionWish(BaseModel):
+class SubscriptionWish(ClosedModel):
     """Where to send notifications, and which."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra=_PERSONAL_IS_FULL)
+    model_config = ConfigDict(json_schema_extra=_PERSONAL_IS_FULL)
 
     url: Url
     carriers: Carriers = None
@@ -178,10 +177,8 @@ class ChosenSubscription(SubscriptionWish):
         return self
 
 
-class ChosenSecret(BaseModel):
+class ChosenSecret(ClosedModel):
     """A secret that the caller chose."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     secret: SecretText
     grace_hours: Annotated[
@@ -194,8 +191,6 @@ class ChosenSecret(BaseModel):
 
 class SubscriptionChange(PartialChange):
     """What to change; members that are left out stay."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     url: Url = ""
     carriers: Carriers = None
@@ -217,10 +212,8 @@ class SubscriptionListParameters(PageParameters):
     ] = None
 
 
-class SubscriptionParameters(BaseModel):
+class SubscriptionParameters(ClosedModel):
     """One subscription."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     subscription_id: UUID
 
@@ -237,10 +230,8 @@ class RotationParameters(SubscriptionParameters):
     signature: Annotated[SignatureKind | None, Field(description="The kind of the new one; left out: as before.")] = None
 
 
-class TestRequest(BaseModel):
+class TestRequest(ClosedModel):
     """What to send."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     type: Annotated[
         str,
@@ -250,10 +241,8 @@ class TestRequest(BaseModel):
     ] = CONNECTION_TEST
 
 
-class ReplayWish(BaseModel):
+class ReplayWish(ClosedModel):
     """Which range to send again. Bounds are times at which changes were recorded."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     since: Annotated[
         AwareDatetime, Field(description="Recorded then or later. Before the subscription was made: for keys with scope `read`.")

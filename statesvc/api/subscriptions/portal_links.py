@@ -11,7 +11,7 @@ from typing import Annotated, Final
 from urllib.parse import urlencode
 
 from aiohttp import web
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, Field
 from typing_extensions import TypedDict
 
 from events.crypto.keyring import Keyring
@@ -19,6 +19,7 @@ from events.entry import rfc3339
 from statesvc.cells.directory import CELL_HEADER
 from statesvc.database.pool import Connections
 from statesvc.http.api_keys import Caller, Keys, caller_of, require_scope
+from statesvc.http.closed_model import ClosedModel
 from statesvc.http.key_store import OWNER, Scope
 from statesvc.http.operation import Reply, Route, answer, body, route
 from statesvc.http.problem import CREATED, Code, Problem
@@ -34,10 +35,8 @@ MINUTES_MAX: Final = 60
 _PURPOSE: Final = "portal"
 
 
-class PortalLinkRequest(BaseModel):
+class PortalLinkRequest(ClosedModel):
     """Whose subscriptions, for how long, how much of them."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     owner: Annotated[
         str | None,

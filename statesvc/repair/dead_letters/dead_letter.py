@@ -7,9 +7,10 @@ from enum import StrEnum
 from typing import Annotated, Any, Final, Literal, assert_never
 from uuid import UUID
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, Field
 
 from events.errors import Cause
+from statesvc.http.closed_model import ClosedModel
 
 DeadLetterKind = Literal["message", "code", "notification"]
 Resolution = Literal["replayed", "discarded"]
@@ -91,10 +92,8 @@ SENTENCES: Final[Mapping[Obstacle, str]] = {
 """For humans."""
 
 
-class DeadLetter(BaseModel):
+class DeadLetter(ClosedModel):
     """One thing that waits for a human, or that a human settled. Holds nothing of the message."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     dead_letter_id: int
     kind: DeadLetterKind

@@ -6,10 +6,11 @@ from uuid import UUID
 
 from psycopg import AsyncConnection
 from psycopg.rows import class_row
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, Field
 
 from events.identity import listed_prefix
 from statesvc.database.queries import queries
+from statesvc.http.closed_model import ClosedModel
 from statesvc.repair.dead_letters.dead_letter import (
     CauseWord,
     DeadLetter,
@@ -37,10 +38,8 @@ NEWEST: Final = 2**63 - 1
 """Above the id of every dead letter."""
 
 
-class CodeOccurrences(BaseModel):
+class CodeOccurrences(ClosedModel):
     """What the log holds of an unknown code."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     events: int
     shipments: int
@@ -48,10 +47,8 @@ class CodeOccurrences(BaseModel):
     message_ids: Annotated[list[UUID], Field(description="Some messages with it, the latest first.")]
 
 
-class DeadLetterAttempt(BaseModel):
+class DeadLetterAttempt(ClosedModel):
     """One try. Of a message: those that did not settle it."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     number: int
     worker: str | None
@@ -62,10 +59,8 @@ class DeadLetterAttempt(BaseModel):
     normalizer: str | None
 
 
-class RelatedDeadLetter(BaseModel):
+class RelatedDeadLetter(ClosedModel):
     """Another dead letter of the same message or notification: it was replayed, and buried again."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     dead_letter_id: int
     created_at: AwareDatetime
@@ -97,10 +92,8 @@ class GroupDetail(BaseModel):
     dead_letters: int
 
 
-class DeadLetterGroup(BaseModel):
+class DeadLetterGroup(ClosedModel):
     """Open dead letters of one kind, cause and carrier."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     kind: DeadLetterKind
     cause: CauseWord

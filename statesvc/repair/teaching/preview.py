@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from events.parsing.meanings import Meaning
 from events.vocabulary import Kind, Reason, Status
+from statesvc.http.closed_model import ClosedModel
 from statesvc.inbox.rollouts.code_mapping import Mappings, mapping_history
 from statesvc.inbox.rollouts.mapped_code import MappedCode
 from statesvc.repair.renormalize.correction_plan import RenormalizeReport
@@ -25,10 +26,8 @@ LOCKED_SECONDS: Final = 0.25
 SECONDS_MAX: Final = 5.0
 
 
-class CodeMeaning(BaseModel):
+class CodeMeaning(ClosedModel):
     """How a code is read."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     kind: Annotated[Kind, Field(description="`scan` or `info`, and of the shipped table also `unmapped`.", examples=["scan"])]
     status: Annotated[Status | None, Field(examples=["delivery_attempted"])] = None

@@ -1,0 +1,9 @@
+"""The base of models that refuse members which they do not name, so that a typing error never passes for a default."""
+
+from pydantic import BaseModel, ConfigDict
+
+
+class ClosedModel(BaseModel):
+    """Closed and immutable."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
