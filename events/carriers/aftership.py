@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from events.carriers.carrier import Carrier, Hmac
 from events.errors import Cause, UnreadableMessageError
-from events.event import EventPlace, Normalized, Raw, Reading
+from events.event import EventPlace, Raw, Reading
 from events.parsing.couriers import home_of
 from events.parsing.enrichment import estimate, with_estimate, with_signer
 from events.parsing.formats import TimeFormats
@@ -18,7 +18,7 @@ from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, as_list, child, objects
 from events.parsing.meanings import Meaning, finest, meanings
 from events.parsing.places import place
-from events.parsing.rejections import Rejections
+from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, reading_of
 from events.parsing.text import signer, text_unless
 from events.parsing.times import Clock
@@ -38,13 +38,11 @@ _ESTIMATES: Final = (
 )
 
 
-def normalize(body: bytes, received_at: datetime) -> Normalized:
+@normalizer
+def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Events of one webhook or answer."""
-    rejections = Rejections()
-    readings: list[Reading] = []
     for where, tracking in _trackings(read_json(body), rejections):
-        readings += _tracking(tracking, where, received_at, rejections)
-    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+        yield from _tracking(tracking, where, received_at, rejections)
 
 
 def _trackings(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:

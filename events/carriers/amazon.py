@@ -10,14 +10,14 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
-from events.event import EventPlace, Normalized, Raw, Reading
+from events.event import EventPlace, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate, with_signer
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, as_list, child, objects
 from events.parsing.meanings import UNMAPPED, Meaning, meanings
 from events.parsing.places import place
-from events.parsing.rejections import Rejections
+from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, reading_of
 from events.parsing.text import signer, text_unless
 from events.parsing.times import Clock
@@ -42,16 +42,14 @@ WRAPPERS: Final = (
 )
 
 
-def normalize(body: bytes, received_at: datetime) -> Normalized:
+@normalizer
+def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Events of one notification or answer."""
-    rejections = Rejections()
-    readings: list[Reading] = []
     for where, shipment in _shipments(read_json(body), "", rejections):
         if "eventHistory" in shipment or "trackingId" in shipment:
-            readings += _shipping(shipment, where, received_at, rejections)
+            yield from _shipping(shipment, where, received_at, rejections)
         else:
-            readings += _milestones(shipment, where, received_at, rejections)
-    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+            yield from _milestones(shipment, where, received_at, rejections)
 
 
 def _shipments(body: object, where: str, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:

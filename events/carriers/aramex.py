@@ -12,13 +12,13 @@ from typing import Final, NamedTuple
 
 from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
-from events.event import EventPlace, Normalized, PrintedTime, Raw, Reading
+from events.event import EventPlace, PrintedTime, Raw, Reading
 from events.parsing.formats import TimeFormats, read_offset
 from events.parsing.json import read_json
 from events.parsing.lists import objects
 from events.parsing.meanings import by_code, meanings
 from events.parsing.places import country_code, place
-from events.parsing.rejections import Rejections
+from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, reading_of
 from events.parsing.text import text
 from events.parsing.times import Clock, read_epoch
@@ -41,15 +41,14 @@ class Update(NamedTuple):
     fields: dict[str, str]
 
 
-def normalize(body: bytes, received_at: datetime) -> Normalized:
+@normalizer
+def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Events of one answer."""
-    rejections = Rejections()
-    readings: list[Reading] = []
     for found in _from_xml(read_xml(body)) if is_xml(body) else _from_json(read_json(body), rejections):
         fields, code = found.fields, found.fields.get("UpdateCode")
         at = _place(fields.get("UpdateLocation"))
         raw = Raw(code=code, reason=fields.get("ProblemCode"))
-        readings += reading_of(
+        yield from reading_of(
             Scan(
                 where=found.where,
                 raw=raw,
@@ -61,7 +60,6 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
             fields.get("WaybillNumber") or found.number,
             rejections,
         )
-    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
 
 def _time(printed: str | None, at: EventPlace, received_at: datetime) -> PrintedTime | None:

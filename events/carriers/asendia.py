@@ -11,13 +11,13 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
-from events.event import EventPlace, Normalized, Raw, Reading
+from events.event import EventPlace, Raw, Reading
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, as_list, child, objects
 from events.parsing.meanings import by_code, meanings
 from events.parsing.places import place
-from events.parsing.rejections import Rejections
+from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, reading_of
 from events.parsing.text import text, text_unless
 from events.parsing.times import Clock
@@ -33,16 +33,14 @@ _MILESTONES: Final = ("trackingMilestoneEvents", "trackingDetailEvents", "tracki
 _ERROR_FIELDS: Final = frozenset({"error", "errors", "message", "detail", "responseStatus"})
 
 
-def normalize(body: bytes, received_at: datetime) -> Normalized:
+@normalizer
+def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Events of one answer."""
-    rejections = Rejections()
-    readings: list[Reading] = []
     for where, shipment in _shipments(read_json(body), rejections):
         if "trackingEvents" in shipment:
-            readings += _sync(shipment, where, received_at, rejections)
+            yield from _sync(shipment, where, received_at, rejections)
         else:
-            readings += _usa(shipment, where, received_at, rejections)
-    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+            yield from _usa(shipment, where, received_at, rejections)
 
 
 def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:

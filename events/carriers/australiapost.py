@@ -11,13 +11,13 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
-from events.event import EventPlace, Normalized, Raw, Reading
+from events.event import EventPlace, Raw, Reading
 from events.parsing.formats import ISO
 from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, as_list, objects
 from events.parsing.meanings import UNMAPPED, Meaning, meanings
 from events.parsing.places import place
-from events.parsing.rejections import Rejections
+from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, reading_of
 from events.parsing.text import collapse, text
 from events.parsing.times import Clock
@@ -34,17 +34,15 @@ _AUSTRALIAN: Final = re.compile(r"(?P<city>.+) (?P<state>ACT|NSW|NT|QLD|SA|TAS|V
 _FOREIGN: Final = re.compile(r"(?P<city>.+) \((?P<country>[A-Z]{2})\)")
 
 
-def normalize(body: bytes, received_at: datetime) -> Normalized:
+@normalizer
+def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Events of one answer; numbers with errors say nothing."""
-    rejections = Rejections()
-    readings: list[Reading] = []
     for where, result in _results(read_json(body), rejections):
         articles = list(_articles(result.get("trackable_items"), f"{where}/trackable_items", rejections))
         tracked = text(result.get("tracking_id"))
         for pointer, article in articles:
             number = tracked if len(articles) == 1 and tracked else text(article.get("article_id")) or tracked
-            readings += _events(article, number, pointer, received_at, rejections)
-    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+            yield from _events(article, number, pointer, received_at, rejections)
 
 
 def _results(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:

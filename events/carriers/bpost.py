@@ -11,10 +11,10 @@ from lxml.etree import _Element
 
 from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Raw, Reading
+from events.event import Raw, Reading
 from events.parsing.formats import TimeFormats
 from events.parsing.meanings import Meaning, finest, meanings
-from events.parsing.rejections import Rejections
+from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, reading_of
 from events.parsing.times import Clock
 from events.parsing.xml import Document, answers, read_xml, text_at, texts
@@ -24,17 +24,16 @@ CODES: Final = meanings("bpost_codes.csv")
 CLOCK: Final = Clock(formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%Y-%m-%d[%z]"), default_zone="Europe/Brussels")
 
 
-def normalize(body: bytes, received_at: datetime) -> Normalized:
+@normalizer
+def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Events of one or several items; exceptions of the service say nothing."""
-    rejections = Rejections()
-    readings: list[Reading] = []
     for item in _items(read_xml(body)):
         number = text_at(item, "itemCode")
         for index, state in enumerate(item.iterfind("stateInfo"), start=1):
             fields = texts(state)
             code = fields.get("stateCode")
             raw, words = Raw(code=code), fields.get("stateDescription")
-            readings += reading_of(
+            yield from reading_of(
                 Scan(
                     where=f"stateInfo[{index}]",
                     raw=raw,
@@ -45,7 +44,6 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
                 number,
                 rejections,
             )
-    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
 
 def _items(document: Document) -> Iterator[_Element]:

@@ -10,14 +10,14 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Raw, Reading
+from events.event import Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, child, objects
 from events.parsing.meanings import by_code, meanings
 from events.parsing.places import place
-from events.parsing.rejections import Rejections
+from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
 from events.parsing.text import text, without_markup
 from events.parsing.times import Clock
@@ -32,10 +32,9 @@ _CONSIGNMENTS: Final = "consignmentSet"
 _ERROR_FIELDS: Final = frozenset({"error", "errors", "message", "apiVersion"})
 
 
-def normalize(body: bytes, received_at: datetime) -> Normalized:
+@normalizer
+def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Events of one answer; a consignment with an error says nothing."""
-    rejections = Rejections()
-    readings: list[Reading] = []
     for where, package in _packages(read_json(body), rejections):
         found = readings_of(
             _scans(package, where, received_at, rejections),
@@ -43,8 +42,7 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
             rejections,
             service=text(package.get("productName")),
         )
-        readings += with_estimate(found, estimate(text(package.get("dateOfEstimatedDelivery")), FORMATS))
-    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+        yield from with_estimate(found, estimate(text(package.get("dateOfEstimatedDelivery")), FORMATS))
 
 
 def _packages(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:

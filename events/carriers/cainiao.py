@@ -11,13 +11,13 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
-from events.event import EventPlace, Normalized, PrintedTime, Raw, Reading
+from events.event import EventPlace, PrintedTime, Raw, Reading
 from events.parsing.formats import ISO
 from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, objects
 from events.parsing.meanings import by_code, meanings
 from events.parsing.places import place
-from events.parsing.rejections import Rejections
+from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
 from events.parsing.text import text
 from events.parsing.times import Clock, read_epoch
@@ -31,13 +31,11 @@ _BEIJING_SECONDS: Final = 8 * 3600
 _BRACKETED: Final = re.compile(r"\[(?P<place>[^\[\]]{1,80})\]")
 
 
-def normalize(body: bytes, received_at: datetime) -> Normalized:
+@normalizer
+def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Events of one answer."""
-    rejections = Rejections()
-    readings: list[Reading] = []
     for where, parcel in _parcels(read_json(body), rejections):
-        readings += readings_of(_scans(parcel, where, received_at, rejections), text(parcel.get("mailNo")), rejections)
-    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+        yield from readings_of(_scans(parcel, where, received_at, rejections), text(parcel.get("mailNo")), rejections)
 
 
 def _parcels(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:

@@ -14,12 +14,12 @@ from lxml.etree import _Element
 
 from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
-from events.event import NOWHERE, EventPlace, Normalized, PrintedTime, Raw, Reading
+from events.event import NOWHERE, EventPlace, PrintedTime, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import TimeFormats
 from events.parsing.meanings import UNMAPPED, Meaning, codes_without_text, meanings
 from events.parsing.places import place
-from events.parsing.rejections import Rejections
+from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, reading_of
 from events.parsing.text import collapse, signer
 from events.parsing.times import EPOCH, MIDNIGHT, Clock
@@ -89,16 +89,14 @@ class CanadaPostItem(NamedTuple):
     service: str | None
 
 
-def normalize(body: bytes, received_at: datetime) -> Normalized:
+@normalizer
+def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Events of one or several items."""
-    rejections = Rejections()
-    readings: list[Reading] = []
     for item in _items(read_xml(body)):
         found: list[Reading] = []
         for event in item.scans:
             found += _readings(event, item, received_at, rejections)
-        readings += with_estimate(found, estimate(item.estimate, CLOCK.formats))
-    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+        yield from with_estimate(found, estimate(item.estimate, CLOCK.formats))
 
 
 def _readings(event: Occurrence, item: CanadaPostItem, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:

@@ -12,12 +12,12 @@ from lxml.etree import _Element
 
 from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
-from events.event import EventPlace, Normalized, Raw, Reading
+from events.event import EventPlace, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate, with_signer
 from events.parsing.formats import TimeFormats
 from events.parsing.meanings import by_code, meanings
 from events.parsing.places import place
-from events.parsing.rejections import Rejections
+from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, reading_of
 from events.parsing.text import signer
 from events.parsing.times import Clock
@@ -28,15 +28,13 @@ _meaning: Final = by_code(CODES)
 CLOCK: Final = Clock(formats=TimeFormats("%Y%m%d[ %H%M%S]", "%Y%m%d %H%M"), default_zone="America/Toronto", country="CA")
 
 
-def normalize(body: bytes, received_at: datetime) -> Normalized:
+@normalizer
+def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Events of one answer."""
-    rejections = Rejections()
-    readings: list[Reading] = []
     for where, result in _results(read_xml(body)):
         fields = texts(result)
         found = with_signer(list(_events(result, fields, where, received_at, rejections)), signer(fields.get("signed_by")))
-        readings += with_estimate(found, estimate(fields.get("estimated_delivery_date"), CLOCK.formats))
-    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+        yield from with_estimate(found, estimate(fields.get("estimated_delivery_date"), CLOCK.formats))
 
 
 def _results(document: Document) -> Iterator[tuple[str, _Element]]:

@@ -12,11 +12,11 @@ from lxml.etree import _Element
 
 from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Raw, Reading
+from events.event import Raw, Reading
 from events.parsing.formats import ISO
 from events.parsing.meanings import Meaning, finest, meanings
 from events.parsing.places import place
-from events.parsing.rejections import Rejections
+from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, reading_of
 from events.parsing.text import collapse
 from events.parsing.times import Clock
@@ -35,10 +35,9 @@ _COLIS: Final = "colis "
 _ANSWERS: Final = ("track", "search")
 
 
-def normalize(body: bytes, received_at: datetime) -> Normalized:
+@normalizer
+def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Events of one answer."""
-    rejections = Rejections()
-    readings: list[Reading] = []
     for parcel in _parcels(read_xml(body)):
         number = text_at(parcel, "skybillNumber")
         for index, event in enumerate(parcel.iterfind("events"), start=1):
@@ -46,7 +45,7 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
             code = fields.get("code")
             at = place(city=fields.get("officeLabel"), postal_code=fields.get("zipCode"))
             raw, words = Raw(code=code), fields.get("eventLabel")
-            readings += reading_of(
+            yield from reading_of(
                 Scan(
                     where=f"{parcel.tag}/events[{index}]",
                     raw=raw,
@@ -59,7 +58,6 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
                 number,
                 rejections,
             )
-    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
 
 def _parcels(document: Document) -> Iterator[_Element]:

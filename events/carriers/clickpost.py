@@ -9,14 +9,14 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, SharedHeader, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Raw, Reading
+from events.event import Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, child, objects
 from events.parsing.meanings import by_code, meanings
 from events.parsing.places import place
-from events.parsing.rejections import Rejections
+from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, reading_of
 from events.parsing.text import text
 from events.parsing.times import Clock
@@ -32,10 +32,9 @@ CLOCK: Final = Clock(
 _KNOWN: Final = frozenset({"waybill", "clickpost_status_code"})
 
 
-def normalize(body: bytes, received_at: datetime) -> Normalized:
+@normalizer
+def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Events of one webhook."""
-    rejections = Rejections()
-    readings: list[Reading] = []
     for where, push in _pushes(read_json(body), rejections):
         additional = child(push, "additional")
         code, courier = text(push.get("clickpost_status_code")), text(push.get("status"))
@@ -53,8 +52,7 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
             rejections,
         )
         expected = text(additional.get("courier_partner_edd"))
-        readings += with_estimate(found, estimate(expected, CLOCK.formats))
-    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+        yield from with_estimate(found, estimate(expected, CLOCK.formats))
 
 
 def _pushes(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:

@@ -12,14 +12,14 @@ from lxml.etree import _Element
 
 from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
-from events.event import EventPlace, Normalized, PrintedTime, Raw, Reading
+from events.event import EventPlace, PrintedTime, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, child, objects
 from events.parsing.meanings import UNMAPPED, Meaning, meanings
 from events.parsing.places import country_code, known_countries, place
-from events.parsing.rejections import Rejections
+from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
 from events.parsing.text import text
 from events.parsing.times import Clock
@@ -38,17 +38,15 @@ _NO_STATES: Final = frozenset({"BR", "--"})
 _ERROR_FIELDS: Final = frozenset({"msgs", "mensagem", "erro", "causa"})
 
 
-def normalize(body: bytes, received_at: datetime) -> Normalized:
+@normalizer
+def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Events of one answer."""
-    rejections = Rejections()
-    readings: list[Reading] = []
     found = _from_xml(read_xml(body)) if is_xml(body) else _from_json(read_json(body), rejections)
     for where, parcel in found:
         service = text(child(parcel, "tipoPostal").get("categoria"))
         number = text(parcel.get("codObjeto")) or text(parcel.get("numero"))
         scans = readings_of(_scans(parcel, where, received_at, rejections), number, rejections, service=service)
-        readings += with_estimate(scans, estimate(text(parcel.get("dtPrevista")), FORMATS))
-    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+        yield from with_estimate(scans, estimate(text(parcel.get("dtPrevista")), FORMATS))
 
 
 def _from_xml(document: Document) -> Iterator[tuple[str, JsonObject]]:

@@ -16,13 +16,13 @@ from typing import Final, NamedTuple
 
 from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
-from events.event import EventPlace, Normalized, Raw, Reading
+from events.event import EventPlace, Raw, Reading
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, as_list, child, objects
 from events.parsing.meanings import UNMAPPED, Meaning, meanings
 from events.parsing.places import place
-from events.parsing.rejections import Rejections
+from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, reading_of
 from events.parsing.text import text, text_unless
 from events.parsing.times import Clock
@@ -67,10 +67,9 @@ class DcsaStatement(NamedTuple):
     meaning: Meaning
 
 
-def normalize(body: bytes, received_at: datetime) -> Normalized:
+@normalizer
+def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Events of one push or answer."""
-    rejections = Rejections()
-    readings: list[Reading] = []
     for where, event in _events(read_json(body), rejections):
         statement, at = _statement(event), _place(event)
         event_id, retracted = _ids(event)
@@ -89,8 +88,7 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
                 number,
                 rejections,
             )
-            readings += found if retracted is None else (_retraction(reading, retracted) for reading in found)
-    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+            yield from found if retracted is None else (_retraction(reading, retracted) for reading in found)
 
 
 def _events(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:

@@ -11,14 +11,14 @@ from typing import Final, NamedTuple
 
 from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Raw, Reading
+from events.event import Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, child, objects
 from events.parsing.meanings import UNMAPPED, Meaning, meanings, texts_of
 from events.parsing.places import place
-from events.parsing.rejections import Rejections
+from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, reading_of
 from events.parsing.text import text
 from events.parsing.times import Clock
@@ -51,10 +51,9 @@ class DelhiveryScan(NamedTuple):
     signatory: str | None
 
 
-def normalize(body: bytes, received_at: datetime) -> Normalized:
+@normalizer
+def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Events of one push or answer."""
-    rejections = Rejections()
-    readings: list[Reading] = []
     for where, shipment in _shipments(read_json(body), rejections):
         number = text(shipment.get("AWB")) or text(shipment.get("Waybill"))
         found: list[Reading] = []
@@ -75,8 +74,7 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
                 rejections,
             )
         expected = text(shipment.get("ExpectedDeliveryDate")) or text(shipment.get("PromisedDeliveryDate"))
-        readings += with_estimate(found, estimate(expected, CLOCK.formats))
-    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+        yield from with_estimate(found, estimate(expected, CLOCK.formats))
 
 
 def _meaning(raw: Raw) -> Meaning:

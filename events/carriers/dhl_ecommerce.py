@@ -11,14 +11,14 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
-from events.event import EventPlace, Normalized, PrintedTime, Raw, Reading
+from events.event import EventPlace, PrintedTime, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate, with_signer
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
 from events.parsing.lines import place_in_line
 from events.parsing.lists import JsonObject, child, objects
 from events.parsing.meanings import by_code, meanings
-from events.parsing.rejections import Rejections
+from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
 from events.parsing.text import text
 from events.parsing.times import Clock
@@ -48,18 +48,16 @@ _PACKAGES: Final = "packages"
 _ERROR_FIELDS: Final = frozenset({"title", "error", "errors", "message", "status", "type"})
 
 
-def normalize(body: bytes, received_at: datetime) -> Normalized:
+@normalizer
+def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Events of one push or answer."""
-    rejections = Rejections()
-    readings: list[Reading] = []
     for where, entry in _entries(read_json(body), rejections):
         package = child(entry, "package") or entry
         number = next((number for name in _NUMBERS if (number := text(package.get(name)))), None)
         found = readings_of(_scans(entry, where, received_at, rejections), number, rejections, service=text(package.get("productName")))
         found = with_signer(found, text(child(entry, "recipient").get("signedForName")))
         expected = text(package.get("expectedDelivery")) or text(package.get("estimatedDeliveryDate"))
-        readings += with_estimate(found, estimate(expected, FORMATS))
-    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+        yield from with_estimate(found, estimate(expected, FORMATS))
 
 
 def _entries(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:

@@ -13,14 +13,14 @@ from lxml.etree import Element, SubElement, _Element
 
 from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
-from events.event import EventPlace, Normalized, Raw, Reading
+from events.event import EventPlace, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import TimeFormats, read_offset
 from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, as_list, child, objects
 from events.parsing.meanings import by_code, meanings
 from events.parsing.places import country_code, place
-from events.parsing.rejections import Rejections
+from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
 from events.parsing.text import REPLACEMENT, collapse, text, text_unless
 from events.parsing.times import Clock
@@ -97,14 +97,12 @@ class Waybill(NamedTuple):
     service: str | None = None
 
 
-def normalize(body: bytes, received_at: datetime) -> Normalized:
+@normalizer
+def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Events of a tracking answer of XML-PI or MyDHL."""
-    rejections = Rejections()
     waybills = _from_xml(read_xml(body)) if is_xml(body) else _from_json(read_json(body), rejections)
-    readings: list[Reading] = []
     for waybill in waybills:
-        readings += _waybill(waybill, received_at, rejections)
-    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+        yield from _waybill(waybill, received_at, rejections)
 
 
 def _waybill(waybill: Waybill, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:

@@ -13,12 +13,12 @@ from lxml.etree import _Element
 
 from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Raw, Reading
+from events.event import Raw, Reading
 from events.parsing.enrichment import with_signer
 from events.parsing.formats import TimeFormats
 from events.parsing.meanings import Meaning, finest, meanings
 from events.parsing.places import place
-from events.parsing.rejections import Rejections
+from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, reading_of
 from events.parsing.text import signer, text
 from events.parsing.times import Clock
@@ -55,16 +55,14 @@ PIECES: Final = frozenset({"piece-shipment", "piece-status-public"})
 LISTS: Final = frozenset({"piece-shipment-list", "piece-status-public-list", "status-for-public-user", "piece-event-list"})
 
 
-def normalize(body: bytes, received_at: datetime) -> Normalized:
+@normalizer
+def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Events of all pieces of one answer."""
-    rejections = Rejections()
-    readings: list[Reading] = []
     for index, piece in enumerate(_pieces(read_xml(body)), start=1):
         found: list[Reading] = []
         for where, event in _events(piece, f"piece-shipment[{index}]"):
             found += _reading(event, piece, where, received_at, rejections)
-        readings += with_signer(found, signer(piece.get("recipient-name")))
-    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+        yield from with_signer(found, signer(piece.get("recipient-name")))
 
 
 def _pieces(document: Document) -> Iterator[_Element]:

@@ -10,13 +10,13 @@ from typing import Final, NamedTuple
 
 from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Raw, Reading
+from events.event import Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import ISO
 from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, child, objects
 from events.parsing.meanings import Meaning, finest, meanings
-from events.parsing.rejections import Rejections
+from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
 from events.parsing.text import text
 from events.parsing.times import Clock
@@ -36,14 +36,12 @@ class _Step(NamedTuple):
     printed: object
 
 
-def normalize(body: bytes, received_at: datetime) -> Normalized:
+@normalizer
+def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Events of one push or answer."""
-    rejections = Rejections()
-    readings: list[Reading] = []
     for where, parcel in _parcels(read_json(body), rejections):
         scans = (_scan(step, received_at) for step in _steps(parcel, where, rejections))
-        readings += with_estimate(readings_of(scans, text(parcel.get("barcode")), rejections), _estimate(parcel))
-    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+        yield from with_estimate(readings_of(scans, text(parcel.get("barcode")), rejections), _estimate(parcel))
 
 
 def _parcels(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:

@@ -8,12 +8,12 @@ from lxml.etree import _Element
 
 from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Raw, Reading
+from events.event import Raw, Reading
 from events.parsing.enrichment import with_signer
 from events.parsing.formats import TimeFormats
 from events.parsing.meanings import by_code, meanings
 from events.parsing.places import place
-from events.parsing.rejections import Rejections
+from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, reading_of
 from events.parsing.text import signer
 from events.parsing.times import Clock
@@ -24,10 +24,9 @@ _meaning: Final = by_code(CODES)
 CLOCK: Final = Clock(formats=TimeFormats("%Y-%m-%d[ %H:%M[:%S]]", "%Y-%m-%dT%H:%M:%S[%f][%z]"), default_zone="Europe/Warsaw")
 
 
-def normalize(body: bytes, received_at: datetime) -> Normalized:
+@normalizer
+def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Events of one answer."""
-    rejections = Rejections()
-    readings: list[Reading] = []
     for result in _results(read_xml(body)):
         number = text_at(result, "shipmentId")
         found: list[Reading] = []
@@ -47,8 +46,7 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
                 number,
                 rejections,
             )
-        readings += with_signer(found, signer(text_at(result, "receivedBy")))
-    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+        yield from with_signer(found, signer(text_at(result, "receivedBy")))
 
 
 def _results(document: Document) -> Iterator[_Element]:

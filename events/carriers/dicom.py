@@ -6,13 +6,13 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Raw, Reading
+from events.event import Raw, Reading
 from events.parsing.formats import ISO
 from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, objects
 from events.parsing.meanings import by_code, meanings
 from events.parsing.places import place
-from events.parsing.rejections import Rejections
+from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, reading_of
 from events.parsing.text import text
 from events.parsing.times import Clock
@@ -23,17 +23,16 @@ CLOCK: Final = Clock(formats=ISO, default_zone="America/Toronto", country="CA")
 _ERROR_FIELDS: Final = frozenset({"error", "errors", "message", "Message", "detail"})
 
 
-def normalize(body: bytes, received_at: datetime) -> Normalized:
+@normalizer
+def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Events of one or several waybills."""
-    rejections = Rejections()
-    readings: list[Reading] = []
     for where, waybill in _waybills(read_json(body), rejections):
         pointer = f"{where}/activities"
         for index, activity in objects(waybill.get("activities"), pointer, rejections):
             code = text(activity.get("code"))
             words = (text(activity.get("status")), text(activity.get("statusDetail")))
             raw = Raw(code=code, reason=text(activity.get("codeDetail")))
-            readings += reading_of(
+            yield from reading_of(
                 Scan(
                     where=f"{pointer}/{index}",
                     piece=text(activity.get("parcelId")),
@@ -46,7 +45,6 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
                 text(waybill.get("trackingNumber")),
                 rejections,
             )
-    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
 
 def _waybills(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:

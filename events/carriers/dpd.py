@@ -14,14 +14,14 @@ from lxml.etree import _Element
 
 from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
-from events.event import EventPlace, Normalized, Raw, Reading
+from events.event import EventPlace, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, as_list, child, objects
 from events.parsing.meanings import UNMAPPED, Meaning, finest, meanings
 from events.parsing.places import place
-from events.parsing.rejections import Rejections
+from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, reading_of
 from events.parsing.text import text
 from events.parsing.times import Clock
@@ -68,10 +68,9 @@ class DpdParcel(NamedTuple):
     estimate: str | None = None
 
 
-def normalize(body: bytes, received_at: datetime) -> Normalized:
+@normalizer
+def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Events of one answer."""
-    rejections = Rejections()
-    readings: list[Reading] = []
     for item in _from_xml(read_xml(body)) if is_xml(body) else _from_json(read_json(body), rejections):
         found: list[Reading] = []
         for event in item.scans:
@@ -89,8 +88,7 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
                 item.number,
                 rejections,
             )
-        readings += with_estimate(found, estimate(item.estimate, _TIMES))
-    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+        yield from with_estimate(found, estimate(item.estimate, _TIMES))
 
 
 def _from_xml(document: Document) -> Iterator[DpdParcel]:

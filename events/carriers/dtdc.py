@@ -6,13 +6,13 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Raw, Reading
+from events.event import Raw, Reading
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, child, objects
 from events.parsing.meanings import by_code, meanings
 from events.parsing.places import place
-from events.parsing.rejections import Rejections
+from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, reading_of
 from events.parsing.text import text
 from events.parsing.times import Clock
@@ -28,18 +28,16 @@ _LISTS: Final = ("trackDetails", "shipmentStatus")
 _HEADERS: Final = ("trackHeader", "shipment")
 
 
-def normalize(body: bytes, received_at: datetime) -> Normalized:
+@normalizer
+def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Events of one push or answer."""
-    rejections = Rejections()
-    readings: list[Reading] = []
     for where, answer in _answers(read_json(body), rejections):
         number = next((found for name in _HEADERS if (found := text(child(answer, name).get("strShipmentNo")))), None)
         service = next((found for name in _HEADERS if (found := text(child(answer, name).get("strCNProduct")))), None)
         for name in _LISTS:
             pointer = f"{where}/{name}"
             for index, event in objects(answer.get(name), pointer, rejections):
-                readings += _reading(event, number, f"{pointer}/{index}", received_at, rejections, service=service)
-    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+                yield from _reading(event, number, f"{pointer}/{index}", received_at, rejections, service=service)
 
 
 def _answers(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:

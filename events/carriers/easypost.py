@@ -11,14 +11,14 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, Hmac, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Raw, Reading
+from events.event import Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate, with_signer
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, as_list, child, objects
 from events.parsing.meanings import UNMAPPED, Meaning, meanings
 from events.parsing.places import place
-from events.parsing.rejections import Rejections
+from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
 from events.parsing.text import signer, text
 from events.parsing.times import Clock
@@ -55,13 +55,11 @@ ATTEMPTS: Final = frozenset(
 _ERROR_FIELDS: Final = frozenset({"error", "errors", "message"})
 
 
-def normalize(body: bytes, received_at: datetime) -> Normalized:
+@normalizer
+def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Events of one webhook or tracker; other webhooks say nothing about scans."""
-    rejections = Rejections()
-    readings: list[Reading] = []
     for where, tracker in _trackers(read_json(body), rejections):
-        readings += _tracker(tracker, where, received_at, rejections)
-    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+        yield from _tracker(tracker, where, received_at, rejections)
 
 
 def _trackers(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:

@@ -9,13 +9,13 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, SignedWebToken
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Raw, Reading
+from events.event import Raw, Reading
 from events.parsing.formats import ISO
 from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, as_list, child, objects
 from events.parsing.meanings import UNMAPPED, Meaning, meanings, texts_of
 from events.parsing.places import place
-from events.parsing.rejections import Rejections
+from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, reading_of
 from events.parsing.text import text, text_unless
 from events.parsing.times import Clock
@@ -30,10 +30,9 @@ _COUNTRIES: Final = ("country_iso3", "country_alpha2", "country_name")
 _ANSWERS: Final = ("tracking", "trackings")
 
 
-def normalize(body: bytes, received_at: datetime) -> Normalized:
+@normalizer
+def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Events of one webhook; webhooks about labels and orders say nothing of the parcel's way."""
-    rejections = Rejections()
-    readings: list[Reading] = []
     for where, shipment in _shipments(read_json(body), rejections):
         number = text(shipment.get("tracking_number"))
         for pointer, event in _events(shipment, where, rejections):
@@ -44,7 +43,7 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
                 postal_code=event.get("postal_code"),
                 country=next((found for name in _COUNTRIES if (found := text_unless(event.get(name), PLACEHOLDERS))), None),
             )
-            readings += reading_of(
+            yield from reading_of(
                 Scan(
                     where=pointer,
                     raw=raw,
@@ -56,7 +55,6 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
                 number,
                 rejections,
             )
-    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
 
 def _meaning(raw: Raw) -> Meaning:

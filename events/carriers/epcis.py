@@ -13,13 +13,13 @@ from lxml.etree import _Element
 
 from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
-from events.event import EventPlace, Normalized, PrintedTime, Raw, Reading
+from events.event import EventPlace, PrintedTime, Raw, Reading
 from events.parsing.formats import ISO
 from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, as_list, child, objects
 from events.parsing.meanings import UNMAPPED, Meaning, meanings
 from events.parsing.places import place
-from events.parsing.rejections import Rejections
+from events.parsing.rejections import Rejections, normalizer
 from events.parsing.text import text
 from events.parsing.times import Clock
 from events.parsing.xml import Document, answers, is_xml, read_xml, text_at, texts
@@ -59,18 +59,16 @@ class EpcisEvent(NamedTuple):
     is_error: bool
 
 
-def normalize(body: bytes, received_at: datetime) -> Normalized:
+@normalizer
+def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Events of one document, query result or capture of a single event."""
-    rejections = Rejections()
-    readings: list[Reading] = []
     for event in _from_xml(read_xml(body)) if is_xml(body) else _from_json(read_json(body), rejections):
         time = CLOCK.read_with_offset(event.at, event.offset, received_at=received_at) if _is_naive(event) else None
         time = time or CLOCK.read(event.at, received_at=received_at)
         if time is None:
             rejections.add(pointer=event.where, why="a time in no known format")
             continue
-        readings += _readings(event, time)
-    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+        yield from _readings(event, time)
 
 
 def _is_naive(event: EpcisEvent) -> bool:

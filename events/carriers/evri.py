@@ -9,12 +9,12 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Raw, Reading
+from events.event import Raw, Reading
 from events.parsing.formats import ISO
 from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, child, objects
 from events.parsing.meanings import Meaning, finest, meanings
-from events.parsing.rejections import Rejections
+from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
 from events.parsing.text import text
 from events.parsing.times import Clock
@@ -30,13 +30,11 @@ _NOT_DELIVERED: Final = "NOT_DELIVERED_"
 _ATTEMPTED: Final = Meaning(Kind.SCAN, Status.DELIVERY_ATTEMPTED)
 
 
-def normalize(body: bytes, received_at: datetime) -> Normalized:
+@normalizer
+def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Events of one answer."""
-    rejections = Rejections()
-    readings: list[Reading] = []
     for index, parcel in _parcels(read_json(body), rejections):
-        readings += readings_of(_scans(parcel, f"/results/{index}", received_at, rejections), _number(parcel), rejections)
-    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+        yield from readings_of(_scans(parcel, f"/results/{index}", received_at, rejections), _number(parcel), rejections)
 
 
 def _parcels(body: object, rejections: Rejections) -> list[tuple[int, JsonObject]]:

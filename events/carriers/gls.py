@@ -10,13 +10,13 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Raw, Reading
+from events.event import Raw, Reading
 from events.parsing.formats import ISO
 from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, as_list, objects
 from events.parsing.meanings import Meaning, finest, meanings
 from events.parsing.places import place
-from events.parsing.rejections import Rejections
+from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, reading_of
 from events.parsing.text import collapse, text
 from events.parsing.times import Clock
@@ -29,16 +29,15 @@ _APOSTROPHES: Final = str.maketrans({"\u2019": "'", "\u00b4": "'"})
 CLOCK: Final = Clock(formats=ISO, default_zone="Europe/Berlin")
 
 
-def normalize(body: bytes, received_at: datetime) -> Normalized:
+@normalizer
+def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Events of one answer; parcels with errors say nothing."""
-    rejections = Rejections()
-    readings: list[Reading] = []
     for where, parcel in _parcels(read_json(body), rejections):
         number = text(parcel.get("unitno")) or text(parcel.get("requested"))
         for pointer, event in _events(parcel, where, rejections):
             raw, words = Raw(code=text(event.get("code"))), text(event.get("description"))
             at = place(city=event.get("city"), postal_code=event.get("postalCode"), country=event.get("country"))
-            readings += reading_of(
+            yield from reading_of(
                 Scan(
                     where=pointer,
                     raw=raw,
@@ -50,7 +49,6 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
                 number,
                 rejections,
             )
-    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
 
 def _parcels(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:

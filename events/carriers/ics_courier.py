@@ -13,11 +13,11 @@ from lxml.etree import _Element
 
 from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
-from events.event import NOWHERE, EventPlace, Normalized, Raw, Reading
+from events.event import NOWHERE, EventPlace, Raw, Reading
 from events.parsing.formats import TimeFormats
 from events.parsing.lines import place_in_line
 from events.parsing.meanings import UNMAPPED, meanings
-from events.parsing.rejections import Rejections
+from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, reading_of
 from events.parsing.text import collapse
 from events.parsing.times import Clock
@@ -38,17 +38,16 @@ PLACEHOLDER: Final = "string"
 _BRANCH: Final = re.compile(r"(?P<head>(?:at|arrived at|departed) ics branch) (?P<branch>.+?)(?P<tail> for processing)?", re.IGNORECASE)
 
 
-def normalize(body: bytes, received_at: datetime) -> Normalized:
+@normalizer
+def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Events of one answer."""
-    rejections = Rejections()
-    readings: list[Reading] = []
     for index, info in enumerate(_infos(read_xml(body)), start=1):
         fields = texts(info)
         number, words = fields.get("TrackingNum"), fields.get("Status")
         if number == PLACEHOLDER or (number is None and words is None):
             continue
         shape, where_at = _shape(collapse(words or ""))
-        readings += reading_of(
+        yield from reading_of(
             Scan(
                 where=f"TrackingInfo[{index}]",
                 raw=Raw(),
@@ -61,7 +60,6 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
             number,
             rejections,
         )
-    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
 
 def _infos(document: Document) -> Iterator[_Element]:

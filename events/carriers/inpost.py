@@ -11,14 +11,14 @@ from typing import Final, NamedTuple
 
 from events.carriers.carrier import Carrier, Hmac, RsaSha256, ShipperChoice, TimestampedHmac
 from events.errors import Cause, UnreadableMessageError
-from events.event import EventPlace, Normalized, Raw, Reading
+from events.event import EventPlace, Raw, Reading
 from events.parsing.enrichment import with_signer
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, child, objects
 from events.parsing.meanings import by_code, meanings
 from events.parsing.places import place
-from events.parsing.rejections import Rejections
+from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
 from events.parsing.text import text
 from events.parsing.times import Clock
@@ -42,13 +42,11 @@ class _Parcel(NamedTuple):
     service: str | None = None
 
 
-def normalize(body: bytes, received_at: datetime) -> Normalized:
+@normalizer
+def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Events of one push or answer."""
-    rejections = Rejections()
-    readings: list[Reading] = []
     for parcel in _parcels(read_json(body), received_at, rejections):
-        readings += with_signer(readings_of(parcel.scans, parcel.number, rejections, service=parcel.service), parcel.recipient)
-    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+        yield from with_signer(readings_of(parcel.scans, parcel.number, rejections, service=parcel.service), parcel.recipient)
 
 
 def _parcels(body: object, received_at: datetime, rejections: Rejections) -> Iterator[_Parcel]:

@@ -10,14 +10,14 @@ from typing import Final
 
 from events.carriers.carrier import Ack, Carrier, FormFieldMd5
 from events.errors import Cause, UnreadableMessageError
-from events.event import EventPlace, Normalized, Raw, Reading
+from events.event import EventPlace, Raw, Reading
 from events.parsing.formats import TimeFormats
 from events.parsing.forms import form_fields
 from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, objects
 from events.parsing.meanings import by_code, meanings
 from events.parsing.places import place
-from events.parsing.rejections import Rejections
+from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
 from events.parsing.text import text
 from events.parsing.times import Clock
@@ -32,13 +32,11 @@ FIELD: Final = "bizContent"
 _NUMBER: Final = "billCode"
 
 
-def normalize(body: bytes, received_at: datetime) -> Normalized:
+@normalizer
+def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Events of one push or answer."""
-    rejections = Rejections()
-    readings: list[Reading] = []
     for where, parcel in _parcels(read_json(form_fields(body).get(FIELD.encode(), body)), rejections):
-        readings += readings_of(_scans(parcel, where, received_at, rejections), text(parcel.get(_NUMBER)), rejections)
-    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+        yield from readings_of(_scans(parcel, where, received_at, rejections), text(parcel.get(_NUMBER)), rejections)
 
 
 def _parcels(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:

@@ -13,12 +13,12 @@ from lxml.etree import _Element
 
 from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Raw, Reading
+from events.event import Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import TimeFormats
 from events.parsing.lines import place_in_line
 from events.parsing.meanings import Meaning, finest, meanings
-from events.parsing.rejections import Rejections
+from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
 from events.parsing.text import collapse
 from events.parsing.times import Clock
@@ -35,20 +35,18 @@ _ROOT: Final = "TrackResponse"
 _ERRORS: Final = frozenset({"ErrorResponse", "Errors", "Error", "Fault"})
 
 
-def normalize(body: bytes, received_at: datetime) -> Normalized:
+@normalizer
+def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Events of one answer."""
     answer = body_of(read_xml(body))
     if answer is None or answer.tag in _ERRORS:
-        return Normalized()
+        return
     if answer.tag != _ROOT:
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no TrackResponse of Landmark")
-    rejections = Rejections()
-    readings: list[Reading] = []
     for index, package in enumerate(answer.iter("Package"), start=1):
         number = text_at(package, "LandmarkTrackingNumber", "TrackingNumber")
         found = readings_of(_scans(package, f"Package[{index}]", received_at), number, rejections)
-        readings += with_estimate(found, estimate(text_at(package, "ExpectedDelivery", "ExpectedDeliveryDate"), FORMATS))
-    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+        yield from with_estimate(found, estimate(text_at(package, "ExpectedDelivery", "ExpectedDeliveryDate"), FORMATS))
 
 
 def _scans(package: _Element, where: str, received_at: datetime) -> Iterator[Scan]:

@@ -11,14 +11,14 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Raw, Reading
+from events.event import Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, child, objects
 from events.parsing.meanings import Meaning, codes_without_text, finest, meanings
 from events.parsing.places import place
-from events.parsing.rejections import Rejections
+from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
 from events.parsing.text import text, without_markup
 from events.parsing.times import Clock
@@ -33,10 +33,9 @@ CLOCK: Final = Clock(formats=FORMATS, default_zone="Europe/Paris")
 _ERROR_FIELDS: Final = frozenset({"code", "error", "errors", "message", "returnCode", "returnMessage"})
 
 
-def normalize(body: bytes, received_at: datetime) -> Normalized:
+@normalizer
+def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Events of one answer."""
-    rejections = Rejections()
-    readings: list[Reading] = []
     for where, shipment in _shipments(read_json(body), rejections):
         found = readings_of(
             _scans(shipment, where, received_at, rejections),
@@ -44,8 +43,7 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
             rejections,
             service=text(shipment.get("product")),
         )
-        readings += with_estimate(found, estimate(text(shipment.get("estimDate")), FORMATS))
-    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+        yield from with_estimate(found, estimate(text(shipment.get("estimDate")), FORMATS))
 
 
 def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:

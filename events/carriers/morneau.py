@@ -10,13 +10,13 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Raw, Reading
+from events.event import Raw, Reading
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
 from events.parsing.lines import place_in_line
 from events.parsing.lists import JsonObject, child, objects
 from events.parsing.meanings import by_code, meanings
-from events.parsing.rejections import Rejections
+from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
 from events.parsing.text import text
 from events.parsing.times import Clock
@@ -34,13 +34,11 @@ _ORDER: Final = "OrderTracking"
 _ERROR_FIELDS: Final = frozenset({"Message", "message", "error", "errors", "Code"})
 
 
-def normalize(body: bytes, received_at: datetime) -> Normalized:
+@normalizer
+def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Events of one answer."""
-    rejections = Rejections()
-    readings: list[Reading] = []
     for where, order in _orders(read_json(body), rejections):
-        readings += readings_of(_scans(order, where, received_at, rejections), text(order.get("BillId")), rejections)
-    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+        yield from readings_of(_scans(order, where, received_at, rejections), text(order.get("BillId")), rejections)
 
 
 def _orders(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:

@@ -10,14 +10,14 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
-from events.event import EventPlace, Normalized, Raw, Reading
+from events.event import EventPlace, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, objects
 from events.parsing.meanings import UNMAPPED, Meaning, meanings
 from events.parsing.places import place
-from events.parsing.rejections import Rejections
+from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
 from events.parsing.text import text
 from events.parsing.times import Clock
@@ -34,17 +34,15 @@ CLOCK: Final = Clock(formats=FORMATS, default_zone="America/Toronto", country="C
 _ERROR_FIELDS: Final = frozenset({"code", "error", "errors", "message", "Message"})
 
 
-def normalize(body: bytes, received_at: datetime) -> Normalized:
+@normalizer
+def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Events of one answer."""
-    rejections = Rejections()
-    readings: list[Reading] = []
     for where, shipment in _shipments(read_json(body), rejections):
-        readings += readings_of(_shipment_scans(shipment, where, received_at, rejections), text(shipment.get("ShipmentId")), rejections)
+        yield from readings_of(_shipment_scans(shipment, where, received_at, rejections), text(shipment.get("ShipmentId")), rejections)
         for index, parcel in objects(shipment.get("Parcels"), f"{where}/Parcels", rejections):
             scans = _parcel_scans(parcel, f"{where}/Parcels/{index}", received_at, rejections)
             found = readings_of(scans, text(parcel.get("ParcelId")), rejections)
-            readings += with_estimate(found, estimate(text(parcel.get("EstimatedDeliveryDate")), FORMATS))
-    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+            yield from with_estimate(found, estimate(text(parcel.get("EstimatedDeliveryDate")), FORMATS))
 
 
 def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:

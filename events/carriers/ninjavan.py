@@ -11,13 +11,13 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, Hmac
 from events.errors import Cause, UnreadableMessageError
-from events.event import EventPlace, Normalized, Raw, Reading
+from events.event import EventPlace, Raw, Reading
 from events.parsing.formats import ISO
 from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, child, objects
 from events.parsing.meanings import Meaning, finest, meanings, texts_of
 from events.parsing.places import place
-from events.parsing.rejections import Rejections
+from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
 from events.parsing.text import text
 from events.parsing.times import Clock
@@ -41,13 +41,11 @@ _NUMBERS: Final = ("tracking_id", "tracking_number")
 _ERROR_FIELDS: Final = frozenset({"error", "errors", "message", "code"})
 
 
-def normalize(body: bytes, received_at: datetime) -> Normalized:
+@normalizer
+def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Events of one push or answer."""
-    rejections = Rejections()
-    readings: list[Reading] = []
     for where, number, event in _events(read_json(body), rejections):
-        readings += readings_of((_scan(event, where, received_at),), number or _number(event), rejections)
-    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+        yield from readings_of((_scan(event, where, received_at),), number or _number(event), rejections)
 
 
 def _events(body: object, rejections: Rejections) -> Iterator[tuple[str, str | None, JsonObject]]:

@@ -9,13 +9,13 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Raw, Reading
+from events.event import Raw, Reading
 from events.parsing.formats import ISO
 from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, child, objects
 from events.parsing.meanings import Meaning, finest, meanings, texts_of
 from events.parsing.places import place
-from events.parsing.rejections import Rejections
+from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
 from events.parsing.text import text
 from events.parsing.times import Clock
@@ -31,18 +31,16 @@ _EVENTS: Final = "tracking_events"
 _ERROR_FIELDS: Final = frozenset({"errors", "error", "message", "success"})
 
 
-def normalize(body: bytes, received_at: datetime) -> Normalized:
+@normalizer
+def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Events of one push or answer."""
-    rejections = Rejections()
-    readings: list[Reading] = []
     for where, parcel in _parcels(read_json(body), "", rejections):
-        readings += readings_of(
+        yield from readings_of(
             _scans(parcel, where, received_at, rejections),
             text(parcel.get("tracking_reference")),
             rejections,
             service=text(parcel.get("service")),
         )
-    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
 
 def _parcels(body: object, where: str, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:

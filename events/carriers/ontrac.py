@@ -11,12 +11,12 @@ from lxml.etree import _Element
 
 from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Raw, Reading
+from events.event import Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate, with_signer
 from events.parsing.formats import TimeFormats
 from events.parsing.meanings import by_code, meanings
 from events.parsing.places import place
-from events.parsing.rejections import Rejections
+from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
 from events.parsing.times import Clock
 from events.parsing.xml import Document, answers, elements, read_xml, text_at, texts
@@ -36,18 +36,16 @@ _ROOTS: Final = {
 _meaning = by_code(CODES)
 
 
-def normalize(body: bytes, received_at: datetime) -> Normalized:
+@normalizer
+def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Events of one answer; charges and errors say nothing."""
-    rejections = Rejections()
-    readings: list[Reading] = []
     for where, shipment in _shipments(read_xml(body)):
         number = text_at(shipment, "Tracking", "TrackingNbr")
         found = with_signer(
             readings_of(_scans(shipment, where, received_at), number, rejections, service=text_at(shipment, "Service")),
             text_at(shipment, "POD"),
         )
-        readings += with_estimate(found, estimate(text_at(shipment, "Exp_Del_Date"), FORMATS))
-    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+        yield from with_estimate(found, estimate(text_at(shipment, "Exp_Del_Date"), FORMATS))
 
 
 def _shipments(document: Document) -> Iterator[tuple[str, _Element]]:

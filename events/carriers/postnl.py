@@ -11,13 +11,13 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Raw, Reading
+from events.event import Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import ISO, TimeFormats
 from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, child, objects
 from events.parsing.meanings import UNMAPPED, Meaning, meanings
-from events.parsing.rejections import Rejections
+from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
 from events.parsing.text import text
 from events.parsing.times import Clock
@@ -32,17 +32,15 @@ _NO_STATUS_FIELDS: Final = frozenset({"Signature", "Warnings", "Errors", "Error"
 _REVERSED: Final = re.compile(r"\A(\d\d)([A-Z])\Z", re.ASCII)
 
 
-def normalize(body: bytes, received_at: datetime) -> Normalized:
+@normalizer
+def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Events of one answer or push."""
-    rejections = Rejections()
-    readings: list[Reading] = []
     for where, shipment in _shipments(read_json(body), rejections):
         scans = _scans(shipment, where, received_at, rejections)
-        readings += with_estimate(
+        yield from with_estimate(
             readings_of(scans, text(shipment.get("Barcode")), rejections, service=text(shipment.get("ProductDescription"))),
             _estimate(shipment),
         )
-    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
 
 def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:

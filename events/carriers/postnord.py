@@ -10,14 +10,14 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Raw, Reading
+from events.event import Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import ISO
 from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, child, objects
 from events.parsing.meanings import UNMAPPED, Meaning, meanings
 from events.parsing.places import place
-from events.parsing.rejections import Rejections
+from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
 from events.parsing.text import text
 from events.parsing.times import Clock
@@ -31,18 +31,16 @@ _ROOT: Final = "TrackingInformationResponse"
 _ERROR_FIELDS: Final = frozenset({"compositeFault", "message", "error"})
 
 
-def normalize(body: bytes, received_at: datetime) -> Normalized:
+@normalizer
+def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Events of one answer."""
-    rejections = Rejections()
-    readings: list[Reading] = []
     for where, shipment in _shipments(read_json(body), rejections):
         printed = child(shipment, "service")
         service = text(printed.get("name")) or text(printed.get("code"))
         for index, item in objects(shipment.get("items"), f"{where}/items", rejections):
             number = text(item.get("itemId")) or text(shipment.get("shipmentId"))
             found = readings_of(_scans(item, f"{where}/items/{index}", received_at, rejections), number, rejections, service=service)
-            readings += with_estimate(found, _estimate(item) or _estimate(shipment))
-    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+            yield from with_estimate(found, _estimate(item) or _estimate(shipment))
 
 
 def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:

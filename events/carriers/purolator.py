@@ -12,11 +12,11 @@ from lxml.etree import _Element
 
 from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Raw, Reading
+from events.event import Raw, Reading
 from events.parsing.formats import TimeFormats
 from events.parsing.lines import place_in_line
 from events.parsing.meanings import UNMAPPED, Meaning, codes_without_text, meanings
-from events.parsing.rejections import Rejections
+from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
 from events.parsing.text import collapse
 from events.parsing.times import Clock
@@ -34,19 +34,17 @@ CLOCK: Final = Clock(
 )
 
 
-def normalize(body: bytes, received_at: datetime) -> Normalized:
+@normalizer
+def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Events of one answer."""
     answer = body_of(read_xml(body))
     if answer is None or answer.tag == "Fault":
-        return Normalized()
+        return
     if not answer.tag.startswith("TrackPackagesBy"):
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no tracking answer of Purolator")
-    rejections = Rejections()
-    readings: list[Reading] = []
     for index, info in enumerate(answer.iter("TrackingInformation"), start=1):
         scans = _scans(info, f"TrackingInformation[{index}]", received_at)
-        readings += readings_of(scans, text_at(info, "PIN/Value"), rejections)
-    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+        yield from readings_of(scans, text_at(info, "PIN/Value"), rejections)
 
 
 def _reread(raw: Raw) -> Meaning | None:

@@ -12,14 +12,14 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Raw, Reading
+from events.event import Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate, with_signer
 from events.parsing.formats import ISO
 from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, as_list, child, objects
 from events.parsing.meanings import Meaning, finest, meanings
 from events.parsing.places import place
-from events.parsing.rejections import Rejections
+from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
 from events.parsing.text import collapse, signer, text
 from events.parsing.times import Clock
@@ -33,17 +33,15 @@ _PIECES: Final = "mailPieces"
 _ERROR_FIELDS: Final = frozenset({"error", "errors", "httpCode", "httpMessage", "message"})
 
 
-def normalize(body: bytes, received_at: datetime) -> Normalized:
+@normalizer
+def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Events of one answer."""
-    rejections = Rejections()
-    readings: list[Reading] = []
     for where, piece in _pieces(read_json(body), rejections):
         summary = child(piece, "summary")
         number = text(summary.get("oneDBarcode")) or text(summary.get("uniqueItemId")) or text(piece.get("mailPieceId"))
         found = readings_of(_scans(piece, where, received_at, rejections), number, rejections, service=text(summary.get("productName")))
         found = with_signer(found, signer(child(piece, "signature").get("recipientName")))
-        readings += with_estimate(found, estimate(text(child(piece, "estimatedDelivery").get("date")), ISO))
-    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+        yield from with_estimate(found, estimate(text(child(piece, "estimatedDelivery").get("date")), ISO))
 
 
 def _pieces(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:

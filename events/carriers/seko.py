@@ -10,13 +10,13 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
-from events.event import NOWHERE, Normalized, Raw, Reading
+from events.event import NOWHERE, Raw, Reading
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
 from events.parsing.lines import place_in_line
 from events.parsing.lists import JsonObject, objects
 from events.parsing.meanings import by_code, meanings
-from events.parsing.rejections import Rejections
+from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
 from events.parsing.text import text
 from events.parsing.times import Clock
@@ -31,13 +31,11 @@ _NUMBER: Final = "ConsignmentNo"
 _ERROR_FIELDS: Final = frozenset({"Errors", "Error", "error", "errors", "Message", "message", "ValidationErrors", "StatusCode"})
 
 
-def normalize(body: bytes, received_at: datetime) -> Normalized:
+@normalizer
+def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Events of one push or answer."""
-    rejections = Rejections()
-    readings: list[Reading] = []
     for where, consignment in _consignments(read_json(body), rejections):
-        readings += readings_of(_scans(consignment, where, received_at, rejections), text(consignment.get(_NUMBER)), rejections)
-    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+        yield from readings_of(_scans(consignment, where, received_at, rejections), text(consignment.get(_NUMBER)), rejections)
 
 
 def _consignments(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:

@@ -11,7 +11,7 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, Sha256Concat, Sha256InBody, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
-from events.event import EventPlace, Normalized, PrintedTime, Raw, Reading
+from events.event import EventPlace, PrintedTime, Raw, Reading
 from events.parsing.couriers import home_of
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import TimeFormats
@@ -19,7 +19,7 @@ from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, as_list, child, objects
 from events.parsing.meanings import UNMAPPED, Meaning, finest, meanings
 from events.parsing.places import place
-from events.parsing.rejections import Rejections
+from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, reading_of
 from events.parsing.text import text
 from events.parsing.times import Clock
@@ -39,16 +39,14 @@ _V1_EVENTS: Final = ("z1", "z2", "z9")
 _NEWEST_ONLY: Final = "z0"
 
 
-def normalize(body: bytes, received_at: datetime) -> Normalized:
+@normalizer
+def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Events of one push or answer. Notices (`TRACKING_STOPPED`) and rejected numbers say nothing about scans."""
-    rejections = Rejections()
-    readings: list[Reading] = []
     for where, package in _packages(read_json(body), rejections):
         if "track" in package:
-            readings += _package_v1(package, where, received_at, rejections)
+            yield from _package_v1(package, where, received_at, rejections)
         else:
-            readings += _package(package, where, received_at, rejections)
-    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+            yield from _package(package, where, received_at, rejections)
 
 
 def _packages(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:

@@ -10,14 +10,14 @@ from typing import Final
 
 from events.carriers.carrier import Ack, Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Raw, Reading
+from events.event import Raw, Reading
 from events.parsing.formats import TimeFormats
 from events.parsing.forms import form_fields
 from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, child, objects
 from events.parsing.meanings import by_code, meanings
 from events.parsing.places import place
-from events.parsing.rejections import Rejections
+from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
 from events.parsing.text import text
 from events.parsing.times import Clock
@@ -39,15 +39,13 @@ _WRAPPERS_MAX: Final = 8
 _ERROR_FIELDS: Final = frozenset({"apiErrorMsg", "apiResultCode", "errorCode", "errorMsg", "success"})
 
 
-def normalize(body: bytes, received_at: datetime) -> Normalized:
+@normalizer
+def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Events of one push or answer."""
-    rejections = Rejections()
     content = form_fields(body).get(_FIELD, body)
     routes = _from_xml(read_xml(content)) if is_xml(content) else _from_json(read_json(content), "", rejections)
-    readings: list[Reading] = []
     for where, number, route in routes:
-        readings += readings_of((_scan(route, where, received_at),), number, rejections)
-    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+        yield from readings_of((_scan(route, where, received_at),), number, rejections)
 
 
 def _scan(route: JsonObject, where: str, received_at: datetime) -> Scan:

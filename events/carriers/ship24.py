@@ -12,7 +12,7 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, SharedHeader, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
-from events.event import EventPlace, Normalized, PrintedTime, Raw, Reading
+from events.event import EventPlace, PrintedTime, Raw, Reading
 from events.parsing.couriers import home_of
 from events.parsing.enrichment import estimate, with_estimate, with_signer
 from events.parsing.formats import TimeFormats
@@ -21,7 +21,7 @@ from events.parsing.lines import place_in_line
 from events.parsing.lists import JsonObject, child, objects
 from events.parsing.meanings import UNMAPPED, Meaning, meanings
 from events.parsing.places import place
-from events.parsing.rejections import Rejections
+from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
 from events.parsing.text import signer, text
 from events.parsing.times import Clock
@@ -39,15 +39,13 @@ _TRACKINGS: Final = "trackings"
 _ERROR_FIELDS: Final = frozenset({"error", "errors", "message"})
 
 
-def normalize(body: bytes, received_at: datetime) -> Normalized:
+@normalizer
+def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Events of one webhook or answer; other topics say nothing about scans."""
-    rejections = Rejections()
-    readings: list[Reading] = []
     for where, tracking in _trackings(read_json(body), "", rejections):
         delivery = child(tracking, "shipment", "delivery")
         found = with_signer(_readings(tracking, where, received_at, rejections), signer(delivery.get("signedBy")))
-        readings += with_estimate(found, estimate(text(delivery.get("estimatedDeliveryDate")), FORMATS))
-    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+        yield from with_estimate(found, estimate(text(delivery.get("estimatedDeliveryDate")), FORMATS))
 
 
 def _trackings(body: object, where: str, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:

@@ -10,13 +10,13 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
-from events.event import EventPlace, Normalized, PrintedTime, Raw, Reading
+from events.event import EventPlace, PrintedTime, Raw, Reading
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, child, objects
 from events.parsing.meanings import by_code, meanings
 from events.parsing.places import place
-from events.parsing.rejections import Rejections
+from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
 from events.parsing.text import text
 from events.parsing.times import Clock, read_epoch
@@ -31,18 +31,16 @@ _SHIPMENT: Final = "Shipment"
 _ERROR_FIELDS: Final = frozenset({"Error", "ErrorLevel", "error", "errors"})
 
 
-def normalize(body: bytes, received_at: datetime) -> Normalized:
+@normalizer
+def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Events of one push or answer."""
-    rejections = Rejections()
-    readings: list[Reading] = []
     for where, shipment in _shipments(read_json(body), rejections):
-        readings += readings_of(
+        yield from readings_of(
             _scans(shipment, where, received_at, rejections),
             text(shipment.get("TrackingNumber")),
             rejections,
             service=text(shipment.get("Service")),
         )
-    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
 
 def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:

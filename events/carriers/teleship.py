@@ -10,14 +10,14 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, Hmac, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Raw, Reading
+from events.event import Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import ISO
 from events.parsing.json import read_json
 from events.parsing.lines import place_in_line
 from events.parsing.lists import JsonObject, objects
 from events.parsing.meanings import UNMAPPED, Meaning, meanings
-from events.parsing.rejections import Rejections
+from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
 from events.parsing.text import text
 from events.parsing.times import Clock
@@ -30,14 +30,12 @@ CLOCK: Final = Clock(formats=ISO)
 _ERROR_FIELDS: Final = frozenset({"error", "errors", "message", "messages", "statusCode", "eventName", "objectType"})
 
 
-def normalize(body: bytes, received_at: datetime) -> Normalized:
+@normalizer
+def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Events of one webhook or answer; other webhooks say nothing about scans."""
-    rejections = Rejections()
-    readings: list[Reading] = []
     for where, shipment in _shipments(read_json(body), "", rejections):
         found = readings_of(_scans(shipment, where, received_at, rejections), text(shipment.get("trackingNumber")), rejections)
-        readings += with_estimate(found, estimate(text(shipment.get("estimatedDelivery")), ISO))
-    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+        yield from with_estimate(found, estimate(text(shipment.get("estimatedDelivery")), ISO))
 
 
 def _shipments(body: object, where: str, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:

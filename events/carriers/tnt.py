@@ -12,12 +12,12 @@ from lxml.etree import _Element
 
 from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Raw, Reading
+from events.event import Raw, Reading
 from events.parsing.enrichment import with_signer
 from events.parsing.formats import TimeFormats
 from events.parsing.meanings import UNMAPPED, Meaning, meanings
 from events.parsing.places import place
-from events.parsing.rejections import Rejections
+from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
 from events.parsing.text import signer
 from events.parsing.times import Clock
@@ -33,21 +33,19 @@ _ROOT: Final = "TrackResponse"
 _ERRORS: Final = frozenset({"Error", "Fault", "parse_error", "runtime_error"})
 
 
-def normalize(body: bytes, received_at: datetime) -> Normalized:
+@normalizer
+def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Events of one answer."""
     answer = body_of(read_xml(body))
     if answer is None or answer.tag in _ERRORS:
-        return Normalized()
+        return
     if answer.tag != _ROOT:
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no TrackResponse of TNT")
-    rejections = Rejections()
-    readings: list[Reading] = []
     for index, consignment in enumerate(answer.iterfind("Consignment"), start=1):
         fields = texts(consignment)
         scans = _scans(consignment, fields, f"Consignment[{index}]", received_at)
         found = readings_of(scans, fields.get("ConsignmentNumber"), rejections)
-        readings += with_signer(found, signer(fields.get("Signatory")))
-    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+        yield from with_signer(found, signer(fields.get("Signatory")))
 
 
 def _scans(consignment: _Element, of_all: dict[str, str], where: str, received_at: datetime) -> Iterator[Scan]:

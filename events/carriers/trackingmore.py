@@ -13,7 +13,7 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
-from events.event import EventPlace, Normalized, Raw, Reading
+from events.event import EventPlace, Raw, Reading
 from events.parsing.couriers import home_of
 from events.parsing.enrichment import estimate, with_estimate, with_signer
 from events.parsing.formats import TimeFormats
@@ -22,7 +22,7 @@ from events.parsing.lines import place_in_line
 from events.parsing.lists import JsonObject, child, objects
 from events.parsing.meanings import Meaning, finest, meanings
 from events.parsing.places import place
-from events.parsing.rejections import Rejections
+from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
 from events.parsing.text import text
 from events.parsing.times import Clock
@@ -39,15 +39,13 @@ _ERROR_FIELDS: Final = frozenset({"code", "meta", "message", "error", "errors"})
 _SHIPMENT: Final = frozenset({"tracking_number", *_LEGS})
 
 
-def normalize(body: bytes, received_at: datetime) -> Normalized:
+@normalizer
+def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Events of one push or answer."""
-    rejections = Rejections()
-    readings: list[Reading] = []
     for where, shipment in _shipments(read_json(body), rejections):
         found = readings_of(_scans(shipment, where, received_at, rejections), text(shipment.get("tracking_number")), rejections)
         found = with_signer(found, text(shipment.get("signed_by")))
-        readings += with_estimate(found, estimate(text(shipment.get("scheduled_delivery_date")), FORMATS))
-    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+        yield from with_estimate(found, estimate(text(shipment.get("scheduled_delivery_date")), FORMATS))
 
 
 def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:

@@ -13,14 +13,14 @@ from lxml.etree import _Element
 
 from events.carriers.carrier import Carrier, Hmac, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
-from events.event import EventPlace, Normalized, PrintedTime, Raw, Reading
+from events.event import EventPlace, PrintedTime, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, as_list, objects
 from events.parsing.meanings import UNMAPPED, Meaning, meanings, texts_of
 from events.parsing.places import place
-from events.parsing.rejections import Rejections
+from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
 from events.parsing.text import text, text_unless, without_markup
 from events.parsing.times import Clock
@@ -89,15 +89,13 @@ class UspsItem(NamedTuple):
     service: str | None = None
 
 
-def normalize(body: bytes, received_at: datetime) -> Normalized:
+@normalizer
+def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Events of one push or answer."""
-    rejections = Rejections()
     items = _from_xml(read_xml(body)) if is_xml(body) else _from_json(read_json(body), rejections)
-    readings: list[Reading] = []
     for item in items:
         found = readings_of((_scan(scan, received_at, item.journey) for scan in item.scans), item.number, rejections, service=item.service)
-        readings += with_estimate(found, item.estimate)
-    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+        yield from with_estimate(found, item.estimate)
 
 
 def _scan(scan: UspsScan, received_at: datetime, journey: Journey) -> Scan:

@@ -9,14 +9,14 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Raw, Reading
+from events.event import Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
 from events.parsing.lines import place_in_line
 from events.parsing.lists import JsonObject, objects
 from events.parsing.meanings import UNMAPPED, Meaning, meanings
-from events.parsing.rejections import Rejections
+from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
 from events.parsing.text import text
 from events.parsing.times import Clock
@@ -31,14 +31,12 @@ _INFO: Final = "trackingInfo"
 _ERROR_FIELDS: Final = frozenset({"error", "errors", "message"})
 
 
-def normalize(body: bytes, received_at: datetime) -> Normalized:
+@normalizer
+def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Events of one push or answer."""
-    rejections = Rejections()
-    readings: list[Reading] = []
     for where, package in _packages(read_json(body), rejections):
         found = readings_of(_scans(package, where, received_at, rejections), text(package.get("trackingNumber")), rejections)
-        readings += with_estimate(found, estimate(text(package.get("estimatedDelivery")), FORMATS))
-    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+        yield from with_estimate(found, estimate(text(package.get("estimatedDelivery")), FORMATS))
 
 
 def _packages(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:

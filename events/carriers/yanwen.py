@@ -11,13 +11,13 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
-from events.event import EventPlace, Normalized, PrintedTime, Raw, Reading
+from events.event import EventPlace, PrintedTime, Raw, Reading
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, objects
 from events.parsing.meanings import by_code, meanings
 from events.parsing.places import place
-from events.parsing.rejections import Rejections
+from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
 from events.parsing.text import text
 from events.parsing.times import Clock
@@ -34,14 +34,12 @@ _RESULT: Final = "result"
 _ERROR_FIELDS: Final = frozenset({"code", "message", "error", "errors"})
 
 
-def normalize(body: bytes, received_at: datetime) -> Normalized:
+@normalizer
+def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Events of one push or answer."""
-    rejections = Rejections()
-    readings: list[Reading] = []
     for where, item in _items(read_json(body), rejections):
         number = text(item.get("waybill_number")) or text(item.get("tracking_number"))
-        readings += readings_of(_scans(item, where, received_at, rejections), number, rejections)
-    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+        yield from readings_of(_scans(item, where, received_at, rejections), number, rejections)
 
 
 def _items(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:

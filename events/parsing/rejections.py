@@ -3,10 +3,12 @@
 A hostile message may hold a member for every two of its bytes, and what we say of them is stored and shown to people.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from functools import wraps
 from typing import Final
 
-from events.event import Rejection
+from events.event import Normalized, Reading, Rejection
 
 LISTED_MAX: Final = 20
 
@@ -35,3 +37,15 @@ class Rejections:
         yield from self._listed
         if self._beyond:
             yield Rejection(pointer="", why=f"{self._beyond} more members are no events")
+
+
+def normalizer(read: Callable[[bytes, datetime, Rejections], Iterator[Reading]]) -> Callable[[bytes, datetime], Normalized]:
+    """A carrier's `normalize` from a generator of its readings, which adds to the rejections on the way."""
+
+    @wraps(read)
+    def normalize(body: bytes, received_at: datetime) -> Normalized:
+        rejections = Rejections()
+        readings = tuple(read(body, received_at, rejections))
+        return Normalized(readings=readings, rejections=tuple(rejections))
+
+    return normalize
