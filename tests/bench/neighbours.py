@@ -32,6 +32,9 @@ UNDISTURBED: Final = "undisturbed"
 # without a secret the bench's settings would take its bodies unsigned
 _SETTINGS: Final = {"STATESVC_WEBHOOK_SECRET_17TRACK": "bench-17track"}
 _AT_MOST: Final = 2.0
+_QUIET_SECONDS: Final = 300
+_IDLE_SECONDS: Final = 0.05
+"""What ingress uses of the processor in a second in which nobody pushes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +74,7 @@ async def measure(bench: Bench) -> list[Row]:
                     result = await _load(bench, service, series)
                 # what one neighbour left behind must not disturb the next load
                 await until_empty(place)
+                await _until_quiet(service)
                 result["neighbour"] = neighbour
                 seen.setdefault(name, []).append(result)
                 bench.say(
@@ -96,6 +100,15 @@ async def _load(bench: Bench, service: WholeService, series: int) -> dict[str, A
     told = {"mode": "open", "traffic": "alerts", "series": series, "count": count, "rate": _RATE, "wires": _WIRES, "port": service.port}
     seen: dict[str, Any] = await child("load", told=told)
     return seen
+
+
+async def _until_quiet(service: WholeService) -> None:
+    """A thousand bodies whose clients are gone are stored all the same, which takes as long as their clients were there."""
+    async with asyncio.timeout(_QUIET_SECONDS):
+        used = float("-inf")
+        while (now := service.cpu_seconds()["ingress"]) > used + _IDLE_SECONDS:
+            used = now
+            await asyncio.sleep(1)
 
 
 async def _fill(service: WholeService) -> None:
