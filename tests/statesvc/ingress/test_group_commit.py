@@ -119,6 +119,36 @@ async def test_small_bodies_do_not_wait_for_large_ones(pool: Pool, memory: Memor
     await group_commit.stop(grace_seconds=1)
 
 
+async def test_the_lane_of_large_bodies_rests_while_small_ones_come(
+    pool: Pool, memory: MemoryBound, keyring: Keyring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rests: list[float] = []
+
+    async def rest(seconds: float) -> None:
+        rests.append(seconds)
+
+    group_commit = GroupCommit(pool, memory=memory, limits=GroupLimits(lanes=1, large_group_bytes_max=1, large_rest_seconds_max=0.001))
+    await group_commit.start()
+    monkeypatch.setattr("statesvc.ingress.group_commit.asyncio.sleep", rest)
+    for number in range(3):
+        await group_commit.put(seal(keyring, f"{number}" * (SMALL_BYTES + 1)))
+    assert rests == [], "alone it goes on at once"
+    bodies = [f"{number}" * (SMALL_BYTES + 1 if number % 2 else 1) for number in range(3, 9)]
+    await asyncio.gather(*(group_commit.put(seal(keyring, body)) for body in bodies))
+    await group_commit.stop(grace_seconds=1)
+    assert rests
+    assert set(rests) == {0.001}
+
+
+async def test_a_line_of_large_bodies_is_no_sign_that_the_database_is_away(pool: Pool, memory: MemoryBound, keyring: Keyring) -> None:
+    limits = GroupLimits(lanes=1, large_deadline_seconds=0)
+    group_commit = GroupCommit(pool, memory=memory, limits=limits)
+    await group_commit.start()
+    assert await group_commit.put(seal(keyring, "L" * (SMALL_BYTES + 1))) is Refusal.TOO_SLOW
+    assert isinstance(await group_commit.put(seal(keyring, "small")), Stored)
+    await group_commit.stop(grace_seconds=1)
+
+
 async def test_whoever_hangs_up_cancels_nobody(pool: Pool, memory: MemoryBound, keyring: Keyring, database: Any) -> None:
     group_commit = GroupCommit(pool, memory=memory, limits=GroupLimits(lanes=1))
     await group_commit.start()
