@@ -93,7 +93,7 @@ def _configure_allot(parser: argparse.ArgumentParser) -> None:
         "--weight", type=float, metavar="W", help=f"its part of each claim, where others have 1 ({WEIGHT_MIN:g} to {WEIGHT_MAX:g})"
     )
     parser.add_argument("--in-flight", metavar="N", help=f"how many of its messages workers may hold at a time; {_NO_BOUND}: no bound")
-    parser.add_argument("--why", required=True, help="stands in the log")
+    parser.add_argument("--why", required=True, help="recorded in the log")
 
 
 async def _allot(settings: Settings, options: argparse.Namespace) -> int:

@@ -60,19 +60,19 @@ def configure_mapping(commands: Subcommands) -> None:
         command.add_argument("--code", help="the code as the carrier prints it, or the text in its place")
         command.add_argument("--carrier-reason", metavar="CODE", help="only with this reason code next to it (default: any)")
         command.add_argument("--text", help="only with this text; alone where the carrier prints no code (default: any)")
-        command.add_argument("--why", default="", help="stands in the log; needed with --yes")
-        command.add_argument("--yes", action="store_true", help="do it")
+        command.add_argument("--why", default="", help="recorded in the log; needed with --yes")
+        command.add_argument("--yes", action="store_true", help="make the change; without it, only show it")
         command.add_argument("--renormalize", action="store_true", help="with --yes: read the history of the code again at once")
         command.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="for scripts")
         if name == "map":
             meaning = command.add_mutually_exclusive_group()
             statuses = [status.value for status in Status if status is not Status.UNKNOWN]
             meaning.add_argument("--status", choices=statuses, metavar="STATUS", help=f"it is a scan: {', '.join(statuses)}")
-            meaning.add_argument("--info", action="store_true", help="it informs and never moves the status")
+            meaning.add_argument("--info", action="store_true", help="the code only informs; it never changes the status")
             meaning.add_argument("--list", action="store_true", help="list the mappings, of one carrier or of all")
             meaning.add_argument("--show", type=int, metavar="REVISION", help="show a mapping and what came before it")
             meaning.add_argument("--export", action="store_true", help="print the carrier's mappings as a patch of its table")
-            command.add_argument("--reason", choices=[reason.value for reason in Reason], metavar="REASON", help="why, of a scan")
+            command.add_argument("--reason", choices=[reason.value for reason in Reason], metavar="REASON", help="the reason of the scan")
 
 
 def run_mapping(options: argparse.Namespace) -> int:

@@ -61,7 +61,7 @@ def add_filter(parser: argparse.ArgumentParser) -> None:
 
 def _add_selection(parser: argparse.ArgumentParser) -> None:
     """Ids, or a filter."""
-    parser.add_argument("ids", nargs="*", type=int, metavar="ID", help="these; or of a filter:")
+    parser.add_argument("ids", nargs="*", type=int, metavar="ID", help="ids of dead letters; or use the filter options")
     add_filter(parser)
 
 
@@ -104,7 +104,7 @@ def configure_actions(commands: Subcommands) -> None:
         type=int,
         default=_DEFAULT.canary,
         metavar="N",
-        help="how many go first; the rest when these went well; 0: no canary (%(default)s)",
+        help="how many go first; the rest follows if these go well; 0: no canary (%(default)s)",
     )
     parser.add_argument("--rate", type=float, default=_DEFAULT.per_second, metavar="N", help="at most N a second (%(default)s)")
     parser.add_argument(

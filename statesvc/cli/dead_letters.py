@@ -19,11 +19,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="action", required=True, metavar="list | groups | show | replay | discard")
     listing = commands.add_parser("list", help="what waits, the newest first")
     add_filter(listing)
-    listing.add_argument("--all", action="store_true", help="also those that a human has settled")
+    listing.add_argument("--all", action="store_true", help="also resolved ones")
     listing.add_argument("--limit", type=int, default=50, help="at most N (default %(default)s)")
     groups = commands.add_parser("groups", help="what waits, by what went wrong")
     add_filter(groups)
-    show = commands.add_parser("show", help="everything about one")
+    show = commands.add_parser("show", help="show one with all its attempts")
     show.add_argument("id", type=int)
     for command in (listing, groups, show):
         command.add_argument("--json", action="store_true", help="for scripts")

@@ -19,8 +19,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
     parser.add_argument("carrier", help="a carrier id")
     parser.add_argument("tracking", help="the tracking number, in any spelling")
-    parser.add_argument("--discriminator", help="only the shipment with this one (default: every shipment that bears the number)")
-    parser.add_argument("--why", required=True, help="stands in the log: no personal data here")
+    parser.add_argument("--discriminator", help="erase only the shipment with this discriminator (default: every shipment with the number)")
+    parser.add_argument("--why", required=True, help="recorded in the log: no personal data here")
     parser.add_argument("--override-hold", action="store_true", help="even under a legal hold")
     parser.add_argument("--json", action="store_true", help="for scripts")
 

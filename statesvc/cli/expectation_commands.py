@@ -43,8 +43,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help=f"such as stalled.in_transit=96, pickup_expiring={NEVER}, overdue={INHERIT}; what is not named stays as it was stated",
     )
     state.add_argument("--service", help="only shipments of this service of the carrier, as the carrier names it: 'UPS Ground'")
-    state.add_argument("--why", default="", help="stands in the log; needed with --yes")
-    state.add_argument("--yes", action="store_true", help="do it")
+    state.add_argument("--why", default="", help="recorded in the log; needed with --yes")
+    state.add_argument("--yes", action="store_true", help="make the change; without it, only show it")
     state.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="for scripts")
 
 

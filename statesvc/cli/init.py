@@ -25,7 +25,9 @@ HEAD = f"""\
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
-    parser.add_argument("file", metavar="FILE", type=Path, nargs="?", default=Path("statesvc.env"), help="default: %(default)s")
+    parser.add_argument(
+        "file", metavar="FILE", type=Path, nargs="?", default=Path("statesvc.env"), help="the file to write (default: %(default)s)"
+    )
 
 
 def run(options: argparse.Namespace) -> int:

@@ -27,10 +27,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """What the commands take."""
     commands = parser.add_subparsers(dest="action", required=True, metavar="create | list | revoke | rotate-master | ...")
     create = commands.add_parser("create", help="make a key; it is shown once")
-    create.add_argument("--name", required=True, help="who uses it")
+    create.add_argument("--name", required=True, help="name of its user")
     create.add_argument("--scopes", required=True, type=_scopes, help=f"comma-separated, of {', '.join(scope.value for scope in Scope)}")
     create.add_argument(
-        "--owner", type=_owner, help="whose subscriptions it manages; give the old key's owner to rotate a key (default: its own id)"
+        "--owner",
+        type=_owner,
+        help="owner of the subscriptions that it manages; to rotate a key, give the old key's owner (default: its own id)",
     )
     create.add_argument("--json", action="store_true", help="for scripts")
     listing = commands.add_parser("list", help="all keys, without the keys themselves")
@@ -177,10 +179,10 @@ def _configure_log_keys(commands: Any) -> None:  # noqa: ANN401 - argparse has n
     listing = commands.add_parser("log", help="the public keys of the log's checkpoints, for those who verify it")
     listing.add_argument("--json", action="store_true", help="for scripts")
     rotating = commands.add_parser("rotate-log", help="make a new key, which signs checkpoints alongside the old one")
-    rotating.add_argument("--why", default="", help="stands in the log")
+    rotating.add_argument("--why", default="", help="recorded in the log")
     retiring = commands.add_parser("retire-log", help="have an older key of the log sign no more; its secret is destroyed")
     retiring.add_argument("id", type=_key_id, help="its key id, 8 hexadecimal digits")
-    retiring.add_argument("--why", default="", help="stands in the log")
+    retiring.add_argument("--why", default="", help="recorded in the log")
 
 
 async def _run_log_keys(options: argparse.Namespace) -> int:

@@ -27,10 +27,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         command = commands.add_parser(name, help=summary)
         command.add_argument("carrier", help="a carrier id")
         command.add_argument("tracking", help="a tracking number, in any spelling")
-        command.add_argument("--why", required=True, help="stands in the log: the case, no personal data")
+        command.add_argument("--why", required=True, help="recorded in the log: the case, no personal data")
     listing = commands.add_parser("list", help="the holds that stand, the newest first")
     listing.add_argument("--carrier", help="of this carrier only")
-    listing.add_argument("--all", action="store_true", help="also those that were released")
+    listing.add_argument("--all", action="store_true", help="also released ones")
     listing.add_argument("--json", action="store_true", help="for scripts")
 
 

@@ -28,7 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
     commands = parser.add_subparsers(dest="action", required=True, metavar="fork")
     forking = commands.add_parser("fork", help="start a new epoch of the log; run docs/restore.md")
-    forking.add_argument("--why", required=True, help="stands in the log: no personal data here")
+    forking.add_argument("--why", required=True, help="recorded in the log: no personal data here")
     forking.add_argument("--dry-run", action="store_true", help="only say what was lost")
     forking.add_argument("--json", action="store_true", help="for scripts")
 

@@ -21,12 +21,14 @@ _SHOWN = 50
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
-    parser.add_argument("projection", choices=["shipment"], help="which one")
+    parser.add_argument("projection", choices=["shipment"], help="the projection")
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--compare", action="store_true", help="only report where the live one differs from the log; 1 where it does")
     what.add_argument("--rollback", action="store_true", help="put the table back that the last rebuild replaced, brought up to date")
     what.add_argument("--finish", action="store_true", help="let go of the table that the last rebuild replaced")
-    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="that fold (default: one a core, %(default)s)")
+    parser.add_argument(
+        "--processes", type=int, default=os.cpu_count() or 1, help="processes that fold (default: one per core, %(default)s)"
+    )
     parser.add_argument("--json", action="store_true", help="for scripts")
 
 

@@ -30,7 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--read-by", metavar="VERSION", help="only what this version read, as after a rollout that was turned back")
     parser.add_argument("--rate", type=float, metavar="N", help="at most N messages a second (default: as fast as it goes)")
     parser.add_argument("--dry-run", action="store_true", help="report, change nothing")
-    parser.add_argument("--why", default="", help="stands in the log")
+    parser.add_argument("--why", default="", help="recorded in the log")
     parser.add_argument("--json", action="store_true", help="for scripts")
 
 

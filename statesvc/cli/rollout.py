@@ -42,11 +42,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     turn.add_argument(
         "--guard-differences", type=float, metavar="PERCENT", help="the highest share that it may read differently (needs --shadow)"
     )
-    turn.add_argument("--why", default="", help="stands in the log")
+    turn.add_argument("--why", default="", help="recorded in the log")
     for name, summary in (("hold", "keep a carrier's messages, process none"), ("release", "process them again")):
         command = commands.add_parser(name, help=summary)
         command.add_argument("carrier", help="a carrier id, or all")
-        command.add_argument("--why", default="", help="stands in the log")
+        command.add_argument("--why", default="", help="recorded in the log")
 
 
 def run(options: argparse.Namespace) -> int:

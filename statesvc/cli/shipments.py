@@ -37,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action = actions.add_parser(name, help=summary, description=summary)
         action.add_argument("carrier")
         action.add_argument("tracking")
-        action.add_argument("--discriminator", help="of shipments that share the number; default: the latest")
+        action.add_argument("--discriminator", help="which of the shipments that share the number (default: the latest)")
         action.add_argument("--json", action="store_true", help="for scripts")
 
 

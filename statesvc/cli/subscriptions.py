@@ -37,7 +37,7 @@ Connection = AsyncConnection[Any]
 def configure(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    listed = actions.add_parser("list", help="all of them, how each does")
+    listed = actions.add_parser("list", help="list subscriptions and how they do")
     listed.add_argument("--json", action="store_true", help="for scripts")
     for name, summary in (
         ("show", "one, with its limiter and its last tries"),
@@ -48,17 +48,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
         ("rotate-secret", "a new secret; the former one signs too for a while"),
     ):
         action = actions.add_parser(name, help=summary, description=summary)
-        action.add_argument("id", type=_subscription_id, help="of the subscription; its first eight characters will do")
+        action.add_argument("id", type=_subscription_id, help="id of the subscription, or its first eight characters")
         action.add_argument("--json", action="store_true", help="for scripts")
         if name == "test":
-            action.add_argument("--type", choices=[*BY_TYPE], default=CONNECTION_TEST, help="whose example is sent (subscription.test)")
+            action.add_argument(
+                "--type", choices=[*BY_TYPE], default=CONNECTION_TEST, help="type of the example to send (default: subscription.test)"
+            )
         if name == "replay":
             action.add_argument("--since", type=_instant, required=True, help="RFC 3339, such as 2026-11-23T02:00:00Z")
             action.add_argument("--until", type=_instant, help="exclusive; default: now")
-            action.add_argument("--delivered-too", action="store_true", help="also what it has taken")
-            action.add_argument("--dry-run", action="store_true", help="count, send nothing")
+            action.add_argument("--delivered-too", action="store_true", help="send again also what the subscriber has accepted")
+            action.add_argument("--dry-run", action="store_true", help="count only, send nothing")
         if name == "rotate-secret":
-            action.add_argument("--grace-hours", type=float, default=24.0, help="for which the former secret signs too (24)")
+            action.add_argument("--grace-hours", type=float, default=24.0, help="how long the former secret signs too (default: 24)")
 
 
 def run(options: argparse.Namespace) -> int:

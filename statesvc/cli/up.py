@@ -26,7 +26,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
     add_address(parser)
     parser.add_argument("--demo", action="store_true", help="sample carriers push, a sample subscriber listens")
-    parser.add_argument("--demo-rate", type=float, default=DEMO_RATE, metavar="N", help="their pushes a second (default %(default)g)")
+    parser.add_argument(
+        "--demo-rate", type=float, default=DEMO_RATE, metavar="N", help="pushes a second of the sample carriers (default: %(default)g)"
+    )
 
 
 def run(options: argparse.Namespace) -> int:

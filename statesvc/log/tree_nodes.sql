@@ -12,7 +12,7 @@ CROSS JOIN LATERAL (
 -- name: leaf_hashes
 -- The leaf hashes of each batch: `count` of them after the first `skip`. All were recorded from `since` until `until`, so the planner leaves
 -- out the other months. OFFSET 0 keeps it one probe a batch (joined freely, all batches there are would be read), and shows the planner
--- what one plan for all months would cost: with LIMIT 1 that looks as good, and is stored.
+-- what one plan for all months would cost: with LIMIT 1 that looks as good, and is reused.
 SELECT r.first_index, substring(b.leaf_hashes FROM 32 * r.skip + 1 FOR 32 * r.count)
 FROM unnest(
     %(first_indexes)s::bigint[], %(batch_ids)s::bigint[], %(recorded)s::timestamptz[], %(skips)s::int[], %(counts)s::int[]

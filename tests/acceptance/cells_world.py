@@ -12,7 +12,8 @@ import aiohttp
 
 from statesvc.cells.directory import CellDirectory, checked_directory, directory_text
 from statesvc.cells.proxies import nginx_configuration
-from tests.acceptance.processes import BOOTSTRAP_KEY, Service, free_port
+from tests.acceptance.processes import BOOTSTRAP_KEY, Service
+from tests.world.ports import free_port
 from tests.world.programs import required
 
 CELLS = ("north", "south")

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import socket
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -14,20 +13,13 @@ import aiohttp
 import psycopg
 
 from tests.world.forked import ForkedProcess, fork
+from tests.world.ports import free_port
 
 MASTER_KEY = "bWFzdGVyLWtleS1vZi10aGUtdGVzdHMtMzItYnl0ZXM="
 BOOTSTRAP_KEY = "a-bootstrap-key-for-the-acceptance-tests"
 UPS_SECRET = "ups-test-credential"
 START_SECONDS = 90
 ROOT = Path(__file__).parents[2]
-
-
-def free_port() -> int:
-    """A TCP port that nobody uses at this moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 class RoleProcess:

@@ -9,9 +9,10 @@ import pytest
 
 from statesvc.database.embedded import EmbeddedServer
 from statesvc.database.migrator import migrate
-from tests.acceptance.processes import Service, free_port, until_false
+from tests.acceptance.processes import Service, until_false
 from tests.acceptance.stories import Message, messages
 from tests.world import pgbouncer
+from tests.world.ports import free_port
 
 
 @pytest.mark.usefixtures("own_processes")

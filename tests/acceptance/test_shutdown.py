@@ -13,10 +13,11 @@ import aiohttp
 from aiohttp import web
 from psycopg import AsyncConnection
 
-from tests.acceptance.processes import RoleProcess, Service, free_port, until_false
+from tests.acceptance.processes import RoleProcess, Service, until_false
 from tests.acceptance.slow_request import slow_request
 from tests.acceptance.stories import ups_alert
 from tests.acceptance.test_crash import assert_each_took_effect_once, push
+from tests.world.ports import free_port
 
 ServiceMaker = Callable[..., Any]
 PATIENT = {"STATESVC_GRACE_SECONDS": "60", "STATESVC_DRAIN_SECONDS": "60"}

@@ -11,7 +11,8 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.acceptance.processes import ROOT, Service, free_port
+from tests.acceptance.processes import ROOT, Service
+from tests.world.ports import free_port
 
 ServiceMaker = Callable[..., Any]
 MAPPINGS = "/v1/carriers/royalmail/mappings"

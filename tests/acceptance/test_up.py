@@ -6,7 +6,6 @@ import os
 import pty
 import re
 import signal
-import socket
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -21,6 +20,7 @@ from statesvc.demo.dialects import ups
 from statesvc.demo.parcels import ParcelStep, invent
 from statesvc.roles.supervisor.child_plan import ROLES
 from tests.acceptance.slow_request import slow_request
+from tests.world.ports import free_port
 
 SECRET = "up-test-credential"
 ON_A_TERMINAL = (
@@ -100,13 +100,6 @@ class Running:
     def lines(self, event: str) -> list[dict[str, Any]]:
         told = [json.loads(line) for line in self.folder.joinpath("err").read_text().splitlines() if line.startswith("{")]
         return [line for line in told if line["event"] == event]
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @pytest.fixture

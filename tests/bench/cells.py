@@ -23,9 +23,10 @@ from psycopg import AsyncConnection
 from statesvc.cells.directory import CellDirectory, checked_directory
 from statesvc.database.embedded import attach
 from tests.acceptance.cells_world import nginx_before
-from tests.acceptance.processes import BOOTSTRAP_KEY, ROOT, free_port
+from tests.acceptance.processes import BOOTSTRAP_KEY, ROOT
 from tests.bench.processor import command_line, descendants, server_cpu_seconds
 from tests.bench.traffic import Push, single_scans
+from tests.world.ports import free_port
 
 CARRIERS: Final = ("ups", "fedex", "dhl_unified")
 CONNECTIONS: Final = 16

@@ -12,10 +12,11 @@ from typing import Any, Final
 
 import aiohttp
 
-from tests.acceptance.processes import BOOTSTRAP_KEY, ROOT, free_port
+from tests.acceptance.processes import BOOTSTRAP_KEY, ROOT
 from tests.bench.bench import Bench
 from tests.bench.processor import command_line, descendants, pss_bytes, server_cpu_seconds
 from tests.bench.server import Place
+from tests.world.ports import free_port
 
 SERVER: Final = "PostgreSQL"
 _START_SECONDS: Final = 60

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
-from tests.acceptance.processes import free_port
+from tests.world.ports import free_port
 from tests.world.prometheus import Prometheus, scraping
 
 ROLES: Final = ("ingress", "api", "worker", "notifier", "sealer")

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import httpx
 
-from tests.acceptance.processes import free_port
+from tests.world.ports import free_port
 
 ROOT: Final = Path(__file__).parents[2]
 START_SECONDS: Final = 180

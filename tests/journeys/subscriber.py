@@ -23,9 +23,9 @@ import standardwebhooks
 import svix
 from playwright.async_api import Page, expect
 
-from tests.acceptance.processes import free_port
 from tests.journeys.installation import ROOT, Installation, answered, installation, main, require, scan, until
 from tests.world import browser
+from tests.world.ports import free_port
 
 GUIDE: Final = (ROOT / "docs" / "subscribers.md").read_text("utf-8")
 SHOWING: Final = """<!doctype html><title>journey</title><ol></ol><script>

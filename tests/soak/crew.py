@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Final
 
-from tests.acceptance.processes import RoleProcess, Service, free_port
+from tests.acceptance.processes import RoleProcess, Service
+from tests.world.ports import free_port
 
 _PAUSE_SECONDS: Final = 0.5
 _STOP_SECONDS: Final = 90

@@ -19,9 +19,10 @@ from statesvc.database.embedded_config import FILE_NAME, configuration
 from statesvc.database.migrator import migrate
 from statesvc.database.postmaster import running_pid
 from statesvc.database.server_user import ServerUser, choose_user, with_access
-from tests.acceptance.processes import free_port, until_false
+from tests.acceptance.processes import until_false
 from tests.soak.server import on_tcp
 from tests.world import postgres
+from tests.world.ports import free_port
 
 _FOLLOWING: Final = "SELECT EXISTS (SELECT FROM pg_stat_replication WHERE sync_state IN ('sync', 'quorum') AND state = 'streaming')"
 

@@ -15,8 +15,8 @@ from psycopg.conninfo import make_conninfo
 from statesvc.database.embedded import MAJOR, EmbeddedServer, programs
 from statesvc.database.migrator import migrate
 from statesvc.database.postmaster import running_pid
-from tests.acceptance.processes import free_port
 from tests.world import postgres
+from tests.world.ports import free_port
 
 
 class SoakServer:

@@ -16,7 +16,7 @@ import nats
 import nats.errors
 from nats.js.api import StreamConfig
 
-from tests.acceptance.processes import free_port
+from tests.world.ports import free_port
 from tests.world.programs import required
 
 START_SECONDS: Final = 60

@@ -11,7 +11,7 @@ from psycopg.conninfo import conninfo_to_dict
 from statesvc.database.dsns import Dsns
 from statesvc.database.embedded import MAJOR, EmbeddedServer, programs
 from statesvc.database.server_user import choose_user
-from tests.acceptance.processes import free_port
+from tests.world.ports import free_port
 
 
 class Cluster:

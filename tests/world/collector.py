@@ -9,7 +9,7 @@ from aiohttp import web
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from tests.acceptance.processes import free_port
+from tests.world.ports import free_port
 
 
 class Collector:

@@ -15,8 +15,8 @@ import obstore
 import pytest
 from obstore.store import S3Store
 
-from tests.acceptance.processes import free_port
 from tests.soak.proxy import Proxy
+from tests.world.ports import free_port
 from tests.world.programs import required_moto
 
 _START_SECONDS: Final = 60.0

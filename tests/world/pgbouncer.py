@@ -5,7 +5,6 @@ import os
 import pwd
 import re
 import shutil
-import socket
 import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,6 +15,7 @@ import psycopg
 from psycopg import AsyncConnection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from tests.world.ports import free_port
 from tests.world.programs import required
 
 EVERYWHERE = os.environ.get("STATESVC_TEST_PGBOUNCER") == "1"
@@ -46,7 +46,7 @@ async def pooled(*dsns: str, mode: str = "transaction", prepared_max: int = 0) -
     program = required("pgbouncer", "pgbouncer")
     folder = Path(mkdtemp(prefix="statesvc-pgbouncer-"))
     targets = [conninfo_to_dict(dsn) for dsn in dsns]
-    port = _free_port()
+    port = free_port()
     users = {f'"{target["user"]}" "{target.get("password", "")}"' for target in targets}
     (folder / "users.txt").write_text("\n".join(sorted(users)) + "\n")
     first = targets[0]
@@ -106,10 +106,3 @@ async def _answers(dsn: str, process: asyncio.subprocess.Process) -> None:
                     return
             except psycopg.OperationalError:
                 await asyncio.sleep(0.05)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

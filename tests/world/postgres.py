@@ -5,7 +5,6 @@ import fcntl
 import json
 import os
 import shutil
-import socket
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from statesvc.database.embedded import EmbeddedServer
 from statesvc.database.migrator import migrate
+from tests.world.ports import free_port
 
 MAJOR = int(os.environ.get("STATESVC_TEST_PG", "18"))
 FOLDER_VARIABLE = "STATESVC_TEST_FOLDER"
@@ -153,7 +153,7 @@ def _external() -> Server | None:
 
 
 def _embedded(folder: Path) -> Server:
-    dsns = EmbeddedServer(folder / "data", major=MAJOR, tcp_port=_free_port(), overrides=OVERRIDES).start()
+    dsns = EmbeddedServer(folder / "data", major=MAJOR, tcp_port=free_port(), overrides=OVERRIDES).start()
     assert dsns.superuser is not None
     assert dsns.auditor is not None
     server = Server(superuser_dsn=dsns.superuser, owner_dsn=dsns.owner, service_dsn=dsns.service, auditor_dsn=dsns.auditor).on("postgres")
@@ -204,14 +204,6 @@ def _end(folder: Path) -> None:
     if (folder / "data").exists():
         EmbeddedServer(folder / "data", major=MAJOR).stop()
     shutil.rmtree(folder, ignore_errors=True)
-
-
-def _free_port() -> int:
-    """For poolers and proxies: other users of the system can't reach the socket."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def _lives(pid: int) -> bool:

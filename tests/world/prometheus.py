@@ -11,7 +11,7 @@ from typing import Any
 import aiohttp
 import yaml
 
-from tests.acceptance.processes import free_port
+from tests.world.ports import free_port
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,12 +25,13 @@ from statesvc.database.migrator import migrate
 from statesvc.demo.carrier_client import CarrierClient
 from statesvc.demo.display import DemoCounts
 from statesvc.demo.traffic import Behaviour, Push, pushes
-from tests.acceptance.processes import BOOTSTRAP_KEY, MASTER_KEY, free_port
+from tests.acceptance.processes import BOOTSTRAP_KEY, MASTER_KEY
 from tests.acceptance.stories import ups_alert
 from tests.soak.incidents.on_call import OnCall
 from tests.soak.incidents.shortened import shortened
 from tests.soak.proxy import Proxy, proxy_to
 from tests.world.cluster import Cluster
+from tests.world.ports import free_port
 from tests.world.prometheus import Prometheus, scraping
 
 ROLES: Final = ("ingress", "api", "worker", "notifier", "sealer")

@@ -12,10 +12,10 @@ from typing import Final
 import psycopg
 from psycopg import AsyncConnection
 
-from tests.acceptance.processes import free_port
 from tests.soak.incidents.incident import Incident
 from tests.soak.incidents.on_call import OnCall
 from tests.soak.incidents.scene import Scene, alerts_of_ups, cancelled
+from tests.world.ports import free_port
 
 REPORT: Final = "nightly-report"
 LOOKS_MAX: Final = 20

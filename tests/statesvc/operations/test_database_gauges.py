@@ -34,12 +34,6 @@ async def pool(database: Any) -> AsyncIterator[Pool]:
         yield opened
 
 
-@pytest.fixture
-async def owner(database: Any) -> AsyncIterator[AsyncConnection[Any]]:
-    async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as connection:
-        yield connection
-
-
 async def test_dead_letters_show_by_cause_and_carriers_by_their_last_push(pool: Pool, owner: AsyncConnection[Any]) -> None:
     await owner.execute(
         "INSERT INTO statesvc.dead_letter (kind, cause, carrier_id, created_at)"

@@ -1,32 +1,15 @@
 """Signs of life: one row a start, which goes with a clean exit and comes again where it was forgotten."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
 
-import pytest
 from psycopg import AsyncConnection
 
-from statesvc.database.pool import Pool, PoolLimits, make_pool
+from statesvc.database.pool import Pool
 from statesvc.operations.heartbeat import Heartbeat, Incarnation
 from statesvc.operations.worker_list import WorkerState, WorkerStatus, list_workers
 
-LIMITS = PoolLimits(connections_max=2, acquire_seconds=5, statement_seconds=10, lock_seconds=5, idle_in_transaction_seconds=10)
 ME = Incarnation(worker_id="h-worker-1-0a0b0c0d", role="worker", host="h", pid=1, version="0")
-
-
-@pytest.fixture
-async def pool(database: Any) -> AsyncIterator[Pool]:
-    pool = make_pool(database.service_dsn, name="heartbeat test", limits=LIMITS)
-    await pool.open()
-    yield pool
-    await pool.close()
-
-
-@pytest.fixture
-async def service(database: Any) -> AsyncIterator[AsyncConnection[Any]]:
-    async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
-        yield connection
 
 
 async def _until(service: AsyncConnection[Any], *states: WorkerState) -> list[WorkerStatus]:

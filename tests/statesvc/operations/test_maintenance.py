@@ -1,33 +1,17 @@
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
 
 import psycopg
 import pytest
 from psycopg import AsyncConnection, errors
 
-from statesvc.database.pool import Pool, PoolLimits, make_pool
+from statesvc.database.pool import Pool
 from statesvc.operations.maintenance import maintenance, once
 
 pytestmark = pytest.mark.slow
 
-LIMITS = PoolLimits(connections_max=2, acquire_seconds=5, statement_seconds=10, lock_seconds=5, idle_in_transaction_seconds=10)
 DAY = 86_400
 Connection = AsyncConnection[Any]
-
-
-@pytest.fixture
-async def service(database: Any) -> AsyncIterator[Connection]:
-    async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
-        yield connection
-
-
-@pytest.fixture
-async def pool(database: Any) -> AsyncIterator[Pool]:
-    pool = make_pool(database.service_dsn, name="upkeep test", limits=LIMITS)
-    await pool.open()
-    yield pool
-    await pool.close()
 
 
 async def _days_pass(database: Any, days: int) -> None:

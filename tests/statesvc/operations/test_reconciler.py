@@ -1,7 +1,6 @@
 """What the reconciler says of messages and notifications that were lost on purpose, and of those that were not."""
 
 import time
-from collections.abc import AsyncIterator
 from typing import Any
 from uuid import UUID
 
@@ -10,27 +9,12 @@ import pytest
 from psycopg import AsyncConnection
 
 from statesvc.bodies.sealed_message import message_id
-from statesvc.database.pool import Pool, PoolLimits, make_pool
+from statesvc.database.pool import Pool
 from statesvc.ingress.tally import IngestTally
 from statesvc.operations.reconciler import first_id, read_promises, reconcile
 
-LIMITS = PoolLimits(connections_max=2, acquire_seconds=5, statement_seconds=10, lock_seconds=5, idle_in_transaction_seconds=10)
 MINUTE = 29_000_000
 """Of the test's messages, since 1970."""
-
-
-@pytest.fixture
-async def pool(database: Any) -> AsyncIterator[Pool]:
-    pool = make_pool(database.service_dsn, name="reconciler test", limits=LIMITS)
-    await pool.open()
-    yield pool
-    await pool.close()
-
-
-@pytest.fixture
-async def owner(database: Any) -> AsyncIterator[AsyncConnection[Any]]:
-    async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as connection:
-        yield connection
 
 
 async def _minutes_pass(owner: AsyncConnection[Any], minutes: int) -> None:
