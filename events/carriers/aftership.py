@@ -11,7 +11,6 @@ from typing import Any, Final
 from events.carriers.carrier import Carrier, Hmac
 from events.errors import Cause, UnreadableMessageError
 from events.event import EventPlace, Raw, Reading
-from events.parsing.couriers import home_of
 from events.parsing.enrichment import estimate, with_estimate, with_signer
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
@@ -22,7 +21,7 @@ from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, reading_of
 from events.parsing.text import signer, text_unless
 from events.parsing.times import Clock
-from events.parsing.whereabouts import Journey
+from events.parsing.whereabouts import Journey, home_of
 from events.vocabulary import Kind
 
 CODES: Final = meanings("aftership_codes.csv")

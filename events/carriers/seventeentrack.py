@@ -12,7 +12,6 @@ from typing import Final
 from events.carriers.carrier import Carrier, Sha256Concat, Sha256InBody, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
 from events.event import EventPlace, PrintedTime, Raw, Reading
-from events.parsing.couriers import home_of
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
@@ -23,7 +22,7 @@ from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, reading_of
 from events.parsing.text import text
 from events.parsing.times import Clock
-from events.parsing.whereabouts import Journey
+from events.parsing.whereabouts import Journey, home_of
 from events.vocabulary import Kind
 
 CODES: Final = meanings("seventeentrack_codes.csv")

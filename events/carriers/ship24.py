@@ -13,7 +13,6 @@ from typing import Final
 from events.carriers.carrier import Carrier, SharedHeader, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
 from events.event import EventPlace, PrintedTime, Raw, Reading
-from events.parsing.couriers import home_of
 from events.parsing.enrichment import estimate, with_estimate, with_signer
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
@@ -25,7 +24,7 @@ from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
 from events.parsing.text import signer, text
 from events.parsing.times import Clock
-from events.parsing.whereabouts import Journey
+from events.parsing.whereabouts import Journey, home_of
 from events.vocabulary import TimePrecision
 
 CODES: Final = meanings("ship24_codes.csv")

@@ -13,7 +13,6 @@ from typing import Final, NamedTuple
 from events.carriers.carrier import Carrier, RsaSha256
 from events.errors import Cause, UnreadableMessageError
 from events.event import EventPlace, Normalized, PrintedTime, Raw
-from events.parsing.couriers import home_of
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
@@ -24,7 +23,7 @@ from events.parsing.rejections import Rejections
 from events.parsing.scan import Scan, readings_of
 from events.parsing.text import text
 from events.parsing.times import Clock
-from events.parsing.whereabouts import Journey
+from events.parsing.whereabouts import Journey, home_of
 from events.vocabulary import Kind, Status
 
 CODES: Final = meanings("shipengine_codes.csv")

@@ -11,7 +11,6 @@ from typing import Final
 from events.carriers.carrier import Carrier, TimestampedHmac, UrlToken
 from events.errors import Cause, UnreadableMessageError
 from events.event import EventPlace, Normalized, Raw
-from events.parsing.couriers import home_of
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import ISO
 from events.parsing.json import read_json
@@ -22,7 +21,7 @@ from events.parsing.rejections import Rejections
 from events.parsing.scan import Scan, readings_of
 from events.parsing.text import text, text_unless
 from events.parsing.times import Clock
-from events.parsing.whereabouts import Journey
+from events.parsing.whereabouts import Journey, home_of
 from events.vocabulary import Kind, Status
 
 CODES: Final = meanings("shippo_codes.csv")

@@ -14,7 +14,6 @@ from typing import Final
 from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
 from events.event import EventPlace, Raw, Reading
-from events.parsing.couriers import home_of
 from events.parsing.enrichment import estimate, with_estimate, with_signer
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
@@ -26,7 +25,7 @@ from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
 from events.parsing.text import text
 from events.parsing.times import Clock
-from events.parsing.whereabouts import Journey, origin_of_item
+from events.parsing.whereabouts import Journey, home_of, origin_of_item
 
 CODES: Final = meanings("trackingmore_codes.csv")
 """Statuses and substatuses: their names never meet."""

@@ -145,3 +145,18 @@ def _by_end(journey: Journey) -> LocalZone | None:
 @cache
 def _airports() -> dict[str, tuple[str, str]]:
     return {row["code"]: (row["country"], row["zone"]) for row in rows_of("airports.csv")}
+
+
+@lru_cache(maxsize=1024)
+def home_of(name: str | None) -> str | None:
+    """The zone (IANA name) of a carrier that an aggregator names, for scans without a place; None for an unknown carrier.
+
+    `couriers.csv` is maintained by hand: the zone of the carrier's country, or of its head office if it works in several zones. Only
+    letters and digits of the name count.
+    """
+    return _homes().get("".join(character for character in (name or "").casefold() if character.isalnum()))
+
+
+@cache
+def _homes() -> dict[str, str]:
+    return {row["name"]: row["zone"] for row in rows_of("couriers.csv")}

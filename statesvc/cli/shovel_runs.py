@@ -32,8 +32,7 @@ from statesvc.shovel.backup import BackupWriter, check_folder
 from statesvc.shovel.dry_run import classify, explain_message, read_samples
 from statesvc.shovel.fleet import NOTICE, REFUSED, Fleet, totals_line
 from statesvc.shovel.progress import TransferProgress
-from statesvc.shovel.shovel_error import ShovelError, SourceLostError
-from statesvc.shovel.source import Source
+from statesvc.shovel.source import ShovelError, Source, SourceLostError
 from statesvc.shovel.source_message import Taken
 from statesvc.shovel.transfer import Pace, TransferTask, TransferTotals, pause, resume, transfer
 

@@ -21,8 +21,7 @@ from statesvc.roles.master_key import open_master_keys
 from statesvc.settings.service_settings import Settings
 from statesvc.shovel.backup import check_folder
 from statesvc.shovel.redis_source import TakeUnacked
-from statesvc.shovel.shovel_error import ShovelError, SourceLostError
-from statesvc.shovel.source import Source
+from statesvc.shovel.source import ShovelError, Source, SourceLostError
 from statesvc.shovel.sources import SourceOptions, is_endless, make_backup_source, make_source
 from statesvc.shovel.task_mapping import TaskMapping, parse_mapping
 

@@ -10,7 +10,7 @@ from statesvc.cli.shovel_setup import broker_url, database, stop_event
 from statesvc.settings.service_settings import load_settings
 from statesvc.shovel.backup import backup_files
 from statesvc.shovel.broker_publisher import BrokerPublisher, make_publisher
-from statesvc.shovel.shovel_error import ShovelError, SourceLostError
+from statesvc.shovel.source import ShovelError, SourceLostError
 from statesvc.shovel.way_back import Returned, WayBack, restore
 
 

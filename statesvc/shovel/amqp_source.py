@@ -15,7 +15,7 @@ from yarl import URL
 from statesvc.shovel.amqp_connection import connect, count_messages, existing, shown
 from statesvc.shovel.amqp_properties import wire_properties
 from statesvc.shovel.delayed_delivery import destination, is_delaying, level_names
-from statesvc.shovel.shovel_error import ShovelError, SourceLostError
+from statesvc.shovel.source import ShovelError, SourceLostError
 from statesvc.shovel.source_message import Taken, Transport
 
 _GATHER_SECONDS: Final = 0.005

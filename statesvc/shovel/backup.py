@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, Final
 
 import orjson
 
-from statesvc.shovel.shovel_error import ShovelError
+from statesvc.shovel.source import ShovelError
 from statesvc.shovel.source_message import Taken, Transport
 
 SUFFIX: Final = ".ndjson.gz"

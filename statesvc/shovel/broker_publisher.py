@@ -18,7 +18,7 @@ from statesvc.shovel.amqp_connection import connect, count_messages, shown
 from statesvc.shovel.amqp_properties import VerbatimProperties
 from statesvc.shovel.celery_task import UnreadableTaskError, read_task
 from statesvc.shovel.delayed_delivery import delayed_address, destination, is_delaying
-from statesvc.shovel.shovel_error import ShovelError, SourceLostError
+from statesvc.shovel.source import ShovelError, SourceLostError
 from statesvc.shovel.source_message import Taken, Transport
 from statesvc.shovel.sources import AMQP_SCHEMES, REDIS_SCHEMES, parse_url
 

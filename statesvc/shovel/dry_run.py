@@ -10,7 +10,7 @@ import orjson
 
 from statesvc.shovel.backup import taken_from_record
 from statesvc.shovel.inbox_store import RECEIPT_DAYS
-from statesvc.shovel.shovel_error import ShovelError
+from statesvc.shovel.source import ShovelError
 from statesvc.shovel.source_message import Taken, Transport
 from statesvc.shovel.task_mapping import Mapped, TaskMapping
 

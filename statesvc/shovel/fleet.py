@@ -15,7 +15,7 @@ from typing import Any, Final
 import orjson
 
 from statesvc.shovel.inbox_store import StoredBatch
-from statesvc.shovel.shovel_error import ShovelError
+from statesvc.shovel.source import ShovelError
 from statesvc.shovel.transfer import TransferTotals
 
 _AGAIN_SECONDS: Final = 1.0

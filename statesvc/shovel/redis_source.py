@@ -16,7 +16,7 @@ import redis.exceptions
 from yarl import URL
 
 from statesvc.shovel.redis_layout import BINDINGS, SEPARATOR, UNACKED, UNACKED_INDEX, bound_queue, priority_lists, read_unacked
-from statesvc.shovel.shovel_error import ShovelError, SourceLostError
+from statesvc.shovel.source import ShovelError, SourceLostError
 from statesvc.shovel.source_message import Taken, Transport
 
 _HOLDING: Final = "statesvc-shovel"

@@ -1,9 +1,17 @@
-"""What a source of messages gives: batches that stay its own until they are acknowledged."""
+"""What a source of messages gives: batches that stay its own until they are acknowledged; and why a transfer fails."""
 
 from collections.abc import Sequence
 from typing import Protocol
 
 from statesvc.shovel.source_message import Taken
+
+
+class ShovelError(ValueError):
+    """For the person at the terminal: its text says what is wrong and what to do. Nothing of this batch was taken from the source."""
+
+
+class SourceLostError(OSError):
+    """The connection to the broker ended; what was not acknowledged waits there."""
 
 
 class Source(Protocol):

@@ -10,8 +10,7 @@ from yarl import URL
 from statesvc.shovel.amqp_source import AmqpSource
 from statesvc.shovel.file_source import BackupSource, LineSource
 from statesvc.shovel.redis_source import RedisSource, TakeUnacked
-from statesvc.shovel.shovel_error import ShovelError
-from statesvc.shovel.source import Source
+from statesvc.shovel.source import ShovelError, Source
 
 AMQP_SCHEMES: Final = ("amqp", "amqps")
 REDIS_SCHEMES: Final = ("redis", "rediss", "unix")

@@ -33,7 +33,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from events.carriers.carrier import Carrier
 from events.errors import Cause
 from statesvc.shovel.celery_task import Task, UnreadableTaskError, as_bytes, read_task
-from statesvc.shovel.shovel_error import ShovelError
+from statesvc.shovel.source import ShovelError
 from statesvc.shovel.source_message import Taken
 
 _ROOTS: Final = ("args", "kwargs", "headers", "body")

@@ -22,8 +22,7 @@ from statesvc.database.wakeups.channels import INBOX
 from statesvc.database.wakeups.waker import notify
 from statesvc.shovel.backup import BackupWriter
 from statesvc.shovel.inbox_store import StoredBatch, resolve_mapped, store
-from statesvc.shovel.shovel_error import ShovelError, SourceLostError
-from statesvc.shovel.source import Source
+from statesvc.shovel.source import ShovelError, Source, SourceLostError
 from statesvc.shovel.source_message import Taken
 from statesvc.shovel.task_mapping import Mapped, TaskMapping, Unmapped
 

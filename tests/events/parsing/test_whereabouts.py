@@ -7,8 +7,7 @@ import pytest
 
 from events.event import NOWHERE, EventPlace
 from events.parsing.cities import bearers, spelled_city
-from events.parsing.couriers import home_of
-from events.parsing.whereabouts import NO_JOURNEY, Journey, origin_of_item, zone_of_scan
+from events.parsing.whereabouts import NO_JOURNEY, Journey, home_of, origin_of_item, zone_of_scan
 from events.parsing.zones import rows_of, zone_at, zone_row
 from events.vocabulary import Status
 

@@ -23,7 +23,7 @@ from statesvc.shovel.backup import BackupWriter, read_backup
 from statesvc.shovel.celery_task import Task, UnreadableTaskError, as_bytes, read_task
 from statesvc.shovel.delayed_delivery import delayed_address, destination, due_time, is_delaying, level_names
 from statesvc.shovel.progress import TransferProgress
-from statesvc.shovel.shovel_error import ShovelError
+from statesvc.shovel.source import ShovelError
 from statesvc.shovel.source_message import Taken, Transport
 from statesvc.shovel.task_mapping import Mapped, parse_mapping
 from statesvc.shovel.transfer import Pace

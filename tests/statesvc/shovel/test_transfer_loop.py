@@ -11,7 +11,7 @@ import pytest
 
 from events.carriers import CARRIERS
 from statesvc.shovel import transfer as loop
-from statesvc.shovel.shovel_error import ShovelError, SourceLostError
+from statesvc.shovel.source import ShovelError, SourceLostError
 from statesvc.shovel.source_message import Taken
 from statesvc.shovel.task_mapping import parse_mapping
 from statesvc.shovel.transfer import Pace, TransferTask, pause, resume, transfer
