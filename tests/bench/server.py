@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from psycopg import AsyncConnection, sql
 
 from statesvc.database.embedded import EmbeddedServer
+from statesvc.database.embedded_config import WAL_MIB_MIN
 from statesvc.database.migrator import migrate
 
 TEMPLATE: Final = "bench_template"
@@ -68,6 +69,13 @@ class BenchServer:
         await self.root.execute(sql.SQL("CREATE DATABASE {} OWNER statesvc_owner").format(sql.Identifier(TEMPLATE)))
         template = self.root.on(TEMPLATE)
         await migrate(template.owner, template.service)
+        await self._have_log_files()
+
+    async def _have_log_files(self) -> None:
+        """Files of the write-ahead log to use again, as any server has them after its first gigabytes: while one is made, all commits wait."""
+        segments = WAL_MIB_MIN * 1024 * 1024 // await self.root.value("SELECT pg_size_bytes(current_setting('wal_segment_size'))")
+        filled = ("SELECT pg_logical_emit_message(false, 'bench', '')", "SELECT pg_switch_wal()")
+        await self.root.execute(*filled * segments, "CHECKPOINT")
 
     def stop(self) -> None:
         self._embedded.stop()
