@@ -38,6 +38,7 @@ class RebuildProcess:
         self.runner = asyncio.Runner()
         self.staging = staging
         self.connection = self.runner.run(connect(dsn))
+        self.runner.run(self.connection.execute(_SQL["fold_in_bulk"]))
         stand_back(self.connection)
 
 

@@ -7,6 +7,10 @@ SELECT pg_try_advisory_lock(hashtextextended('statesvc.rebuild', 0));
 SELECT set_config('lock_timeout', '1s', false), set_config('statement_timeout', '0', false),
     set_config('max_parallel_workers_per_gather', '0', false);
 
+-- name: fold_in_bulk
+-- A slice is sorted in memory, not in files whose writing a commit would wait for. The rows of the spare table become durable with the swap.
+SELECT set_config('work_mem', '64MB', false), set_config('synchronous_commit', 'off', false);
+
 -- name: bytes_of_log
 -- How large the events are, for a guess at their number.
 SELECT coalesce(sum(pg_relation_size(t.relid)), 0)::bigint FROM pg_partition_tree('statesvc.event') t;
