@@ -72,7 +72,7 @@ class BenchServer:
         await self._have_log_files()
 
     async def _have_log_files(self) -> None:
-        """Files of the write-ahead log to use again, as any server has them after its first gigabytes: while one is made, all commits wait."""
+        """Of the write-ahead log, to use again, as any server has them after its first gigabytes: while one is made, all commits wait."""
         segments = WAL_MIB_MIN * 1024 * 1024 // await self.root.value("SELECT pg_size_bytes(current_setting('wal_segment_size'))")
         filled = ("SELECT pg_logical_emit_message(false, 'bench', '')", "SELECT pg_switch_wal()")
         await self.root.execute(*filled * segments, "CHECKPOINT")

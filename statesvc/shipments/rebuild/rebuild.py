@@ -88,6 +88,8 @@ class Rebuild:
             if row != (True,):
                 raise RebuildError("another rebuild is running")
             yield connection
+            # the server's process, which has it, ends some time after the connection
+            await connection.execute(_SQL["unlock"])
         finally:
             await connection.close()
 

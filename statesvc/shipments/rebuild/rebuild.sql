@@ -2,6 +2,10 @@
 -- One rebuild at a time.
 SELECT pg_try_advisory_lock(hashtextextended('statesvc.rebuild', 0));
 
+-- name: unlock
+-- The next may begin.
+SELECT pg_advisory_unlock(hashtextextended('statesvc.rebuild', 0));
+
 -- name: wait_briefly
 -- What traffic would queue behind gives up soon and tries again; no statement takes more than one processor of the server.
 SELECT set_config('lock_timeout', '1s', false), set_config('statement_timeout', '0', false),
