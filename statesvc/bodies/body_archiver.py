@@ -1,7 +1,7 @@
 """The archiver as a part of the role worker: a pass now and then, by whichever worker leads.
 
-It has a connection of its own, past any pooler: the lead is a lock of its session. It works as long as it rests, so that a day of
-bodies costs the other work of its process little.
+It has a connection of its own, past any pooler: the lead is a lock of its session. It rests for as long as it works, so that it slows the
+other work of its process little.
 """
 
 import time

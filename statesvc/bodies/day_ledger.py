@@ -1,4 +1,4 @@
-"""The ledger of archived days. Every step is one statement, so a crash leaves a row from which the next archiver goes on."""
+"""The ledger of archived days. Every step is one statement, so after a crash the next archiver continues from its row."""
 
 from dataclasses import dataclass
 from datetime import date, datetime

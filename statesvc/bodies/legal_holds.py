@@ -1,4 +1,4 @@
-"""Placing, releasing and listing legal holds. Each is an operator action and stands in the log with who and why.
+"""Places, releases and lists legal holds. Each is an operator action in the log, with who and why.
 
 A hold is on a number: on all shipments of the carrier that bear it, also those that come later.
 """
@@ -48,7 +48,7 @@ class HoldRefusal(Enum):
 async def place_hold(
     connection: AsyncConnection[Any], *, carrier_id: str, tracking_number: str, why: str, actor: str
 ) -> LegalHold | HoldRefusal:
-    """A number that nothing is known of is refused: most likely it is misspelt, and would protect nothing."""
+    """An unknown number is refused: it is probably misspelt, and would protect nothing."""
     number = number_of(carrier_id, tracking_number)
     asked = {"carrier_id": carrier_id, "number": number, "tracking_number": tracking_number.strip(), "why": why, "actor": actor}
     async with connection.transaction():

@@ -1,4 +1,4 @@
-"""Bodies that are retained beyond their partition or their archive: what still waits, and what a legal hold stands on."""
+"""Bodies that are retained beyond their partition or archive: their message still waits, or is under a legal hold."""
 
 from collections.abc import Sequence
 from datetime import date

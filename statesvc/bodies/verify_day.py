@@ -1,4 +1,4 @@
-"""Verifying a day's archive against its partition, by reading the file back: nothing is dropped on the word of the code that wrote it."""
+"""Verifies a day's archive against its partition by reading the file back: the code that wrote it is not trusted."""
 
 import asyncio
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
 """Writing a day's archive: each body opened, compressed and sealed again under its own key, so that erasing still reaches it.
 
-No plaintext touches the disk. A body whose key was erased is left out; one that does not open though its key is there is nobody's to
-throw away: it is written as it was.
+No plaintext touches the disk. A body whose key was erased is left out; one that does not open although its key exists is not thrown away:
+it is written as it was.
 """
 
 import asyncio

@@ -1,1 +1,1 @@
-"""One notification out: what is sent, where to, how it is signed, what came back, and how fast its receiver may be notified."""
+"""Delivery of a notification: what is sent and where, how it is signed, what the receiver answers, and how fast it may be notified."""

@@ -1,8 +1,8 @@
-"""Which addresses a subscriber may have, and sockets to those alone.
+"""The addresses that a subscriber may have, and sockets to those only.
 
 A subscription's URL is chosen by its owner: without this check it could make the service call its own network (SSRF). What is
 judged is the address that is connected to, in whatever form it is written: an IPv4 address inside an IPv6 one (mapped, NAT64)
-counts as the IPv4 address. 6to4 is refused whatever is inside: nobody serves on it, and a stranger's relay decides where it leads.
+counts as the IPv4 address. 6to4 is always refused: nobody serves on it, and a stranger's relay decides where it leads.
 
 The check is where the socket is made, on the address that it will really connect to: a check of the name before, or in a resolver, is
 bypassed by IP literals and by names that change their answer.
@@ -57,7 +57,7 @@ _REFUSED_IPV6: Final = tuple(
 
 
 def parse_networks(texts: Sequence[str]) -> tuple[Network, ...]:
-    """The allow-list from its CIDRs. `ValueError` names the one that is none."""
+    """The allow-list from its CIDRs. `ValueError` names an invalid one."""
     return tuple(ip_network(text.strip(), strict=False) for text in texts if text.strip())
 
 

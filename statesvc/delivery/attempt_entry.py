@@ -1,6 +1,6 @@
-"""How notifications end, as entries of the log, each with all tries at it; and the tries at those that have not ended.
+"""Entries of the log about how notifications end, each with all its tries; and the tries of notifications that have not ended.
 
-A try that was not the last waits in `open_attempt`, where nothing binds it, until the entry of its notification takes it in. The leaf binds
+Until a notification ends, its tries are stored in `open_attempt`, where nothing binds them; then its entry includes them. The leaf binds
 commitments; what opens them is sealed under the shipment's key.
 """
 
@@ -47,7 +47,7 @@ class EndOutcome(StrEnum):
     CANCELLED = "cancelled"
     """Its subscription was deleted after tries; what was never tried is covered by the entry of the deletion."""
     LATE = "late"
-    """No end, but tries that were recorded after it, because their notifier had lost its lease."""
+    """Not an end, but tries that were recorded after it, because their notifier had lost its lease."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ class EndedNotification:
 
     @classmethod
     def of(cls, queued: QueuedNotification, outcome: EndOutcome, made: Sequence[DeliveryAttempt]) -> Self:
-        """As it stood in the outbox."""
+        """From its row in the outbox."""
         return cls(
             subscription_id=queued.subscription_id,
             shipment_id=queued.shipment_id,

@@ -1,7 +1,7 @@
 """One try at a notification: what was sent (by commitment), when, and what came back; and the sealed part that opens the commitment. Pure.
 
 The part holds the salt of the body, the body itself where it can't be made again, and the beginning of the response. It is sealed under
-the shipment's key: after `erase` nothing shows any more which body it was.
+the shipment's key: after `erase` nothing shows which body it was.
 """
 
 from collections.abc import Mapping, Sequence
@@ -82,7 +82,7 @@ def part_of(body_salt: bytes, response: bytes, headers: Sequence[tuple[str, str]
 
 
 def stores_body(attempt: DeliveryAttempt) -> bool:
-    """A thin body is made again from its notification at any time; one that says more than that is stored as it was sent."""
+    """A thin body can be made again from its notification; a full one is stored as it was sent."""
     return attempt.body != body_of(replace(attempt.queued.notification, full=None))
 
 

@@ -1,7 +1,7 @@
 """What a notification with a full payload adds: the event that it names, and the shipment's state right after it.
 
-Both are made from the log at the time of sending, from the events up to the one named: so they are the same at every attempt, whatever
-came since. Only an erasure changes them: personal fields are absent then, and `erased` says so.
+Both are made from the log when they are sent, from the events up to the one named, so they are the same at every attempt. Only an erasure
+changes them: personal fields are absent then, and `erased` says so.
 """
 
 from collections import defaultdict

@@ -91,7 +91,7 @@ def _recorded(headers: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 async def _beginning(response: ClientResponse) -> bytes:
-    """Up to the bound; the status counts even if its sender then stalls or hangs up. A connection with more to say is closed."""
+    """The body up to the bound; the status counts even if the receiver then stalls. If there is more, the connection is closed."""
     parts: list[bytes] = []
     left = RESPONSE_BYTES_MAX
     try:

@@ -16,7 +16,7 @@ from statesvc.shipments.local_time import in_offset
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """Notifications of the same shipment that were left out before this one because too much waited: how many, and from which to which."""
+    """Notifications of the same shipment that this one replaces, because too many waited: how many, and from which to which."""
 
     skipped: int
     from_sequence: int

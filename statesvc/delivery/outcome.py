@@ -1,4 +1,4 @@
-"""What came of one attempt at whatever kind of target, and what follows from it. Pure."""
+"""The outcome of an attempt at any kind of target, and what follows from it. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -64,7 +64,7 @@ def outcome_of(status_code: int) -> AttemptOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """The subscriber has it."""
+    """Delivered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class RetryLater:
 
 @dataclass(frozen=True, slots=True)
 class GiveUp:
-    """That was the last attempt: it waits for a human now."""
+    """That was the last attempt: it becomes a dead letter."""
 
 
 NextStep = Finish | RetryLater | GiveUp

@@ -1,4 +1,4 @@
-"""What is sent, and where to, in a form that every kind of target takes. Pure."""
+"""A message and its destination, in a form that every kind of target takes. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ class Outgoing:
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """Who we are to a broker. Without a password, `user` is a token where the broker knows tokens."""
+    """The login at a broker. Without a password, `user` is a token, if the broker has tokens."""
 
     user: str = field(repr=False)
     password: str | None = field(default=None, repr=False)

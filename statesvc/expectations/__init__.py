@@ -1,1 +1,1 @@
-"""What does not happen: shipments that are looked at when something expected of them is overdue, and what is observed then."""
+"""Expectations: shipments are checked when something expected of them is overdue, and an observation is recorded."""

@@ -5,7 +5,8 @@ due (by index) --> the carrier is held, behind or silent? --yes--> put off
                    no --> lock streams > read states > look again > observe > notify > next due time: ONE transaction
 ```
 
-Streams are locked first, as an append locks them, and what another transaction holds is left for the next pass: no webhook waits for this.
+Streams are locked first, as an append locks them; one that another transaction holds is left for the next pass, so no webhook waits for
+this.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

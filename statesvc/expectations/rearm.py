@@ -1,4 +1,4 @@
-"""After a change of rules: every unfinished shipment gets its due time by the new ones, a page at a time."""
+"""After a change of rules, gives every unfinished shipment its new due time, a page at a time."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime

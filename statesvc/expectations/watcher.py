@@ -1,8 +1,7 @@
 """The watcher: a job of every worker that looks at due shipments.
 
-It sleeps a minute while none is due, and works in small steps while many are.
-A million shipments that come due at once, because a carrier stood still, are observed by and by: the steps bound what they cost the others,
-and what their subscribers get at a time.
+It sleeps a minute while none is due, and works in small steps while many are: a million shipments that come due at once, because a carrier
+stopped, neither starve other work nor flood their subscribers.
 """
 
 from typing import Final

@@ -1,1 +1,1 @@
-"""Subscriptions: who wants to know what, where it is sent, and with which secrets it is signed."""
+"""Subscriptions: who is notified of what, where it is sent, and with which secrets it is signed."""

@@ -1,9 +1,9 @@
 """What an owner's keys allow its subscriptions, and what ends with a key.
 
 A subscription sends no more than the live keys of its owner may read: `subscriptions` for any, `read` for full payloads, `pii` for
-personal fields. That is checked when it is made, widened or resumed, and when a key is revoked: what the owner's remaining keys do not
-cover is disabled in the same transaction, so that nothing is sent from the next claim on. A key that is replaced before it is revoked
-changes nothing. Lock order: keys by id, then subscriptions by id.
+personal fields. That is checked when it is made, widened or resumed, and when a key is revoked: subscriptions that the owner's remaining
+keys do not cover are disabled in the same transaction, so nothing is sent from the next claim on. A key that is replaced before it is
+revoked changes nothing. Lock order: keys by id, then subscriptions by id.
 """
 
 from collections.abc import Iterable
@@ -30,7 +30,7 @@ _WHAT_TO_DO: Final = (
 
 
 class NotGrantedError(RuntimeError):
-    """A subscription would send what its owner, or who asks for it, may not read. `scope` is what lacks."""
+    """A subscription would send what its owner, or the caller, may not read. `scope` is the missing one."""
 
     def __init__(self, scope: Scope, who: str) -> None:
         super().__init__(f"{_REASONS[scope]}; {who} lacks it")
@@ -50,7 +50,7 @@ def needed(payload: str, *, pii: bool) -> list[Scope]:
 
 
 def require(held: Iterable[Scope], needs: Iterable[Scope], *, who: str) -> None:
-    """Raises NotGrantedError for the first scope that lacks."""
+    """Raises NotGrantedError for the first missing scope."""
     for scope in needs:
         if scope not in held:
             raise NotGrantedError(scope, who)

@@ -1,10 +1,10 @@
 """Sending a subscriber again what it missed in a range of time, or was sent in it already.
 
-What was written for it goes back into the outbox under its webhook-id; changes of status that were never written, because it was disabled,
-are made from the log, under the id that they would have had: a receiver that dedupes on it sees each once. A range is replayed in pages,
-each a transaction with its own operator action, from a position that the caller hands back: a call that is cut off loses nothing, and one
-that is made twice puts nothing twice. Updates that left the status as it was are replayed where they were written; the log does not
-single them out.
+Notifications that were written go back into the outbox under their webhook-id. Changes of status that were never written, because the
+subscription was disabled, are made from the log under the id that they would have had: a receiver that dedupes on it sees each once. A
+range is replayed in pages, each a transaction with its own operator action, from a position that the caller passes back: a call that is
+cut off loses nothing, and a repeated one puts nothing twice. Updates that left the status as it was are replayed where they were written;
+the log does not single them out.
 """
 
 import time

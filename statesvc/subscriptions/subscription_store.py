@@ -64,7 +64,7 @@ class SubscriptionRequest:
     rate_per_second: float | None = None
     """At most this many a second, whatever its receiver would bear."""
     coalesce: bool = True
-    """When too much waits, the latest state of each shipment stands for what was before it."""
+    """When too many notifications wait, the latest of each shipment replaces those before it."""
     give_up_after: Mapping[str, float] = field(default_factory=dict)
     """Seconds by type: what has waited longer is not tried again."""
 
@@ -97,7 +97,7 @@ class Subscription:
     disabled_at: datetime | None
     disabled_why: str | None
     missed_since: datetime | None
-    """Nothing was collected, or only failures were had, from then on, and it was not replayed yet."""
+    """Since then nothing was collected or delivered, and it has not been replayed yet."""
     failing_since: datetime | None
     """The first of `failures` attempts that failed since the last one that was delivered."""
     failures: int | None

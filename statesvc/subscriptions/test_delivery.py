@@ -1,4 +1,4 @@
-"""One test to a subscriber, also while it is paused or disabled. It is never retried, and counts for nothing.
+"""A test notification to a subscriber, also while it is paused or disabled. It is never retried and does not count.
 
 It is listed with the attempts; the newest of each subscription only, because it proves nothing.
 """

@@ -18,7 +18,7 @@ class UrlFlawError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerUrl:
-    """The parts of a URL without its login. `path`: its segments, decoded; `tls`: nothing but encrypted bytes may pass."""
+    """The parts of a URL without its login. `path`: its segments, decoded; `tls`: the connection must be encrypted."""
 
     scheme: str
     host: str

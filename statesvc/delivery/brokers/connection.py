@@ -1,4 +1,4 @@
-"""What a broker's module gives: one open connection, that publishes with confirms, or says why not."""
+"""What a broker's module provides: an open connection that publishes with confirms, or says why it cannot."""
 
 from typing import Protocol
 
@@ -10,7 +10,7 @@ from statesvc.delivery.outgoing import Login
 
 
 class PublishRefusedError(Exception):
-    """The broker answered that it does not have it. `detail`: in its own words where it has any."""
+    """The broker answered that it did not store the message. `detail`: its own words, if any."""
 
     def __init__(self, outcome: AttemptOutcome, detail: str) -> None:
         super().__init__(outcome.value)
@@ -19,11 +19,11 @@ class PublishRefusedError(Exception):
 
 
 class ConnectionLostError(OSError):
-    """The connection ended before the broker answered: whether it has the message is not known."""
+    """The connection ended before the broker answered: it may have the message."""
 
 
 class Connection(Protocol):
-    """Many publish at a time; each waits for its own confirmation. Bounds in time are the caller's."""
+    """Several tasks may publish at a time; each waits for its own confirmation. The caller sets timeouts."""
 
     @property
     def is_open(self) -> bool:

@@ -1,7 +1,7 @@
 """One target of a broker: its connection, left open, and opened again after a loss.
 
 Publishers that need a connection while one is being opened wait for that one. After a failure the next is opened after a pause, which
-doubles and is jittered: brokers that come back do not meet all of their publishers at once.
+doubles and is jittered: a broker that comes back does not face all its publishers at once.
 """
 
 import asyncio

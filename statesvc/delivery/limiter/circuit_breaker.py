@@ -5,8 +5,8 @@ closed --(it is down)--> open --(1 s, half as long again each time, up to 15 min
                           ^------------------------------------ it failed ---------------+
 ```
 Down: ten attempts in a row failed, over a second at least; or of the last hundred within five minutes (ten at least) seven in ten did.
-Both count attempts, so that a busy receiver's good past does not hide that it is down now. While the breaker is open no notification
-is charged an attempt: what waits keeps its tries for when the receiver is back.
+Both count attempts, so a busy receiver's good past does not hide that it is down now. While the breaker is open no attempt is counted:
+notifications keep their tries for when the receiver is back.
 """
 
 from collections import deque
@@ -17,7 +17,7 @@ WINDOW_ATTEMPTS: Final = 100
 WINDOW_SECONDS: Final = 300.0
 ATTEMPTS_MIN: Final = 10
 IN_A_ROW_SECONDS_MIN: Final = 1.0
-"""A short failure that all attempts under way meet is no outage."""
+"""A short failure that hits all attempts in progress is not an outage."""
 FAILED_SHARE: Final = 0.7
 OPEN_SECONDS: Final = 1.0
 OPEN_SECONDS_MAX: Final = 900.0

@@ -1,13 +1,13 @@
-"""How many requests a receiver bears at a time: additive increase, multiplicative decrease, as in Vector's ARC.
+"""How many concurrent requests a receiver can take: additive increase, multiplicative decrease, as in Vector's ARC.
 
-The receiver's own latency is the measure. What begins within about one round trip is a crowd; when nine tenths of it have been answered
-the limit moves once: up by one when it was reached and answers came as fast as usual, down by a tenth when they were slower than their
-usual spread allows. It is halved at once when the receiver said or showed that it is overloaded. What began before the last move
-belongs to the former limit and does not count; what is still under way counts with the time that it took so far, because a mean of the
-early answers alone would be that of the fast ones.
+The measure is the receiver's latency. Requests that begin within about one round trip are a crowd; when nine tenths of it have been
+answered the limit moves once: up by one when it was reached and answers came as fast as usual, down by a tenth when they were slower than
+their usual spread allows. It is halved at once when the receiver said or showed that it is overloaded. Requests that began before the
+last move belong to the former limit and do not count; those still in progress count with the time they have taken so far, because early
+answers alone are the fast ones.
 
-What is usual is measured where our own crowd is small: now and then one crowd is half as large. A mean of all would learn the queue that
-we make as normal, and creep up until the receiver breaks. If half as many are no faster, then the receiver is slower for reasons of its
+The usual latency is measured with a small crowd: now and then one is half as large. A mean of all would learn the queue that we cause as
+normal, and creep up until the receiver breaks. If half as many are no faster, then the receiver is slower for reasons of its
 own, and that is the new usual.
 """
 

@@ -1,7 +1,7 @@
-"""Keeps vain retries a small share of what a receiver is sent: a fifth of the first attempts, and ten a second at least.
+"""Bounds failing retries: a fifth of the first attempts, plus ten a second.
 
-A receiver that starts to fail would otherwise get every notification several times over, just when it can bear least. A retry that
-is taken is paid back: when the receiver is well again, what waits for it goes out as fast as it bears.
+A receiver that starts to fail would otherwise get every notification several times, just when it can take least. A retry that succeeds is
+refunded: once the receiver is well again, its backlog goes out as fast as it can take it.
 """
 
 from typing import Final
