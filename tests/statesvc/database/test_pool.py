@@ -40,12 +40,16 @@ async def test_each_connection_has_its_limits_and_its_name(pool: Pool) -> None:
     async with pool.connection() as connection:
         shown = {
             name: await one(connection, f"SHOW {name}")
-            for name in ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout", "TimeZone", "application_name")
+            for name in (
+                *("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout", "constraint_exclusion"),
+                *("TimeZone", "application_name"),
+            )
         }
     assert shown == {
         "statement_timeout": "1500ms",
         "lock_timeout": "750ms",
         "idle_in_transaction_session_timeout": "15s",
+        "constraint_exclusion": "off",
         "TimeZone": "UTC",
         "application_name": "statesvc test",
     }

@@ -13,7 +13,7 @@ from events.merkle.retained_nodes import RetainedRange, retained_ranges
 from statesvc.database.queries import queries
 from statesvc.log.feed import recorded_span
 from statesvc.log.tree_nodes import batches_by_month, read_retained
-from statesvc.shipments.find import month_end
+from statesvc.shipments.find import FoundShipment, find_shipment, month_end
 from tests.world.story import story
 
 pytestmark = pytest.mark.slow
@@ -105,6 +105,23 @@ async def test_a_proof_plans_with_the_months_of_its_batches_alone(database: Any)
         assert custom > 5
         for batches in await batches_by_month(log.connection, ranges):
             assert planned(await explained(log.connection, "tree_nodes", "leaf_hashes", batches), "batch") == 1
+
+
+async def test_a_history_reads_nothing_to_be_planned(database: Any) -> None:
+    async with story(database) as log, await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
+        for number in range(20):
+            await log.parcel(f"1Z{number:04}")
+        await log.seal()
+        await owner.execute("ANALYZE")
+        found = await find_shipment(log.connection, carrier_id="ups", number="1Z0007")
+        assert isinstance(found, FoundShipment)
+        for _ in range(2):
+            rows = await explained(
+                log.connection, "timeline", "events_of_shipment", found.shipment.recorded(), package="statesvc.shipments"
+            )
+        # the second time the catalogue is known: what is left were the ends of keys, two of each
+        planning = rows[rows.index("Planning:") :] if "Planning:" in rows else []
+        assert sum(map(int, re.findall(r"(?:hit|read)=(\d+)", "".join(planning)))) < 4, rows
 
 
 async def test_the_stream_and_an_instant_read_the_months_of_their_entries_alone(database: Any) -> None:
