@@ -1,4 +1,4 @@
-"""`statesvc workers`: which processes work here, when each was last seen, and what they hold."""
+"""`statesvc workers`: the running processes, when each was last seen, and what they hold."""
 
 import argparse
 import asyncio

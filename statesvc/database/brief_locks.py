@@ -1,4 +1,4 @@
-"""Taking a table away that others still use: the lock is asked for briefly, and again, so that no transaction waits behind it for long."""
+"""Removing a table that others still use: the lock is requested briefly and repeatedly, so that no transaction waits behind it for long."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -1,4 +1,4 @@
-"""The guard of the log's tables: event triggers that refuse to change their definition unannounced. Making them takes a superuser."""
+"""The guard of the log's tables: event triggers that refuse unannounced changes of their definition. Only a superuser can make them."""
 
 from importlib.resources import files
 from typing import Final

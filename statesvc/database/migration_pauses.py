@@ -1,4 +1,4 @@
-"""Which statements of a pending migration would keep the service waiting: they rewrite or read a table, or build an index, under a lock.
+"""The statements of a pending migration that would block the service: they rewrite or read a table, or build an index, under a lock.
 
 By their text alone, so rather one too many. Tables that the pending migrations make themselves are empty, and none of these.
 """
@@ -48,7 +48,7 @@ _ACTIONS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """A statement that keeps others waiting, or that the release before does not survive. `why` says what to write instead."""
+    """A statement that blocks others, or breaks the previous release. `why` says what to write instead."""
 
     label: str
     statement: str

@@ -1,6 +1,6 @@
 """Connections through a pooler in transaction mode, which gives each transaction another server connection.
 
-What a session sets there would hit strangers and be missing here, so the time limits travel with each transaction: as its first
+What a session sets there would affect other clients and be missing here, so the time limits travel with each transaction: as its first
 statements where the code opens one; a lone statement follows them in a pipeline, which PostgreSQL runs as one transaction. A lone
 statement still costs one round trip.
 """

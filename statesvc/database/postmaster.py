@@ -1,4 +1,4 @@
-"""What `postmaster.pid` says about a server, checked against the process it names: after a crash its number may be another's."""
+"""What `postmaster.pid` says about a server, checked against the process it names: after a crash another process may have its id."""
 
 import subprocess
 from pathlib import Path

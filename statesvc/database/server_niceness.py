@@ -1,4 +1,4 @@
-"""Server processes of our own connections that let others go first.
+"""Lowers the priority of the server processes of some of our own connections.
 
 PostgreSQL has no priorities. Where its server runs on this machine, as the embedded one does, the process that serves a connection is one
 like any other, and this user may be allowed to make it nicer. Not by much: while it waits for its turn it may hold what others wait for.

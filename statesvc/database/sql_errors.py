@@ -1,4 +1,4 @@
-"""What a database error means for the one who got it: one table from SQLSTATE to what to do next."""
+"""What a database error means for its caller: one table from SQLSTATE to what to do next."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -27,7 +27,7 @@ class Failure(StrEnum):
     FORBIDDEN = "forbidden"
     """The role lacks a privilege, or may not log in: a matter of installation."""
     MISROUTED = "misrouted"
-    """A prepared statement is not on the connection that shall execute it: a pooler stands between that can't carry it."""
+    """A prepared statement is not on the connection that should execute it: a pooler in between does not support it."""
     DEFECT = "defect"
     """A statement that can't work: a bug, or a schema of another version."""
 

@@ -1,1 +1,1 @@
-"""What operators see of a running installation: which processes work here, notices, and the upkeep of its tables."""
+"""What operators see of an installation: its running processes, notices, and the upkeep of its tables."""

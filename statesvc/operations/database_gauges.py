@@ -1,4 +1,4 @@
-"""What a scrape shows of the database: read in one go, at most every few seconds, by every process that is asked."""
+"""The gauges of the database that a scrape shows: read at once, at most every few seconds, by each process that is scraped."""
 
 import os
 import time
@@ -19,7 +19,7 @@ from statesvc.telemetry.sampled import Sampled
 SAMPLE_SECONDS: Final = 10.0
 READ_SECONDS: Final = 5.0
 SUBSCRIPTIONS_MAX: Final = 20
-"""That show by name: those with the most waiting."""
+"""Subscriptions that are shown by name: those with the longest backlog."""
 _COUNT_MAX: Final = 100_000
 _WAITING_MAX: Final = 10_000
 
@@ -27,7 +27,7 @@ _SQL = queries("statesvc.operations", "database_gauges")
 
 
 class SubscriptionGauges(NamedTuple):
-    """A subscription for which much waits."""
+    """A subscription with a long backlog."""
 
     subscription_id: str
     waiting: int

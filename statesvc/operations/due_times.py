@@ -1,4 +1,4 @@
-"""What is due absurdly far ahead is taken as due.
+"""Repairs due times that are absurdly far ahead: they become due now.
 
 While the database's clock is ahead, whatever is put or scheduled is due then; when it is set right, that would wait until the time has
 come. No rule explains such a time: it was counted from one that has not come yet, or is beyond the longest delay that there is.

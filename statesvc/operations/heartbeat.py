@@ -1,4 +1,4 @@
-"""The heartbeat of one process: one statement every few seconds, never one a message.
+"""The heartbeat of one process: a statement every few seconds, not per message.
 
 It says who is there and since when, for people; nothing is decided by it. Whether a message may be taken over depends on its lease alone.
 """

@@ -25,9 +25,9 @@ class NoticeKind(StrEnum):
     FAILING = "subscription.failing"
     """Every attempt has failed for a day; if that goes on, the subscription will be disabled."""
     DISABLED = "subscription.disabled"
-    """The service notifies this subscriber no more, until it is resumed."""
+    """The service does not notify this subscriber until it is resumed."""
     RECOVERED = "subscription.recovered"
-    """One that a notice warned of takes notifications again."""
+    """A subscriber that a notice warned of accepts notifications again."""
     TURNED_BACK = "rollout.turned_back"
     """The guard gave a candidate normalizer's share back to the stable one: it failed too often, or read too much differently."""
 

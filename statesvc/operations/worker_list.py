@@ -1,4 +1,4 @@
-"""Who works here, for people."""
+"""The running processes, for people."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,7 +15,7 @@ _SQL = queries("statesvc.operations", "heartbeat")
 WORKERS_MAX: Final = 1000
 RESCUES_MAX: Final = 100_000
 SILENT_SECONDS: Final = 30.0
-"""Three heartbeats that did not come."""
+"""Three missed heartbeats."""
 
 
 class WorkerState(StrEnum):

@@ -1,4 +1,4 @@
-"""What is expected of each carrier's shipments: the rules as operators set them, over the defaults.
+"""The expectations of each carrier's shipments: the rules that operators set, over the defaults.
 
 An append reads them with its clock, as one text that is parsed once: what they say is in effect with the next one.
 """

@@ -1,4 +1,4 @@
-"""Times in the offset in which a carrier stated them: columns of time hold the instant alone, so the offset stands elsewhere."""
+"""Times in the offset in which a carrier stated them: columns of time hold only the instant, so the offset is stored elsewhere."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone

@@ -1,4 +1,4 @@
-"""The channels that wake-ups travel on."""
+"""The channels of wake-ups."""
 
 from typing import Final
 

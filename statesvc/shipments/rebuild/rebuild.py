@@ -1,4 +1,4 @@
-"""The rebuild of the shipment projection: prepare > fill in slices > catch up > swap; and what compares, goes back or ends it."""
+"""The rebuild of the shipment projection: prepare > fill in slices > catch up > swap; and the comparison, the rollback and the end."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
