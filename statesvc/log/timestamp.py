@@ -7,19 +7,13 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
-from rfc3161_client import (
-    HashAlgorithm,
-    PKIStatus,
-    TimestampRequestBuilder,
-    TimeStampResponse,
-    VerificationError,
-    VerifierBuilder,
-    decode_timestamp_response,
-)
+
+if TYPE_CHECKING:
+    from rfc3161_client import TimeStampResponse
 
 TOKEN_BYTES_MAX: Final = 65_536
 _MALFORMED: Final = (ValueError, TypeError, LookupError, x509.InvalidVersion, UnsupportedAlgorithm)
@@ -70,6 +64,8 @@ class Inquiry:
 
 def inquire(note: str) -> Inquiry:
     """Asks for a stamp of this note."""
+    from rfc3161_client import HashAlgorithm, TimestampRequestBuilder  # noqa: PLC0415 - two megabytes, which hardly any process needs
+
     request = TimestampRequestBuilder().data(note.encode()).hash_algorithm(HashAlgorithm.SHA256).build()
     if request.nonce is None:
         raise StampError("a request without a nonce")
@@ -83,6 +79,8 @@ def read_stamp(token: bytes, note: str) -> Stamp:
 
 def check_stamp(token: bytes, note: str, trust: Trust, *, nonce: int | None = None) -> Stamp:
     """The same, signed by an authority that is trusted, and an answer to `nonce` where one is given. Raises StampError."""
+    from rfc3161_client import VerificationError, VerifierBuilder  # noqa: PLC0415 - two megabytes, which hardly any process needs
+
     answer = _decoded(token)
     stamp = _stamp(answer, note)
     if nonce is not None and stamp.nonce != nonce:
@@ -95,7 +93,9 @@ def check_stamp(token: bytes, note: str, trust: Trust, *, nonce: int | None = No
     return stamp
 
 
-def _decoded(token: bytes) -> TimeStampResponse:
+def _decoded(token: bytes) -> "TimeStampResponse":
+    from rfc3161_client import PKIStatus, decode_timestamp_response  # noqa: PLC0415 - two megabytes, which hardly any process needs
+
     if len(token) > TOKEN_BYTES_MAX:
         raise StampError("too long for a time stamp")
     try:
@@ -108,7 +108,7 @@ def _decoded(token: bytes) -> TimeStampResponse:
     return answer
 
 
-def _stamp(answer: TimeStampResponse, note: str) -> Stamp:
+def _stamp(answer: "TimeStampResponse", note: str) -> Stamp:
     try:
         info = answer.tst_info
         imprint = info.message_imprint
@@ -122,7 +122,7 @@ def _stamp(answer: TimeStampResponse, note: str) -> Stamp:
     return Stamp(stamped_at=stamped_at.astimezone(UTC), authority=authority, nonce=nonce)
 
 
-def _authority(answer: TimeStampResponse) -> str:
+def _authority(answer: "TimeStampResponse") -> str:
     certificates: Sequence[x509.Certificate] = [x509.load_der_x509_certificate(each) for each in answer.signed_data.certificates]
     for signer in answer.signed_data.signer_infos:
         for certificate in certificates:

@@ -50,7 +50,10 @@ def configure_logging(*, process: str, output_format: Format = "json", level: Le
     logging.captureWarnings(capture=True)
     root = logging.getLogger()
     root.handlers[:] = [ForeignHandler(processors, target)]
-    root.setLevel(max(_LEVELS[level], logging.INFO))
+    least = max(_LEVELS[level], logging.INFO)
+    # it visits all loggers there are
+    if root.level != least:
+        root.setLevel(least)
     sys.excepthook = _uncaught
     threading.excepthook = _uncaught_in_thread
     sys.unraisablehook = _unraisable
