@@ -15,12 +15,15 @@ from statesvc.roles.launch import run_role
 from statesvc.roles.runtime import Launch, Role
 from statesvc.roles.supervisor.child_process import ChildProgram
 from statesvc.roles.supervisor.fork_server import ForkedProgram, ForkServer
+from statesvc.roles.supervisor.preparation import prepare
 from statesvc.roles.supervisor.start_child import fork, spawn
 from statesvc.settings.service_settings import Settings
 
 INGRESS: Final[Role] = "ingress"
 API: Final[Role] = "api"
 ROLES: Final[tuple[Role, ...]] = (INGRESS, API, "worker", "notifier", "sealer")
+PREPARATION: Final = len(ROLES)
+"""The number of what makes the database ready, among `forked_programs`."""
 NICENESS: Final = MappingProxyType({"worker": 10, "notifier": 10, "sealer": 10})
 """An ACK comes first: under a backlog what is behind it would take the processor from ingress."""
 DEMO: Final = "demo"
@@ -41,9 +44,14 @@ class ServicePlan:
     """Pushes a second of the sample carriers; None: no demo."""
 
     @property
+    def reached_at(self) -> str:
+        """The address at which this machine reaches it."""
+        return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)  # noqa: S104 - compared, not bound
+
+    @property
     def url(self) -> str:
         """The service, as it is reached from this machine."""
-        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)  # noqa: S104 - compared, not bound
+        host = self.reached_at
         return f"http://{f'[{host}]' if ':' in host else host}:{self.ports[INGRESS]}"
 
 
@@ -68,8 +76,8 @@ def environment_of(plan: ServicePlan, inherited: Mapping[str, str]) -> dict[str,
 
 
 def forked_programs(plan: ServicePlan) -> list[ForkedProgram]:
-    """One per role, in the order of `ROLES`; each has the settings of the plan and the environment of this process."""
-    return [
+    """One per role, in the order of `ROLES`, and `PREPARATION`; each has the settings of the plan and the environment of this process."""
+    roles = [
         ForkedProgram(
             run=partial(plan.explained, partial(_run_role, plan, role)),
             title=" ".join(("statesvc", *arguments_of(plan, role))),
@@ -77,6 +85,7 @@ def forked_programs(plan: ServicePlan) -> list[ForkedProgram]:
         )
         for role in ROLES
     ]
+    return [*roles, ForkedProgram(run=partial(plan.explained, partial(prepare, plan.settings)), title="statesvc prepare")]
 
 
 def _run_role(plan: ServicePlan, role: Role) -> int:

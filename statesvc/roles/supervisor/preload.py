@@ -1,6 +1,7 @@
 """What the supervisor loads before it forks: all that roles load, once, so that they share it."""
 
 import gc
+import sys
 from importlib import import_module
 from typing import Final
 
@@ -13,6 +14,8 @@ def preload() -> None:
         import_module(module)
     _use_once()
     gc.collect()
+    # it holds on to names: each that a role has to put in place of another would be written to as well
+    sys._clear_type_cache()  # noqa: SLF001 - Python has no other name for it
     gc.freeze()
 
 
@@ -22,6 +25,7 @@ def _use_once() -> None:
 
     from events.crypto.sealing import SealingKey  # noqa: PLC0415
     from events.parsing.whereabouts import load_tables  # noqa: PLC0415
+    from statesvc.console.pages import Templates  # noqa: PLC0415
     from statesvc.http.health import shipped_migrations  # noqa: PLC0415
     from statesvc.telemetry.tracing import detected_resource  # noqa: PLC0415
 
@@ -30,5 +34,6 @@ def _use_once() -> None:
     PGconn.connect(b"host=/nonexistent").encrypt_password(b"-", b"-", b"scram-sha-256")
     "localhost".encode("idna")
     load_tables()
+    Templates()
     shipped_migrations()
     detected_resource()

@@ -14,21 +14,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-import aiohttp
 import structlog
-from psycopg import AsyncConnection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from statesvc.database.dsns import Dsns
 from statesvc.database.embedded import EmbeddedServer, attach
 from statesvc.database.embedded_error import EmbeddedServerError
-from statesvc.database.migrator import migrate
-from statesvc.database.partitions import require_partitions
 from statesvc.roles.carrier_names import require_known_carriers
 from statesvc.roles.master_key import ensure_master_key, key_sources
-from statesvc.roles.pooler_faults import require_usable_pooler
 from statesvc.roles.shutdown import StopSignals
-from statesvc.roles.supervisor.child_plan import DEMO, INGRESS, ROLES, ServicePlan, is_loopback, programs
+from statesvc.roles.supervisor.child_plan import DEMO, INGRESS, PREPARATION, ROLES, ServicePlan, is_loopback, programs
 from statesvc.roles.supervisor.child_process import ChildProcess
 from statesvc.roles.supervisor.fork_server import ForkServer
 
@@ -57,17 +52,16 @@ async def up(plan: ServicePlan, fork_server: ForkServer) -> int:
     given = Dsns.from_settings(settings.database)
     if given is not None:
         key_sources(settings)
-        await require_usable_pooler(given, settings)
-        await _migrate(given, settings.database.auditor_role, has_owner=settings.database.owner_url is not None)
-        await _require_partitions(given)
+        if exit_code := await _prepare(fork_server):
+            return exit_code
         return await _supervise(plan, fork_server, given, signals, new_key_file=None)
     server = EmbeddedServer(settings.database.data_dir, tcp_port=settings.database.embedded_port)
     try:
         dsns = await asyncio.to_thread(server.start)
         new_key_file = ensure_master_key(settings)
         key_sources(settings)
-        await _migrate(dsns, settings.database.auditor_role, has_owner=True)
-        await _require_partitions(dsns)
+        if exit_code := await _prepare(fork_server):
+            return exit_code
         if signals.stopping.is_set():
             return 0
         watch = asyncio.create_task(_keep_running(server, settings.database.data_dir), name="database-watch")
@@ -80,19 +74,10 @@ async def up(plan: ServicePlan, fork_server: ForkServer) -> int:
         await asyncio.to_thread(server.stop)
 
 
-async def _migrate(dsns: Dsns, auditor_role: str, *, has_owner: bool) -> None:
-    """A role that does not own the tables may read the ledger, which is enough when nothing is pending."""
-    if not has_owner:
-        report = await migrate(dsns.owner, dsns.listen, check_only=True)
-        if not report.pending:
-            return
-    await migrate(dsns.owner, dsns.listen, superuser_dsn=dsns.superuser, auditor_role=auditor_role)
-
-
-async def _require_partitions(dsns: Dsns) -> None:
-    """Raises MissingPartitionError once, before children would raise it again and again."""
-    async with await AsyncConnection.connect(dsns.listen, autocommit=True) as connection:
-        await require_partitions(connection)
+async def _prepare(fork_server: ForkServer) -> int:
+    """The database, in a process of its own: its memory goes with it. An exit code other than 0: it has said why."""
+    child = await fork_server.fork(PREPARATION)
+    return await child.wait()
 
 
 async def _supervise(plan: ServicePlan, fork_server: ForkServer, dsns: Dsns, signals: StopSignals, *, new_key_file: Path | None) -> int:
@@ -158,17 +143,24 @@ async def _announce(plan: ServicePlan, text: str) -> None:
     """Prints the banner once the port says that it is ready, which includes the API; until then logs now and then that it is not."""
     loop = asyncio.get_running_loop()
     warn_at = loop.time() + NOT_READY_SECONDS
-    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=PROBE_SECONDS)) as session:
-        while True:
-            with suppress(aiohttp.ClientError, TimeoutError):
-                async with session.get(f"{plan.url}/readyz") as answer:
-                    if answer.ok:
-                        break
-            if loop.time() >= warn_at:
-                log.warning("service_not_ready", host=plan.host, port=plan.ports[INGRESS], seconds=NOT_READY_SECONDS)
-                warn_at += NOT_READY_SECONDS
-            await asyncio.sleep(0.1)
+    while not await _is_ready(plan):
+        if loop.time() >= warn_at:
+            log.warning("service_not_ready", host=plan.host, port=plan.ports[INGRESS], seconds=NOT_READY_SECONDS)
+            warn_at += NOT_READY_SECONDS
+        await asyncio.sleep(0.1)
     _print(text)
+
+
+async def _is_ready(plan: ServicePlan) -> bool:
+    """Without an HTTP client, the only one that this process would ever need."""
+    with suppress(OSError):
+        async with asyncio.timeout(PROBE_SECONDS):
+            reader, writer = await asyncio.open_connection(plan.reached_at, plan.ports[INGRESS])
+            writer.write(b"GET /readyz HTTP/1.1\r\nHost: statesvc\r\nConnection: close\r\n\r\n")
+            status = await reader.readline()
+            writer.close()
+            return status.split()[1:2] == [b"200"]
+    return False
 
 
 def _print(text: str) -> None:

@@ -201,8 +201,8 @@ async def test_it_notices_that_its_supervisor_died_and_so_does_what_it_was_forke
 
 
 async def server_dies(server: ForkServer, folder: Path) -> None:
-    assert title_of(server.pid) == TITLE
     first, second = await server.fork(STOP), await server.fork(ABORT)
+    assert title_of(server.pid) == TITLE
     await until_says(folder / "stop", "up")
     await until_says(folder / "abort", "up")
     # neither a terminal nor who ends all processes of a group ends it before the roles

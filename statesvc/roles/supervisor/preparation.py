@@ -1,0 +1,40 @@
+"""What the database needs before any role starts: a pooler that fits, its schema, the partitions of today."""
+
+import asyncio
+
+from psycopg import AsyncConnection
+
+from statesvc.database.dsns import Dsns
+from statesvc.database.embedded import attach
+from statesvc.database.migrator import migrate
+from statesvc.database.partitions import require_partitions
+from statesvc.roles.pooler_faults import require_usable_pooler
+from statesvc.roles.runtime import NoDatabaseError
+from statesvc.settings.service_settings import Settings
+
+
+def prepare(settings: Settings) -> int:
+    """Migrates; raises once what each role would raise again and again, MissingPartitionError among it."""
+    asyncio.run(_prepare(settings))
+    return 0
+
+
+async def _prepare(settings: Settings) -> None:
+    given = Dsns.from_settings(settings.database)
+    if given is not None:
+        await require_usable_pooler(given, settings)
+    dsns = given or attach(settings.database.data_dir)
+    if dsns is None:
+        raise NoDatabaseError(str(settings.database.data_dir.absolute()))
+    await _migrate(dsns, settings.database.auditor_role, has_owner=given is None or settings.database.owner_url is not None)
+    async with await AsyncConnection.connect(dsns.listen, autocommit=True) as connection:
+        await require_partitions(connection)
+
+
+async def _migrate(dsns: Dsns, auditor_role: str, *, has_owner: bool) -> None:
+    """A role that does not own the tables may read the ledger, which is enough when nothing is pending."""
+    if not has_owner:
+        report = await migrate(dsns.owner, dsns.listen, check_only=True)
+        if not report.pending:
+            return
+    await migrate(dsns.owner, dsns.listen, superuser_dsn=dsns.superuser, auditor_role=auditor_role)
