@@ -8,8 +8,6 @@ from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import UUID
 
-from psycopg import AsyncConnection
-
 from events.crypto.keyring import Keyring
 from events.crypto.sealing import SealingKey
 from events.log.assemble import ConflictRow, EventRow, StreamHead
@@ -19,14 +17,14 @@ from projections.project import Change, Projection
 from statesvc.append.outbox import SubscribedTo
 from statesvc.append.proposals import propose
 from statesvc.append.settlements import only_named
-from statesvc.database.pending import Pending
+from statesvc.database.pending import Pending, Sender
 from statesvc.inbox.claim import Settlement
 from statesvc.inbox.read_message import Read
 from statesvc.log.batch_row import NO_TICK, Tick
 from statesvc.log.event_store import NamedStream, StreamState
 from statesvc.telemetry.names import Stage
 
-Connection = AsyncConnection[Any]
+Connection = Sender
 Measure = Callable[[Stage], AbstractContextManager[None]]
 
 NEVER: Final = datetime.min.replace(tzinfo=UTC)

@@ -7,16 +7,14 @@ entry of the log never names a notification that was not made.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final, NamedTuple, Self
+from typing import Final, NamedTuple, Self
 from uuid import UUID
-
-from psycopg import AsyncConnection
 
 from events.log.proposal import Proposal
 from projections.notification_type import type_of_change
 from projections.project import Change
 from statesvc.database.arrays import Columns, byteas, encoded, ints, texts, timestamps, uuids
-from statesvc.database.pending import Pending, send
+from statesvc.database.pending import Pending, Sender, send
 from statesvc.database.queries import queries
 from statesvc.log.fanouts import Fanout
 
@@ -108,13 +106,13 @@ class SubscribedTo(NamedTuple):
         )
 
 
-async def read_subscribed(connection: AsyncConnection[Any], proposals: Iterable[Proposal]) -> Pending[list[SubscribedTo]]:
+async def read_subscribed(connection: Sender, proposals: Iterable[Proposal]) -> Pending[list[SubscribedTo]]:
     """The live subscriptions that may match changes of these shipments; paused ones too, because they collect."""
     numbers = {(proposal.event.carrier_id, proposal.number) for proposal in proposals}
     return await read_subscribed_to(connection, numbers)
 
 
-async def read_subscribed_to(connection: AsyncConnection[Any], numbers: Iterable[tuple[str, str]]) -> Pending[list[SubscribedTo]]:
+async def read_subscribed_to(connection: Sender, numbers: Iterable[tuple[str, str]]) -> Pending[list[SubscribedTo]]:
     """The same for carriers and numbers."""
     asked = list(numbers)
     parameters = {
@@ -149,9 +147,7 @@ def fanout_of(change: OutboxChange, subscriptions: Sequence[UUID]) -> Fanout:
     )
 
 
-async def write_notifications(
-    connection: AsyncConnection[Any], fanned_out: Sequence[tuple[OutboxChange, Sequence[UUID]]], *, epoch: int
-) -> int:
+async def write_notifications(connection: Sender, fanned_out: Sequence[tuple[OutboxChange, Sequence[UUID]]], *, epoch: int) -> int:
     """Puts one notification into the outbox for each change and subscription. Returns how many.
 
     One statement, inside the caller's transaction; in a pipeline it does not wait. The caller wakes `OUTBOX` after its commit.

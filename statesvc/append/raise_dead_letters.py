@@ -1,20 +1,17 @@
 """Dead letters of messages that were applied nevertheless: unknown codes, and members that are not events."""
 
 from collections.abc import Sequence
-from typing import Any
-
-from psycopg import AsyncConnection
 
 from events.clear_part import listed_code
 from events.log.proposal import Proposal
-from statesvc.database.pending import columns
+from statesvc.database.pending import Sender, columns
 from statesvc.database.queries import queries
 from statesvc.inbox.read_message import Read
 
 _SQL = queries("statesvc.append", "raise_dead_letters")
 
 
-async def raise_codes(connection: AsyncConnection[Any], unknown: Sequence[Proposal], *, worker: str) -> None:
+async def raise_codes(connection: Sender, unknown: Sequence[Proposal], *, worker: str) -> None:
     """Opens one dead letter for each (carrier, type, code), and one for all texts of a carrier, unless it is open already."""
     first: dict[tuple[str, str | None, str | None], Proposal] = {}
     for proposal in unknown:
@@ -30,7 +27,7 @@ async def raise_codes(connection: AsyncConnection[Any], unknown: Sequence[Propos
     await connection.execute(_SQL["raise_codes"], {"worker": worker, **columns(rows, names)})
 
 
-async def raise_rejections(connection: AsyncConnection[Any], reads: Sequence[Read], *, worker: str) -> None:
+async def raise_rejections(connection: Sender, reads: Sequence[Read], *, worker: str) -> None:
     """One dead letter for each message with rejected members; it names their places, not their values."""
     rows = [
         (

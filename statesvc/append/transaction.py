@@ -9,7 +9,10 @@ Lock order: messages, streams (by shipment id), dedupe keys (by carrier and even
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
+from typing import Any
 from uuid import UUID
+
+from psycopg import AsyncConnection
 
 from events.event import Event
 from events.log.assemble import EventRow, StreamHead, assemble_conflicts, assemble_events
@@ -29,13 +32,13 @@ from statesvc.log.event_store import count_conflicts, known_keys, read_events, r
 from statesvc.telemetry.names import Stage
 
 
-async def append_claimed(batch: AppendBatch, *, token: UUID, lock_seconds: float) -> AppendBatch:
+async def append_claimed(connection: AsyncConnection[Any], batch: AppendBatch, *, token: UUID, lock_seconds: float) -> AppendBatch:
     """Appends leased messages and settles them; drops those that the token no longer holds. Raises as `append` does.
 
     `lock_seconds`: how long it waits for a lock at most. What it set aside is given back, for a short while.
     """
     with ExitStack() as settling:
-        async with pipelined_transaction(batch.connection):
+        async with pipelined_transaction(connection) as batch.connection:
             batch.asked_held = await hold(batch.connection, token, [read.message_id for read in batch.reads], lock_seconds=lock_seconds)
             await append(batch)
             # until after the commit: the statements of the pipeline end with it

@@ -1,31 +1,46 @@
 """A query that was sent in a pipeline and whose rows are read later: several of them share one round trip."""
 
-from collections.abc import Callable, Sequence
-from typing import Any, Generic, LiteralString, TypeVar
-
-from psycopg import AsyncConnection, AsyncCursor
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Generic, LiteralString, Protocol, TypeVar
 
 T = TypeVar("T")
+
+
+class Rows(Protocol):
+    """What a statement answers."""
+
+    async def fetchall(self) -> list[Any]:
+        """Its rows."""
+
+    async def fetchone(self) -> Any:  # noqa: ANN401 - a row, as psycopg gives it
+        """The first of them."""
+
+
+class Sender(Protocol):
+    """What takes statements: a connection, which waits for each, or a pipeline on one, which waits for answers that are asked for."""
+
+    async def execute(
+        self, query: LiteralString, params: Mapping[str, Any] | None = None, *, prepare: bool | None = None, binary: bool = False
+    ) -> Rows:
+        """Executes a statement, or adds it to the pipeline."""
 
 
 class Pending(Generic[T]):
     """`await pending.rows()` waits for the answer; everything sent before it has then been answered too."""
 
-    __slots__ = ("_cursor", "_read")
+    __slots__ = ("_answer", "_read")
 
-    def __init__(self, cursor: AsyncCursor[Any], read: Callable[[list[Any]], T]) -> None:
-        self._cursor = cursor
+    def __init__(self, answer: Rows, read: Callable[[list[Any]], T]) -> None:
+        self._answer = answer
         self._read = read
 
     async def rows(self) -> T:
         """The answer, as `read` made it of the rows."""
-        return self._read(await self._cursor.fetchall())
+        return self._read(await self._answer.fetchall())
 
 
-async def send(
-    connection: AsyncConnection[Any], query: LiteralString, parameters: dict[str, Any], read: Callable[[list[Any]], T]
-) -> Pending[T]:
-    """Sends a query; inside `connection.pipeline()` without waiting for it. Rows come in binary, which spares decoding bytea."""
+async def send(connection: Sender, query: LiteralString, parameters: Mapping[str, Any], read: Callable[[list[Any]], T]) -> Pending[T]:
+    """Sends a query; in a pipeline without waiting for it. Rows come in binary, which spares decoding bytea."""
     return Pending(await connection.execute(query, parameters, binary=True), read)
 
 

@@ -1,39 +1,262 @@
-"""A transaction whose first statements leave with its BEGIN and whose last leave with its COMMIT."""
+"""A transaction whose statements travel together: they are sent when an answer is waited for, and at its end with the COMMIT.
 
-from collections.abc import AsyncIterator
+psycopg's own pipeline sends each statement by itself, and each time looks whether an answer has come. Eighteen small statements cost the
+client 0.5 ms there and the server 0.19; together they cost 0.06 ms each, and a batch of one message has about twenty.
+"""
+
+import re
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Any
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import count
+from typing import Any, Final, LiteralString, NamedTuple
+from weakref import WeakKeyDictionary
 
 import psycopg
 from psycopg import AsyncConnection
-from psycopg.pq import TransactionStatus
+from psycopg.abc import Buffer, PQGen
+from psycopg.adapt import PyFormat, Transformer
+from psycopg.errors import error_from_result
+from psycopg.generators import fetch_many, send
+from psycopg.pq import ExecStatus, Format, TransactionStatus
+from psycopg.pq.abc import PGresult
 
 from statesvc.database.pooled import PooledConnection
 
+_PARAMETER: Final = re.compile(r"%(?:%|\((\w+)\)([sbt]))")
+_FORMATS: Final = {"s": PyFormat.AUTO, "b": PyFormat.BINARY, "t": PyFormat.TEXT}
+_FAILED: Final = frozenset({ExecStatus.FATAL_ERROR, ExecStatus.PIPELINE_ABORTED})
+
+
+class _Numbered(NamedTuple):
+    """A query with `$1` in place of its first parameter, and what its parameters are called."""
+
+    text: bytes
+    names: tuple[str, ...]
+    formats: tuple[PyFormat, ...]
+
+
+_Prepared = tuple[bytes, tuple[int, ...]]
+"""A statement is prepared for the types of its parameters."""
+
+
+@dataclass(slots=True)
+class _PreparedStatements:
+    """What one connection has prepared."""
+
+    names: dict[_Prepared, bytes] = field(default_factory=dict)
+    numbers: Iterator[int] = field(default_factory=count)
+
+
+_prepared: WeakKeyDictionary[AsyncConnection[Any], _PreparedStatements] = WeakKeyDictionary()
+
+
+class PipelinedRows:
+    """The answer to one statement."""
+
+    __slots__ = ("_pipeline", "result")
+
+    def __init__(self, pipeline: "Pipeline") -> None:
+        self._pipeline = pipeline
+        self.result: PGresult | None = None
+
+    async def fetchall(self) -> list[Any]:
+        """Its rows. Waits for them, and so for the answers to all statements before it."""
+        if self.result is None:
+            await self._pipeline.flush()
+        return self._pipeline.rows_of(self.result)
+
+    async def fetchone(self) -> Any:  # noqa: ANN401 - a row, as psycopg gives it
+        """The first row; None where there is none."""
+        rows = await self.fetchall()
+        return rows[0] if rows else None
+
+
+class _Preparing(NamedTuple):
+    key: _Prepared
+    name: bytes
+
+
+class _End:
+    """Of a flight: after it the server listens to statements again, whatever failed before."""
+
+
+class _Statement(NamedTuple):
+    text: bytes
+    values: Sequence[Buffer | None]
+    types: tuple[int, ...]
+    formats: Sequence[Format] | None
+    form: Format
+    is_prepared: bool
+    rows: PipelinedRows
+
+
+class Pipeline:
+    """Takes statements on one connection, as the connection itself does. Parameters are named."""
+
+    def __init__(self, connection: AsyncConnection[Any]) -> None:
+        self._connection = connection
+        self._pgconn = connection.pgconn
+        self._transformer = Transformer(connection)
+        self._prepares = connection.prepare_threshold is not None
+        self._prepared = _prepared.setdefault(connection, _PreparedStatements())
+        self._preparing: dict[_Prepared, bytes] = {}
+        self._awaited: deque[PipelinedRows | _Preparing | _End] = deque()
+        self._first_flight: list[_Statement] | None = []
+        """What was sent before the first answer; None once that has come."""
+
+    async def execute(
+        self, query: LiteralString, params: Mapping[str, Any] | None = None, *, prepare: bool | None = None, binary: bool = False
+    ) -> PipelinedRows:
+        """Adds a statement. What fails in it is raised when an answer is waited for, or at the end."""
+        numbered = _Numbered(query.encode(), (), ()) if params is None else _numbered(query)
+        values: Sequence[Buffer | None] = ()
+        types: tuple[int, ...] = ()
+        formats: Sequence[Format] | None = None
+        if params:
+            values = self._transformer.dump_sequence([params[name] for name in numbered.names], numbered.formats)
+            types, formats = self._transformer.types or (), self._transformer.formats
+        is_prepared = self._prepares and prepare is not False and params is not None
+        form = Format.BINARY if binary else Format.TEXT
+        statement = _Statement(numbered.text, values, types, formats, form, is_prepared, PipelinedRows(self))
+        if self._first_flight is not None:
+            self._first_flight.append(statement)
+        self._send(statement)
+        return statement.rows
+
+    async def flush(self) -> None:
+        """Sends what was added, and waits for the answers. Raises the first error among them."""
+        if self._awaited:
+            await self._fly(self._pgconn.send_flush_request)
+
+    async def end(self) -> None:
+        """The same for the last time."""
+        await self._fly(self._sync)
+
+    async def rollback(self) -> None:
+        """Ends the transaction, whatever has failed in it. Not psycopg's: that would forget all that is prepared."""
+        self._first_flight = None
+        await self.end()
+        if self._pgconn.transaction_status != TransactionStatus.IDLE:
+            await self.execute("ROLLBACK")
+            await self.end()
+
+    def rows_of(self, result: PGresult | None) -> list[Any]:
+        """The rows of an answer; none of a statement that answers none."""
+        if result is None or result.status != ExecStatus.TUPLES_OK:
+            return []
+        self._transformer.set_pgresult(result)
+        return self._transformer.load_rows(0, result.ntuples, tuple)
+
+    def _send(self, statement: _Statement) -> None:
+        text, values, types, formats, form, is_prepared, rows = statement
+        if is_prepared:
+            self._pgconn.send_query_prepared(self._name((text, types)), values, formats, form)
+        else:
+            self._pgconn.send_query_params(text, values, types, formats, form)
+        self._awaited.append(rows)
+
+    def _name(self, key: _Prepared) -> bytes:
+        name = self._prepared.names.get(key) or self._preparing.get(key)
+        if name is None:
+            name = self._preparing[key] = b"statesvc_%d" % next(self._prepared.numbers)
+            self._pgconn.send_prepare(name, *key)
+            self._awaited.append(_Preparing(key, name))
+        return name
+
+    def _sync(self) -> None:
+        self._pgconn.pipeline_sync()
+        self._awaited.append(_End())
+
+    async def _fly(self, last: Callable[[], None]) -> None:
+        last()
+        first, self._first_flight = self._first_flight, None
+        try:
+            await self._answered()
+        except psycopg.errors.InvalidSqlStatementName:
+            # psycopg deallocates all statements of a connection after a rollback
+            self._prepared.names.clear()
+            if first is None:
+                raise
+            await self.rollback()
+            for statement in first:
+                self._send(statement)
+            last()
+            await self._answered()
+
+    async def _answered(self) -> None:
+        async with self._connection.lock:
+            await self._connection.wait(self._answers())
+
+    def _answers(self) -> PQGen[None]:
+        yield from send(self._pgconn)
+        error: psycopg.Error | None = None
+        while self._awaited:
+            results = yield from fetch_many(self._pgconn)
+            failed = self._take(self._awaited.popleft(), results[-1])
+            error = error or failed
+        if error is not None:
+            raise error
+
+    def _take(self, awaited: PipelinedRows | _Preparing | _End, result: PGresult) -> psycopg.Error | None:
+        if result.status in _FAILED:
+            if isinstance(awaited, _Preparing):
+                del self._preparing[awaited.key]
+            if result.status == ExecStatus.FATAL_ERROR:
+                return error_from_result(result, encoding=self._connection.info.encoding)
+            return psycopg.errors.PipelineAborted("a statement before it failed")
+        match awaited:
+            case PipelinedRows():
+                awaited.result = result
+            case _Preparing(key, name):
+                self._prepared.names[key] = name
+                del self._preparing[key]
+        return None
+
 
 @asynccontextmanager
-async def pipelined_transaction(connection: AsyncConnection[Any]) -> AsyncIterator[None]:
+async def pipelined_transaction(connection: AsyncConnection[Any]) -> AsyncIterator[Pipeline]:
     """A transaction in a pipeline; the connection is in autocommit and idle. What fails at the end is raised after the body.
 
-    psycopg's own `transaction` waits for the answers to BEGIN, to the last statement and to COMMIT: three round trips more. Behind a
-    pooler, where a transaction begins with its limits, it is still that one.
+    Behind a pooler it begins with its limits. Until it ends, the connection itself must not be used: its answers would not come.
 
     Raises ProgrammingError inside another transaction: its COMMIT would be that one's.
     """
     if connection.info.transaction_status is not TransactionStatus.IDLE:
         raise psycopg.ProgrammingError("a pipelined transaction begins on an idle connection, not inside another transaction")
-    if isinstance(connection, PooledConnection):
-        async with connection.pipeline(), connection.transaction():
-            yield
-        return
+    pipeline = Pipeline(connection)
+    connection.pgconn.enter_pipeline_mode()
     try:
-        async with connection.pipeline():
-            await connection.execute("BEGIN")
-            yield
-            # after a statement that failed the server skips it, and the pipeline raises that statement's error
-            await connection.execute("COMMIT")
+        await pipeline.execute("BEGIN")
+        for limit in connection.limits if isinstance(connection, PooledConnection) else ():
+            await pipeline.execute(limit)
+        yield pipeline
+        # after a statement that failed the server skips it
+        await pipeline.execute("COMMIT")
+        await pipeline.end()
     except BaseException:
         # where even this fails, the pool discards the connection
         with suppress(psycopg.Error):
-            await connection.rollback()
+            await pipeline.rollback()
         raise
+    finally:
+        with suppress(psycopg.Error):
+            connection.pgconn.exit_pipeline_mode()
+
+
+@lru_cache(maxsize=512)
+def _numbered(query: LiteralString) -> _Numbered:
+    """As psycopg reads a query: `%(name)s`, `%(name)b`, and `%%` for a percent sign."""
+    found: dict[str, PyFormat] = {}
+
+    def number(match: re.Match[str]) -> str:
+        name = match[1]
+        if name is None:
+            return "%"
+        found.setdefault(name, _FORMATS[match[2]])
+        return f"${[*found].index(name) + 1}"
+
+    text = _PARAMETER.sub(number, query)
+    return _Numbered(text.encode(), tuple(found), tuple(found.values()))

@@ -7,11 +7,10 @@ statement still costs one round trip.
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, LiteralString
 
 from psycopg import AsyncConnection, AsyncCursor, AsyncTransaction
 from psycopg.pq import TransactionStatus
-from psycopg.sql import SQL, Composed, Literal
 
 from statesvc.database.queries import queries
 
@@ -22,18 +21,19 @@ class PooledConnection(AsyncConnection[Any]):
     """Has limits as soon as `limit_transactions` was called."""
 
     _limits_ms: dict[str, int] | None = None
-    _limits: tuple[Composed, ...] = ()
+    _limits: tuple[LiteralString, ...] = ()
 
     def limit_transactions(self, *, statement_ms: int, lock_ms: int, idle_in_transaction_ms: int, transaction_ms: int = 0) -> None:
         """From now on each transaction has these limits, and so has each statement outside of one."""
         self._limits_ms = {"statement_ms": statement_ms, "lock_ms": lock_ms}
-        self._limits = (
-            SQL("SET LOCAL statement_timeout = {}").format(Literal(statement_ms)),
-            SQL("SET LOCAL lock_timeout = {}").format(Literal(lock_ms)),
-            SQL("SET LOCAL idle_in_transaction_session_timeout = {}").format(Literal(idle_in_transaction_ms)),
-        )
+        limits = {
+            "statement_timeout": statement_ms,
+            "lock_timeout": lock_ms,
+            "idle_in_transaction_session_timeout": idle_in_transaction_ms,
+        }
         if transaction_ms:
-            self._limits += (SQL("SET LOCAL transaction_timeout = {}").format(Literal(transaction_ms)),)
+            limits["transaction_timeout"] = transaction_ms
+        self._limits = tuple(f"SET LOCAL {name} = {milliseconds:d}" for name, milliseconds in limits.items())
 
     @property
     def is_idle(self) -> bool:
@@ -56,8 +56,13 @@ class PooledConnection(AsyncConnection[Any]):
                     await self._send_limits()
             yield transaction
 
-    async def _send_limits(self) -> None:
+    @property
+    def limits(self) -> tuple[LiteralString, ...]:
+        """The statements that a transaction begins with."""
         # SET, not a query with set_config: that would fix the snapshot before the transaction can choose its isolation
+        return self._limits
+
+    async def _send_limits(self) -> None:
         for limit in self._limits:
             await self.execute(limit, prepare=False)
 

@@ -12,13 +12,12 @@ from typing import Any, NamedTuple, Self
 from uuid import UUID
 
 import structlog
-from psycopg import AsyncConnection
 
 from events.canonical_json import canonical_bytes
 from events.crypto.keyring import Keyring, attempt_context, ended_context
 from events.crypto.sealing import SealError, SealingKey, commitment, salted
 from events.entry import Leaf, attempt_document, leaf
-from statesvc.database.pending import columns, send
+from statesvc.database.pending import Sender, columns, send
 from statesvc.database.queries import queries
 from statesvc.delivery.attempt_part import DeliveryAttempt, MadeTry, ended_part, opened_part, stores_bodies
 from statesvc.delivery.notification import Gap, QueuedNotification
@@ -34,7 +33,6 @@ _OPEN_COLUMNS = (
 _ENDED_COLUMNS = (*_KEY_COLUMNS, "webhook_ids", "outcomes", "numbers", "leaf_hashes", "canonicals", "sealed_parts")
 _log = structlog.get_logger()
 
-Connection = AsyncConnection[Any]
 Keys = Mapping[UUID, SealingKey | None]
 
 
@@ -113,7 +111,7 @@ class _EndRow(NamedTuple):
 
 
 async def record_open_attempts(
-    connection: Connection, keyring: Keyring, attempts: Sequence[DeliveryAttempt], *, now: datetime, worker: str
+    connection: Sender, keyring: Keyring, attempts: Sequence[DeliveryAttempt], *, now: datetime, worker: str
 ) -> None:
     """Stores tries at notifications that have not ended."""
     if not attempts:
@@ -131,7 +129,7 @@ async def record_open_attempts(
     await connection.execute(_SQL["insert_open_attempts"], {"now": now, "worker": worker, **columns(rows, _OPEN_COLUMNS)})
 
 
-async def append_ends(connection: Connection, keyring: Keyring, ends: Sequence[EndedNotification], *, now: Tick) -> list[bytes]:
+async def append_ends(connection: Sender, keyring: Keyring, ends: Sequence[EndedNotification], *, now: Tick) -> list[bytes]:
     """Appends them as the first entries of a batch. Returns their leaf hashes: the caller writes the batch row."""
     if not ends:
         return []
@@ -149,7 +147,7 @@ async def append_ends(connection: Connection, keyring: Keyring, ends: Sequence[E
     return [row.leaf.leaf_hash for row in rows]
 
 
-async def tried(connection: Connection, keys: Sequence[tuple[UUID, UUID, int]]) -> list[EndedNotification]:
+async def tried(connection: Sender, keys: Sequence[tuple[UUID, UUID, int]]) -> list[EndedNotification]:
     """Those of these notifications with recorded tries, at them or at what they cover, as cancelled."""
     cursor = await connection.execute(_SQL["tried"], columns(keys, _KEY_COLUMNS), binary=True)
     return [
@@ -166,7 +164,7 @@ async def tried(connection: Connection, keys: Sequence[tuple[UUID, UUID, int]]) 
     ]
 
 
-async def _take(connection: Connection, ends: Sequence[EndedNotification], keys: Keys) -> dict[tuple[UUID, UUID, int], _Taken]:
+async def _take(connection: Sender, ends: Sequence[EndedNotification], keys: Keys) -> dict[tuple[UUID, UUID, int], _Taken]:
     """Takes the recorded tries out of the table."""
     taken = {one.key: _Taken() for one in ends}
     if not ends:

@@ -7,17 +7,15 @@ changes them: personal fields are absent then, and `erased` says so.
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 from uuid import UUID
 
 import orjson
 import structlog
-from psycopg import AsyncConnection
 
 from events.crypto.keyring import Keyring
 from events.crypto.sealing import SealError
 from projections.row import rebuilt_row
-from statesvc.database.pending import columns
+from statesvc.database.pending import Sender, columns
 from statesvc.database.queries import queries
 from statesvc.delivery.notification_data import NotifiedShipment
 from statesvc.log.archive.log_archive_errors import ArchivedHistoryError
@@ -62,7 +60,7 @@ class Past:
         return Full(event=stated_event(documents[-1], personal), shipment={**summary_of(row), **signer}, erased=erased)
 
 
-async def read_past(connection: AsyncConnection[Any], named: Sequence[Named], *, thin: frozenset[UUID]) -> dict[Named, Past]:
+async def read_past(connection: Sender, named: Sequence[Named], *, thin: frozenset[UUID]) -> dict[Named, Past]:
     """What each of these notifications was made from; none for the shipments `thin`, where a part is missing.
 
     Raises ArchivedHistoryError where a part of another one is.

@@ -6,12 +6,10 @@ from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from psycopg import AsyncConnection
-
 from events.errors import Cause
 from events.event import value
 from statesvc.database.arrays import Columns, bools, byteas, encoded, ints, texts, uuids
-from statesvc.database.pending import Pending, columns, send
+from statesvc.database.pending import Pending, Sender, columns, send
 from statesvc.database.queries import queries
 
 SQL = queries("statesvc.inbox", "claim")
@@ -79,7 +77,7 @@ class Claimed(NamedTuple):
     buried: list[tuple[str, Cause]]
 
 
-async def claim(connection: AsyncConnection[Any], asked: Claim) -> Claimed:
+async def claim(connection: Sender, asked: Claim) -> Claimed:
     """Leases messages. The connection is in autocommit: others see the lease when this returns."""
     pending = await send(
         connection,
@@ -104,7 +102,7 @@ def _claimed(rows: Sequence[Any]) -> Claimed:
     )
 
 
-async def hold(connection: AsyncConnection[Any], token: UUID, message_ids: Iterable[UUID], *, lock_seconds: float) -> Pending[set[UUID]]:
+async def hold(connection: Sender, token: UUID, message_ids: Iterable[UUID], *, lock_seconds: float) -> Pending[set[UUID]]:
     """Locks the messages for this transaction, which from then on waits `lock_seconds` for a lock at most.
 
     Answers those that the token still holds. The others belong to another worker now.
@@ -129,7 +127,7 @@ class Settlement:
     sealed_key: bytes | None
 
 
-async def settle(connection: AsyncConnection[Any], settlements: Sequence[Settlement], *, worker: str) -> None:
+async def settle(connection: Sender, settlements: Sequence[Settlement], *, worker: str) -> None:
     """Ends messages whose rows this transaction holds."""
     rows = [
         (s.message_id, s.events, s.empty, s.normalizer, ",".join([shipment_id.hex for shipment_id in s.shipments]), s.sealed_key)
@@ -155,14 +153,14 @@ class Burial:
     shipments: tuple[UUID, ...] = ()
 
 
-async def bury(connection: AsyncConnection[Any], token: UUID, burials: Sequence[Burial]) -> None:
+async def bury(connection: Sender, token: UUID, burials: Sequence[Burial]) -> None:
     """Moves messages to the dead letters, inside the caller's transaction; one that names an erased shipment loses its body."""
     rows = [(b.message_id, b.cause.value, b.detail, b.normalizer) for b in burials]
     await connection.execute(SQL["bury"], {"token": token, **columns(rows, ("message_ids", "causes", "details", "normalizers"))})
     await _forget_erased(connection, burials)
 
 
-async def _forget_erased(connection: AsyncConnection[Any], given_up: "Sequence[Burial] | Sequence[Deferral]") -> None:
+async def _forget_erased(connection: Sender, given_up: "Sequence[Burial] | Sequence[Deferral]") -> None:
     """Removes the bodies of new dead letters that name an erased shipment."""
     named = [(each.message_id, shipment_id) for each in given_up for shipment_id in each.shipments]
     if named:
@@ -181,25 +179,25 @@ class Deferral:
     """That it names."""
 
 
-async def retry(connection: AsyncConnection[Any], token: UUID, deferrals: Sequence[Deferral]) -> None:
+async def retry(connection: Sender, token: UUID, deferrals: Sequence[Deferral]) -> None:
     """Gives messages back, inside the caller's transaction; one that was given back too often is buried."""
     rows = [(d.message_id, d.delay, d.error, d.normalizer) for d in deferrals]
     await connection.execute(SQL["retry"], {"token": token, **columns(rows, ("message_ids", "delays", "errors", "normalizers"))})
     await _forget_erased(connection, deferrals)
 
 
-async def postpone(connection: AsyncConnection[Any], token: UUID, message_ids: Sequence[UUID]) -> None:
+async def postpone(connection: Sender, token: UUID, message_ids: Sequence[UUID]) -> None:
     """Gives messages back uncharged, for a short while: shipments that they name are locked."""
     await connection.execute(SQL["postpone"], {"token": token, "message_ids": uuids(message_ids)})
 
 
-async def extend(connection: AsyncConnection[Any], token: UUID, *, lease_seconds: float) -> int:
+async def extend(connection: Sender, token: UUID, *, lease_seconds: float) -> int:
     """Extends the lease to `lease_seconds` from now; answers how many messages the token still holds."""
     row = await (await connection.execute(SQL["extend"], {"token": token, "lease": timedelta(seconds=lease_seconds)})).fetchone()
     return 0 if row is None else row[0]
 
 
-async def release(connection: AsyncConnection[Any], token: UUID) -> None:
+async def release(connection: Sender, token: UUID) -> None:
     """Gives back what the token still holds, uncharged."""
     await connection.execute(SQL["release"], {"token": token})
 
@@ -211,7 +209,7 @@ class Outlook(NamedTuple):
     throttled: bool
 
 
-async def outlook(connection: AsyncConnection[Any], *, ahead: bool = True) -> Outlook:
+async def outlook(connection: Sender, *, ahead: bool = True) -> Outlook:
     """When to claim again after an empty claim. Without `ahead` the time is not queried."""
     row = await (await connection.execute(SQL["next_due"], {"ahead": ahead})).fetchone()
     return Outlook(None, throttled=False) if row is None else Outlook(*row)

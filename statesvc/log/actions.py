@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import UUID
 
-from psycopg import AsyncConnection
-
 from events.entry import action_document, leaf
 from statesvc.database.arrays import Columns, byteas, encoded, texts, uuids
+from statesvc.database.pending import Sender
 from statesvc.database.queries import queries
 from statesvc.log.batch_row import Tick, tick, write_batch
 from statesvc.log.event_store import extend_streams
@@ -33,12 +32,12 @@ class Action:
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
-async def record_action(connection: AsyncConnection[Any], *, actor: str, verb: str, target: str, details: Mapping[str, Any]) -> None:
+async def record_action(connection: Sender, *, actor: str, verb: str, target: str, details: Mapping[str, Any]) -> None:
     """Appends one action, in the transaction that carries it out. `details`: text, integers, booleans; nothing secret or personal."""
     await record_actions(connection, [Action(actor=actor, verb=verb, target=target, details=details)])
 
 
-async def record_actions(connection: AsyncConnection[Any], actions: Sequence[Action]) -> None:
+async def record_actions(connection: Sender, actions: Sequence[Action]) -> None:
     """Appends actions as one batch: a transaction that writes entries writes one batch row, so call it once in each."""
     if not actions:
         return
@@ -47,7 +46,7 @@ async def record_actions(connection: AsyncConnection[Any], actions: Sequence[Act
     await write_batch(connection, batch_id=now.batch_id, recorded_at=now.recorded_at, leaf_hashes=leaf_hashes, writer=actions[0].actor)
 
 
-async def append_actions(connection: AsyncConnection[Any], actions: Sequence[Action], *, now: Tick, before: int = 0) -> list[bytes]:
+async def append_actions(connection: Sender, actions: Sequence[Action], *, now: Tick, before: int = 0) -> list[bytes]:
     """Appends actions to a batch that has `before` other entries. Answers their leaf hashes: the caller writes the batch row."""
     if not actions:
         return []
@@ -66,7 +65,7 @@ async def append_actions(connection: AsyncConnection[Any], actions: Sequence[Act
     return [entry.leaf_hash for entry in leaves]
 
 
-async def _extend_streams(connection: AsyncConnection[Any], targets: Sequence[str], now: Tick) -> None:
+async def _extend_streams(connection: Sender, targets: Sequence[str], now: Tick) -> None:
     """Of the shipments that these are, and of those that messages among them name."""
     shipments, messages = _ids(targets, SHIPMENT), _ids(targets, MESSAGE)
     if messages:

@@ -2,11 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, NamedTuple
-
-from psycopg import AsyncConnection
+from typing import Final, NamedTuple
 
 from events.entry import FIRST_EPOCH
+from statesvc.database.pending import Sender
 from statesvc.database.queries import queries
 
 _SQL = queries("statesvc.log", "event_store")
@@ -43,7 +42,7 @@ class Tick(NamedTuple):
 NO_TICK: Final = Tick(datetime.min.replace(tzinfo=UTC), 0, FIRST_EPOCH)
 
 
-async def tick(connection: AsyncConnection[Any]) -> Tick:
+async def tick(connection: Sender) -> Tick:
     """The tick of this transaction."""
     row = await (await connection.execute(_SQL["tick"])).fetchone()
     assert row is not None  # noqa: S101 - a SELECT without FROM has one row
@@ -51,7 +50,7 @@ async def tick(connection: AsyncConnection[Any]) -> Tick:
 
 
 async def write_batch(
-    connection: AsyncConnection[Any],
+    connection: Sender,
     *,
     batch_id: int,
     recorded_at: datetime,

@@ -19,7 +19,7 @@ from events.log.assemble import ConflictRow, EventRow, StreamHead
 from events.log.packed_keys import PackedKeys, unpack
 from events.log.proposal import Conflict, Key, Known, Proposal, keys_of
 from statesvc.database.arrays import Columns, bools, byteas, encoded, ints, texts, timestamps, uuids
-from statesvc.database.pending import Pending, columns, send
+from statesvc.database.pending import Pending, Sender, columns, send
 from statesvc.database.queries import queries
 from statesvc.log.batch_row import Tick
 
@@ -122,7 +122,7 @@ class NamedStream(NamedTuple):
     named_at: datetime
 
 
-async def known_keys(connection: AsyncConnection[Any], keys: Iterable[Key]) -> Pending[dict[Key, Known]]:
+async def known_keys(connection: Sender, keys: Iterable[Key]) -> Pending[dict[Key, Known]]:
     """What the log holds under `keys`."""
     return await send(
         connection,
@@ -132,15 +132,13 @@ async def known_keys(connection: AsyncConnection[Any], keys: Iterable[Key]) -> P
     )
 
 
-async def read_packed_keys(connection: AsyncConnection[Any], shipment_ids: Iterable[UUID]) -> dict[UUID, PackedKeys]:
+async def read_packed_keys(connection: Sender, shipment_ids: Iterable[UUID]) -> dict[UUID, PackedKeys]:
     """The packed dedupe keys of these shipments, where they have left their table."""
     rows = await connection.execute(_SQL["read_packed_keys"], {"shipment_ids": uuids(list(set(shipment_ids)))}, binary=True)
     return {shipment_id: unpack(keys, values) for shipment_id, keys, values in await rows.fetchall()}
 
 
-async def read_streams(
-    connection: AsyncConnection[Any], keyring: Keyring, shipment_ids: Iterable[UUID]
-) -> Pending[dict[UUID, StreamState]]:
+async def read_streams(connection: Sender, keyring: Keyring, shipment_ids: Iterable[UUID]) -> Pending[dict[UUID, StreamState]]:
     """The streams of those shipments that exist, unlocked."""
     return await send(
         connection,
@@ -154,7 +152,7 @@ async def read_streams(
 
 
 async def lock_streams(
-    connection: AsyncConnection[Any], keyring: Keyring, shipment_ids: Iterable[UUID], *, skips_locked: bool
+    connection: Sender, keyring: Keyring, shipment_ids: Iterable[UUID], *, skips_locked: bool
 ) -> Pending[dict[UUID, StreamHead]]:
     """Reads and locks the streams that exist. `skips_locked`: without those that others hold; else waits for them."""
 
@@ -170,9 +168,7 @@ async def lock_streams(
     return await send(connection, query, {"shipment_ids": uuids(list(shipment_ids))}, read)
 
 
-async def reserve_streams(
-    connection: AsyncConnection[Any], shipment_ids: Iterable[UUID], *, skips_locked: bool, bounded: bool
-) -> Pending[set[UUID]]:
+async def reserve_streams(connection: Sender, shipment_ids: Iterable[UUID], *, skips_locked: bool, bounded: bool) -> Pending[set[UUID]]:
     """The shipments without a stream that this transaction may make one for; a thousand are reserved for it alone.
 
     `skips_locked` as above. `bounded`: no more than these; otherwise another transaction may make one of the rest first.
@@ -193,7 +189,7 @@ async def await_streams(connection: AsyncConnection[Any], keyring: Keyring, ship
         await reserve_streams(connection, shipment_ids, skips_locked=False, bounded=True)
 
 
-async def make_streams(connection: AsyncConnection[Any], streams: Sequence[tuple[Proposal, StreamHead, bytes]]) -> None:
+async def make_streams(connection: Sender, streams: Sequence[tuple[Proposal, StreamHead, bytes]]) -> None:
     """Makes reserved streams: any proposal of each, its head and its sealed key."""
     rows = [
         (
@@ -213,7 +209,7 @@ async def make_streams(connection: AsyncConnection[Any], streams: Sequence[tuple
 
 
 async def open_streams(
-    connection: AsyncConnection[Any], keyring: Keyring, streams: Mapping[UUID, NamedStream], *, skips_locked: bool, bounded: bool
+    connection: Sender, keyring: Keyring, streams: Mapping[UUID, NamedStream], *, skips_locked: bool, bounded: bool
 ) -> Pending[dict[UUID, SealingKey | None]]:
     """Makes streams with nothing but a key where there are none; answers the keys. None: erased.
 
@@ -234,13 +230,13 @@ async def open_streams(
     )
 
 
-async def insert_keys(connection: AsyncConnection[Any], appends: Iterable[Proposal]) -> None:
+async def insert_keys(connection: Sender, appends: Iterable[Proposal]) -> None:
     """Takes the dedupe keys of `appends`, which were free when they were read; if one no longer is, the transaction fails."""
     rows = _key_columns(keys_of(appends))
     await connection.execute(_SQL["insert_keys"], {"wanted": len(rows), **encoded(rows, _KEYS)})
 
 
-async def insert_aliases(connection: AsyncConnection[Any], aliases: Sequence[tuple[Key, Known]]) -> None:
+async def insert_aliases(connection: Sender, aliases: Sequence[tuple[Key, Known]]) -> None:
     """Takes those aliases that are free."""
     await connection.execute(_SQL["insert_aliases"], encoded(_key_columns(aliases), _KEYS))
 
@@ -249,12 +245,12 @@ def _key_columns(keys: Sequence[tuple[Key, Known]]) -> list[tuple[Any, ...]]:
     return [(*key, known.shipment_id, known.facts_digest, known.carried, known.stands_for) for key, known in keys]
 
 
-async def limit_lock_waits(connection: AsyncConnection[Any], seconds: float) -> None:
+async def limit_lock_waits(connection: Sender, seconds: float) -> None:
     """For the rest of this transaction."""
     await connection.execute(_SQL["limit_lock_waits"], {"milliseconds": max(1, round(seconds * 1000))})
 
 
-async def count_conflicts(connection: AsyncConnection[Any], conflicts: Sequence[Conflict], *, recorded_at: datetime) -> list[Conflict]:
+async def count_conflicts(connection: Sender, conflicts: Sequence[Conflict], *, recorded_at: datetime) -> list[Conflict]:
     """Counts each conflict, and returns the new ones; their entries are recorded at `recorded_at`."""
     first: dict[tuple[str, str, bytes], Conflict] = {}
     times: Counter[tuple[str, str, bytes]] = Counter()
@@ -272,14 +268,14 @@ async def count_conflicts(connection: AsyncConnection[Any], conflicts: Sequence[
     return await pending.rows()
 
 
-async def extend_streams(connection: AsyncConnection[Any], shipment_ids: Iterable[UUID], recorded_at: datetime) -> None:
+async def extend_streams(connection: Sender, shipment_ids: Iterable[UUID], recorded_at: datetime) -> None:
     """What records something else of shipments than their events says so here, in the same transaction: readers go by it."""
     if shipments := sorted(set(shipment_ids)):
         await connection.execute(_SQL["extend_streams"], {"shipment_ids": uuids(shipments), "recorded_at": recorded_at})
 
 
 async def write_events(
-    connection: AsyncConnection[Any],
+    connection: Sender,
     rows: Sequence[EventRow],
     *,
     batch_id: int,
@@ -294,7 +290,7 @@ async def write_events(
     )
 
 
-async def move_heads(connection: AsyncConnection[Any], heads: Mapping[UUID, StreamHead]) -> None:
+async def move_heads(connection: Sender, heads: Mapping[UUID, StreamHead]) -> None:
     """Moves the heads of locked streams on."""
     rows = [(s, h.seen, h.version, h.head_hash, h.recorded_at, h.first_recorded_at) for s, h in heads.items()]
     await connection.execute(_SQL["move_heads"], {"wanted": len(rows), **encoded(rows, _HEADS)})
@@ -323,9 +319,7 @@ def _event_columns(row: EventRow) -> tuple[Any, ...]:
     )
 
 
-async def write_conflicts(
-    connection: AsyncConnection[Any], rows: Sequence[ConflictRow], *, batch_id: int, before: int, recorded_at: datetime
-) -> None:
+async def write_conflicts(connection: Sender, rows: Sequence[ConflictRow], *, batch_id: int, before: int, recorded_at: datetime) -> None:
     """Appends conflicts after `before` other entries of the batch."""
     await connection.execute(
         _SQL["insert_conflicts"],
@@ -354,7 +348,7 @@ async def write_conflicts(
 
 
 async def write_transitions(
-    connection: AsyncConnection[Any],
+    connection: Sender,
     transitions: Sequence[tuple[EventRow, str, str, Leaf]],
     *,
     batch_id: int,
@@ -381,12 +375,12 @@ async def write_transitions(
     )
 
 
-async def send_tick(connection: AsyncConnection[Any]) -> Pending[Tick]:
+async def send_tick(connection: Sender) -> Pending[Tick]:
     """Reads the wall clock under the locks taken before, the id of this transaction's batch, and the epoch of the log."""
     return await send(connection, _SQL["tick"], {}, lambda rows: Tick(rows[0][0].astimezone(UTC), *rows[0][1:]))
 
 
-async def read_events(connection: AsyncConnection[Any], since: Mapping[UUID, datetime]) -> Pending[list[tuple[UUID, bytes]]]:
+async def read_events(connection: Sender, since: Mapping[UUID, datetime]) -> Pending[list[tuple[UUID, bytes]]]:
     """Canonical bytes of the events of the shipments in `since` (shipment id -> its first recorded_at), by shipment and version."""
     return await send(
         connection,

@@ -9,10 +9,9 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from psycopg import AsyncConnection
-
 from events.entry import fanout_document, leaf, rfc3339
 from statesvc.database.arrays import Array, Columns, bools, byteas, encoded, ints, texts, timestamps, uuids
+from statesvc.database.pending import Sender
 from statesvc.database.queries import queries
 from statesvc.log.archive.log_archive_errors import ArchivedHistoryError
 from statesvc.log.batch_row import Tick
@@ -74,7 +73,7 @@ def fanouts_again(rows: Iterable[Sequence[Any]], *, recorded_at: datetime) -> li
     return again
 
 
-async def append_fanouts(connection: AsyncConnection[Any], fanouts: Sequence[Fanout], *, now: Tick, before: int = 0) -> list[bytes]:
+async def append_fanouts(connection: Sender, fanouts: Sequence[Fanout], *, now: Tick, before: int = 0) -> list[bytes]:
     """Appends them to a batch that has `before` other entries. Answers their leaf hashes: the caller writes the batch row."""
     if not fanouts:
         return []

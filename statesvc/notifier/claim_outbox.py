@@ -70,17 +70,17 @@ async def claim(connection: AsyncConnection[Any], keyring: Keyring, asked: Outbo
         "lease_seconds": asked.lease_seconds,
         **_known(offer),
     }
-    async with pipelined_transaction(connection):
-        asked_leases = await send(connection, _SQL["claim"], parameters, lambda rows: {row[:3]: row[3:] for row in rows})
+    async with pipelined_transaction(connection) as pipeline:
+        asked_leases = await send(pipeline, _SQL["claim"], parameters, lambda rows: {row[:3]: row[3:] for row in rows})
         leased = await asked_leases.rows()
         if not leased:
             return []
         asked_rows = await send(
-            connection, _SQL["read_claimed"], columns(list(leased), ("subscription_ids", "shipment_ids", "sequences")), list
+            pipeline, _SQL["read_claimed"], columns(list(leased), ("subscription_ids", "shipment_ids", "sequences")), list
         )
         rows = [_Claimed(*row) for row in await asked_rows.rows()]
         full = [(row.shipment_id, row.sequence) for row in rows if row.is_full and row.observed is None]
-        past = await read_past(connection, full, thin=asked.thin)
+        past = await read_past(pipeline, full, thin=asked.thin)
     return [_delivery(row, _Lease(*leased[row[:3]]), past.get(row[1:3]), token=token, keyring=keyring) for row in rows]
 
 

@@ -16,7 +16,7 @@ import structlog
 from psycopg import AsyncConnection
 
 from events.entry import rfc3339
-from statesvc.database.pending import Pending, columns, send
+from statesvc.database.pending import Pending, Sender, columns, send
 from statesvc.database.queries import queries
 from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.log.actions import Action, record_actions
@@ -133,7 +133,7 @@ class ReceiverTally:
             self.failed[subscription_id] = before + 1, outcome, status_code
 
 
-async def note(connection: AsyncConnection[Any], tally: ReceiverTally, *, now: datetime) -> Pending[list[Notice]]:
+async def note(connection: Sender, tally: ReceiverTally, *, now: datetime) -> Pending[list[Notice]]:
     """Stores since when receivers fail, in the caller's transaction and pipeline. Returns notices about those that recovered."""
     if tally.failed:
         # one statement locks all, so that two settlements never hold each other's
@@ -147,7 +147,7 @@ async def note(connection: AsyncConnection[Any], tally: ReceiverTally, *, now: d
     return recovered
 
 
-async def disable(connection: AsyncConnection[Any], subscription_ids: Sequence[UUID], *, why: str, now: datetime) -> Disabled:
+async def disable(connection: Sender, subscription_ids: Sequence[UUID], *, why: str, now: datetime) -> Disabled:
     """Disables these and writes the notices. The caller records the actions, in the batch of its transaction."""
     parameters: dict[str, Any] = {"subscription_ids": sorted(subscription_ids), "why": why, "now": now}
     asked = await send(connection, _SQL["disable"], parameters, list)

@@ -16,7 +16,7 @@ from psycopg import AsyncConnection
 
 from events.crypto.keyring import Keyring
 from events.errors import Cause
-from statesvc.database.pending import columns, send
+from statesvc.database.pending import Sender, columns, send
 from statesvc.database.pipelined import pipelined_transaction
 from statesvc.database.queries import queries
 from statesvc.delivery.attempt_entry import EndedNotification, EndOutcome, append_ends, record_open_attempts
@@ -67,31 +67,31 @@ async def settle(
     connection: AsyncConnection[Any], keyring: Keyring, group: Sequence[AttemptResult], *, worker: str, again: bool = False
 ) -> Settled:
     """Commits a group. `again`: an earlier commit of this group has an unknown outcome; what it settled stays as it is."""
-    async with pipelined_transaction(connection):
+    async with pipelined_transaction(connection) as pipeline:
         asked_held = await send(
-            connection,
+            pipeline,
             _SQL["hold"],
             columns([(*_key(f.delivery), f.delivery.token) for f in group], (*_KEY_COLUMNS, "tokens")),
             lambda rows: ({row[:3] for row in rows if row[3]}, {row[:3] for row in rows}),
         )
-        asked_tick = await send_tick(connection)
+        asked_tick = await send_tick(pipeline)
         (held, waiting), tick = await asked_held.rows(), await asked_tick.rows()
         now = tick.recorded_at
         ours = [f for f in group if _key(f.delivery) in held]
         known = [f for f in group if not again or _key(f.delivery) in held]
         concluded = _conclusion([(f, _next_step(f)) for f in ours])
         _add_lost(concluded, [f for f in known if _key(f.delivery) not in held], waiting)
-        await record_open_attempts(connection, keyring, concluded.open, now=now, worker=worker)
-        leaf_hashes = await append_ends(connection, keyring, concluded.ends, now=tick)
-        await _put_back(connection, concluded, now=now, worker=worker)
-        disabled = await _throttle(connection, ours, concluded.disabled, now=now)
-        asked_recovered = await note(connection, _tally(known), now=now)
-        leaf_hashes += await append_actions(connection, disabled.actions, now=tick, before=len(leaf_hashes))
+        await record_open_attempts(pipeline, keyring, concluded.open, now=now, worker=worker)
+        leaf_hashes = await append_ends(pipeline, keyring, concluded.ends, now=tick)
+        await _put_back(pipeline, concluded, now=now, worker=worker)
+        disabled = await _throttle(pipeline, ours, concluded.disabled, now=now)
+        asked_recovered = await note(pipeline, _tally(known), now=now)
+        leaf_hashes += await append_actions(pipeline, disabled.actions, now=tick, before=len(leaf_hashes))
         if leaf_hashes:
-            await write_batch(connection, batch_id=tick.batch_id, recorded_at=now, leaf_hashes=leaf_hashes, writer=worker)
-        asked_unblocked = await send(connection, _SQL["finish"], columns(concluded.finished, _KEY_COLUMNS), lambda rows: int(rows[0][0]))
+            await write_batch(pipeline, batch_id=tick.batch_id, recorded_at=now, leaf_hashes=leaf_hashes, writer=worker)
+        asked_unblocked = await send(pipeline, _SQL["finish"], columns(concluded.finished, _KEY_COLUMNS), lambda rows: int(rows[0][0]))
         recovered, unblocked = await asked_recovered.rows(), await asked_unblocked.rows()
-        await write_notices(connection, recovered, now=now)
+        await write_notices(pipeline, recovered, now=now)
         return Settled(unblocked=unblocked, rescheduled=len(concluded.later), notices=[*disabled.notices, *recovered])
 
 
@@ -151,20 +151,20 @@ def _made(one: AttemptResult) -> list[DeliveryAttempt]:
     return [DeliveryAttempt(queued=one.delivery, answer=one.answer, started_at=one.started_at, body=one.body)]
 
 
-async def _put_back(connection: AsyncConnection[Any], concluded: _Conclusion, *, now: datetime, worker: str) -> None:
+async def _put_back(connection: Sender, concluded: _Conclusion, *, now: datetime, worker: str) -> None:
     if concluded.later:
         await _reschedule(connection, concluded.later, now=now)
     if concluded.buried:
         await _bury(connection, concluded.buried, now=now, worker=worker)
 
 
-async def _reschedule(connection: AsyncConnection[Any], later: Sequence[tuple[UUID, UUID, int, float]], *, now: datetime) -> None:
+async def _reschedule(connection: Sender, later: Sequence[tuple[UUID, UUID, int, float]], *, now: datetime) -> None:
     parameters: Mapping[str, Any] = {"now": now, **columns(later, (*_KEY_COLUMNS, "delays"))}
     await connection.execute(_SQL["reschedule"], parameters)
     await connection.execute(_SQL["defer_followers"], parameters)
 
 
-async def _throttle(connection: AsyncConnection[Any], group: Sequence[AttemptResult], gone: set[UUID], *, now: datetime) -> Disabled:
+async def _throttle(connection: Sender, group: Sequence[AttemptResult], gone: set[UUID], *, now: datetime) -> Disabled:
     """Does what receivers asked for: stops sending, or pauses."""
     disabled = await disable(connection, list(gone), why=GONE, now=now) if gone else Disabled()
     pauses = [(one.delivery.subscription_id, seconds) for one in group if (seconds := _pause(one)) is not None]
@@ -186,7 +186,7 @@ def _pause(finished: AttemptResult) -> float | None:
     return None if answer is None else pause_asked_for(answer.status_code, answer.retry_after_seconds)
 
 
-async def _bury(connection: AsyncConnection[Any], buried: Sequence[AttemptResult], *, now: datetime, worker: str) -> None:
+async def _bury(connection: Sender, buried: Sequence[AttemptResult], *, now: datetime, worker: str) -> None:
     rows = [
         (f.delivery.notification.carrier_id, f.delivery.notification.webhook_id, _detail(f), f.delivery.attempts, *_key(f.delivery))
         for f in buried

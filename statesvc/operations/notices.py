@@ -10,6 +10,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
+from statesvc.database.pending import Sender
 from statesvc.database.queries import queries
 from statesvc.log.actions import record_action
 
@@ -58,7 +59,7 @@ class StoredNotice:
     notified_at: datetime | None
 
 
-async def write_notices(connection: AsyncConnection[Any], notices: Sequence[Notice], *, now: datetime) -> None:
+async def write_notices(connection: Sender, notices: Sequence[Notice], *, now: datetime) -> None:
     """Inside the caller's transaction; in a pipeline it does not wait."""
     for notice in notices:
         await connection.execute(

@@ -6,14 +6,12 @@ from operator import attrgetter
 from typing import Any, Final
 from uuid import UUID
 
-from psycopg import AsyncConnection
-
 from events.log.assemble import StreamHead
 from projections.project import Projected
 from projections.row import ShipmentRow, shipment_row
 from projections.state import ShipmentState
 from statesvc.database.arrays import Columns, bools, byteas, encoded, ints, texts, timestamps, uuids
-from statesvc.database.pending import Pending, send
+from statesvc.database.pending import Pending, Sender, send
 from statesvc.database.queries import queries
 from statesvc.shipments.expectation_rules import RuleBook
 
@@ -47,7 +45,7 @@ _BY_INT: Final = attrgetter("int")
 _FLAGS: Final = ShipmentRow._fields.index("flags")
 
 
-async def read_states(connection: AsyncConnection[Any], shipment_ids: Iterable[UUID]) -> Pending[dict[UUID, ShipmentState]]:
+async def read_states(connection: Sender, shipment_ids: Iterable[UUID]) -> Pending[dict[UUID, ShipmentState]]:
     """The states of those shipments that exist. Read after their streams are locked."""
     return await send(
         connection,
@@ -58,7 +56,7 @@ async def read_states(connection: AsyncConnection[Any], shipment_ids: Iterable[U
 
 
 async def save_shipments(
-    connection: AsyncConnection[Any], shipments: Mapping[UUID, Projected], heads: Mapping[UUID, StreamHead], rules: RuleBook
+    connection: Sender, shipments: Mapping[UUID, Projected], heads: Mapping[UUID, StreamHead], rules: RuleBook
 ) -> None:
     """Writes the states of locked shipments, and when they are looked at again because something is expected of them."""
     rows = [

@@ -219,7 +219,7 @@ async def _apply(
             traceparents=lease.traces.traceparents(),
         )
         try:
-            return await append_claimed(batch, token=lease.token, lock_seconds=_LOCK_SECONDS)
+            return await append_claimed(connection, batch, token=lease.token, lock_seconds=_LOCK_SECONDS)
         except OvertakenError as error:
             if until is None or (seconds := until - time.monotonic()) <= 0:
                 raise

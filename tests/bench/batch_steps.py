@@ -48,7 +48,7 @@ class Batches:
         steps["read"], own = time.process_time() - own, time.process_time()
         server = _used(self._appender)
         batch = AppendBatch(self._appender, self._keyring, reads, "bench", skips_locked=True, sets_aside=True)
-        await append_claimed(batch, token=claimed[0].token, lock_seconds=5)
+        await append_claimed(self._appender, batch, token=claimed[0].token, lock_seconds=5)
         steps["append and settle"] = time.process_time() - own
         steps["the same in the server"] = _used(self._appender) - server
         return steps

@@ -10,17 +10,21 @@ import gc
 import json
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
+from unittest.mock import patch
 from uuid import UUID
 
 import uvloop
-from psycopg import AsyncConnection, AsyncCursor
+from psycopg import AsyncConnection
 from psycopg.rows import tuple_row
 
 from events.carriers import CARRIERS
 from statesvc.append.append_batch import AppendBatch
 from statesvc.append.transaction import append_claimed
+from statesvc.database.pipelined import Pipeline, PipelinedRows, pipelined_transaction
 from statesvc.inbox.claim import Claim, Message, claim
 from statesvc.inbox.read_message import Read, read_message
 from tests.bench.inbox import keyring_of
@@ -30,44 +34,46 @@ IN_PROGRESS: Final = 2
 ASKED: Final = Claim(worker="bench", limit=BATCH, lease_seconds=120, bytes_max=4 * 1024 * 1024, sweep=False)
 
 
+WAIT: Final = None
+
+
 @dataclass(slots=True)
 class Sent:
     """One statement as it was sent."""
 
     query: Any
     parameters: Any
-    form: Any
+    form: dict[str, Any]
 
 
 @dataclass(slots=True)
 class Batch:
-    """What one transaction said, in order: statements, and (as numbers) for whose answer it waited."""
+    """What one transaction said, in order: statements, and where it waited for the answers to them (`WAIT`)."""
 
     message_ids: list[UUID]
-    steps: list[Sent | int] = field(default_factory=list)
+    steps: list[Sent | None] = field(default_factory=list)
 
 
-class Recorder(AsyncCursor[Any]):
-    """Writes down what goes through it, while a batch is open."""
+@contextmanager
+def recorded(batch: Batch) -> Iterator[None]:
+    """Writes down what goes through pipelines meanwhile; their first and last statement are those of any transaction."""
+    execute, flush = Pipeline.execute, Pipeline.flush
 
-    open_batch: Batch | None = None
-    numbers: int = 0
+    async def recording(self: Pipeline, query: Any, params: Any = None, **form: Any) -> PipelinedRows:
+        if params is not None:
+            batch.steps.append(Sent(query, params, form))
+        return await execute(self, query, params, **form)
 
-    async def execute(self, query: Any, params: Any = None, *, prepare: bool | None = None, binary: bool | None = None) -> Any:
-        if Recorder.open_batch is not None:
-            self.number = Recorder.numbers
-            Recorder.numbers += 1
-            Recorder.open_batch.steps.append(Sent(query, params, self.format))
-        return await super().execute(query, params, prepare=prepare, binary=binary)
+    async def waiting(self: Pipeline) -> None:
+        batch.steps.append(WAIT)
+        await flush(self)
 
-    async def fetchall(self) -> Any:
-        if Recorder.open_batch is not None:
-            Recorder.open_batch.steps.append(self.number)
-        return await super().fetchall()
+    with patch.object(Pipeline, "execute", recording), patch.object(Pipeline, "flush", waiting):
+        yield
 
 
-async def _connect(url: str, cursors: type[AsyncCursor[Any]]) -> AsyncConnection[Any]:
-    connection = await AsyncConnection.connect(url, autocommit=True, cursor_factory=cursors, row_factory=tuple_row)
+async def _connect(url: str) -> AsyncConnection[Any]:
+    connection = await AsyncConnection.connect(url, autocommit=True, row_factory=tuple_row)
     connection.prepare_threshold = 2
     return connection
 
@@ -75,23 +81,23 @@ async def _connect(url: str, cursors: type[AsyncCursor[Any]]) -> AsyncConnection
 async def record(url: str) -> list[Batch]:
     """Lets the worker's code do the work, and writes down how."""
     batches = []
-    async with await _connect(url, Recorder) as connection:
+    async with await _connect(url) as connection:
         keyring = await keyring_of(connection)
         while messages := (await claim(connection, ASKED)).messages:
             reads = [read for message in messages if isinstance(read := read_message(message, keyring=keyring, carriers=CARRIERS), Read)]
-            Recorder.open_batch, Recorder.numbers = Batch([message.message_id for message in messages]), 0
-            await append_claimed(AppendBatch(connection, keyring, reads, "bench"), token=messages[0].token, lock_seconds=5)
-            batches.append(Recorder.open_batch)
-            Recorder.open_batch = None
+            batches.append(Batch([message.message_id for message in messages]))
+            with recorded(batches[-1]):
+                batch = AppendBatch(connection, keyring, reads, "bench")
+                await append_claimed(connection, batch, token=messages[0].token, lock_seconds=5)
     return batches
 
 
 async def replay(url: str, batches: list[Batch]) -> float:
     """Sends the statements again; the seconds that it took, claims included."""
-    claimer = await _connect(url, AsyncCursor)
+    claimer = await _connect(url)
     connections: asyncio.Queue[AsyncConnection[Any]] = asyncio.Queue()
     for _ in range(IN_PROGRESS):
-        connections.put_nowait(await _connect(url, AsyncCursor))
+        connections.put_nowait(await _connect(url))
     started = time.perf_counter()
     async with asyncio.TaskGroup() as running:
         for batch in batches:
@@ -110,19 +116,13 @@ async def replay(url: str, batches: list[Batch]) -> float:
 async def _send(
     connection: AsyncConnection[Any], connections: asyncio.Queue[AsyncConnection[Any]], batch: Batch, messages: list[Message]
 ) -> None:
-    # the first statement begins the transaction, the last one commits it
-    async with connection.pipeline():
-        cursors: list[AsyncCursor[Any]] = []
+    async with pipelined_transaction(connection) as pipeline:
         for step in batch.steps:
-            match step:
-                case Sent(query, parameters, form):
-                    if parameters and "token" in parameters:
-                        parameters = {**parameters, "token": messages[0].token}
-                    cursor = connection.cursor()
-                    cursor.format = form
-                    cursors.append(await cursor.execute(query, parameters))
-                case number:
-                    await cursors[number].fetchall()
+            if step is WAIT:
+                await pipeline.flush()
+            else:
+                named = {"token": messages[0].token} if "token" in step.parameters else {}
+                await pipeline.execute(step.query, {**step.parameters, **named}, **step.form)
     connections.put_nowait(connection)
 
 

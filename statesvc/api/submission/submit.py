@@ -22,7 +22,7 @@ from statesvc.append.append_batch import AppendBatch
 from statesvc.append.retry import run_transaction
 from statesvc.append.transaction import append
 from statesvc.bodies.sealed_message import SealedMessage, seal_message
-from statesvc.database.pending import send
+from statesvc.database.pending import Sender, send
 from statesvc.database.pipelined import pipelined_transaction
 from statesvc.database.queries import queries
 from statesvc.inbox.read_message import Read
@@ -69,16 +69,16 @@ async def submit(
 async def _submit(
     connection: AsyncConnection[Any], keyring: Keyring, events: Sequence[Event], sealed: SealedMessage, *, writer: str
 ) -> Submitted | Held:
-    async with pipelined_transaction(connection):
+    async with pipelined_transaction(connection) as pipeline:
         carrier_ids = sorted({event.carrier_id for event in events})
-        begun = await send(connection, _SQL["begin"], {"carrier_ids": carrier_ids}, lambda rows: rows[0])
+        begun = await send(pipeline, _SQL["begin"], {"carrier_ids": carrier_ids}, lambda rows: rows[0])
         received_at, held = await begun.rows()
         if held:
             return Held(tuple(held))
         read = _read(keyring, events, sealed, received_at)
-        batch = await append(AppendBatch(connection, keyring, [read], writer))
+        batch = await append(AppendBatch(pipeline, keyring, [read], writer))
         if batch.wrote:
-            await _store(connection, sealed, batch, received_at, writer=writer)
+            await _store(pipeline, sealed, batch, received_at, writer=writer)
     return Submitted(sealed.message_id, tuple(batch.verdicts), len(batch.changes))
 
 
@@ -100,9 +100,7 @@ def _read(keyring: Keyring, events: Sequence[Event], sealed: SealedMessage, rece
     )
 
 
-async def _store(
-    connection: AsyncConnection[Any], sealed: SealedMessage, batch: AppendBatch, received_at: datetime, *, writer: str
-) -> None:
+async def _store(connection: Sender, sealed: SealedMessage, batch: AppendBatch, received_at: datetime, *, writer: str) -> None:
     (settlement,) = batch.settlements
     await connection.execute(
         _SQL["store_applied"],

@@ -7,6 +7,7 @@ import psycopg
 import pytest
 from psycopg import AsyncConnection
 
+from statesvc.database.pending import Sender
 from statesvc.database.pipelined import pipelined_transaction
 from statesvc.database.pool import Pool, PoolLimits, make_pool
 from tests.world.pgbouncer import pooled
@@ -27,7 +28,7 @@ async def pool(through: str) -> AsyncIterator[Pool]:
         yield opened
 
 
-async def shown(connection: AsyncConnection[Any]) -> list[str]:
+async def shown(connection: Sender) -> list[str]:
     query = "SELECT " + ", ".join(f"current_setting('{name}')" for name in SHOWN)
     row = await (await connection.execute(query)).fetchone()
     assert row is not None
@@ -46,8 +47,8 @@ async def test_a_transaction_and_a_lone_statement_have_the_limits_and_a_stranger
                 assert await shown(stranger) == ["0", "0", "0"]
             async with connection.pipeline(), connection.transaction():
                 assert await shown(connection) == ["600ms", "300ms", "15s"]
-            async with pipelined_transaction(connection):
-                assert await shown(connection) == ["600ms", "300ms", "15s"]
+            async with pipelined_transaction(connection) as pipeline:
+                assert await shown(pipeline) == ["600ms", "300ms", "15s"]
             assert await shown(stranger) == ["0", "0", "0"]
 
 
