@@ -26,8 +26,8 @@ from statesvc.background.niceness import own_session
 
 IDLE_SECONDS: Final = 300.0
 _SIZE: Final = struct.Struct(">Q")
-_NICENESS: Final = 10
-"""What answers at once comes first."""
+_NICENESS: Final = 19
+"""Everything else comes first: an answer takes seconds anyway."""
 
 Task = Callable[[Any], Awaitable[object]]
 

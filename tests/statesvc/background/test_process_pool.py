@@ -13,6 +13,7 @@ import pytest
 
 from statesvc.background.process_pool import PoolFullError, ProcessDiedError, ProcessPool
 from statesvc.http.problem import Code, Problem
+from statesvc.roles.supervisor.child_plan import API, INGRESS, NICENESS
 
 pytestmark = pytest.mark.usefixtures("own_processes")
 
@@ -75,6 +76,13 @@ async def test_calls_are_answered_by_one_process_after_the_other(make: Make) -> 
     assert len({pid for pid, _ in answers}) == 1
     assert [len(argument) for _, argument in answers] == [0, 1, 3_000_000]
     assert await pool.call("chat", "said") == "said"
+
+
+async def test_a_process_that_computes_stands_behind_every_role(make: Make) -> None:
+    pid, _ = await make().call("pid", None)
+    assert os.getpriority(os.PRIO_PROCESS, pid) > max(NICENESS.values())
+    assert os.getsid(pid) == pid
+    assert NICENESS.get(INGRESS, 0) < NICENESS[API] < NICENESS["worker"]
 
 
 async def test_two_processes_work_at_a_time_and_no_more(make: Make) -> None:
