@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from itertools import cycle, islice
 from typing import Final
 
-from tests.acceptance.processes import RoleProcess, Service
+from tests.acceptance.processes import BOOTSTRAP_KEY, RoleProcess, running
 from tests.bench.bench import Bench
 from tests.bench.drain import cpu_seconds
 from tests.bench.report import Row, percentile
+from tests.bench.wire import Wire, ask, connect, get
 from tests.bench.years_log import YearsLog, fill, seed, targets
 
 _SMALL: Final = 100_000
@@ -105,20 +106,22 @@ def _rows(query: Query, small: Figures, large: Figures) -> Iterator[Row]:
 
 
 async def _measured(bench: Bench, log: YearsLog) -> dict[str, Figures]:
-    async with bench.service(log.place) as service:
-        (api,) = await service.start("api")
-        return {query.what: await _ask(bench, service, api, log, query) for query in _QUERIES}
+    async with running(bench.service(log.place), "api") as service:
+        wire = await connect(service.api.port)
+        found = {query.what: await _ask(bench, service.api, wire, log, query) for query in _QUERIES}
+        wire.close()
+        return found
 
 
-async def _ask(bench: Bench, service: Service, api: RoleProcess, log: YearsLog, query: Query) -> Figures:
+async def _ask(bench: Bench, api: RoleProcess, wire: Wire, log: YearsLog, query: Query) -> Figures:
     paths = cycle([query.path(number, log) for number in targets(log, _CALLS)])
-    await _calls(service, api, islice(paths, _WARM))
-    await _reported(service, api, next(paths))
+    await _calls(wire, islice(paths, _WARM))
+    await _reported(wire, next(paths))
     processes = [api.process.pid, *(pid for (pid,) in await log.place.rows(_SERVERS))]
     before, above, used = await log.place.value(_BLOCKS), await log.place.value(_ABOVE_LEAVES), sum(map(cpu_seconds, processes))
-    seconds = await _calls(service, api, islice(paths, _CALLS))
+    seconds = await _calls(wire, islice(paths, _CALLS))
     used = sum(map(cpu_seconds, processes)) - used
-    await _reported(service, api, one := next(paths))
+    await _reported(wire, one := next(paths))
     counted = _CALLS + _SESSIONS
     figures = Figures(
         p50_ms=percentile(seconds, 0.5) * 1e3,
@@ -126,40 +129,35 @@ async def _ask(bench: Bench, service: Service, api: RoleProcess, log: YearsLog, 
         cpu_ms=used / _CALLS * 1e3,
         blocks=(await log.place.value(_BLOCKS) - before) / counted,
         above_leaves=(await log.place.value(_ABOVE_LEAVES) - above) / counted,
-        partitions=await _partitions(service, api, log, one),
+        partitions=await _partitions(wire, log, one),
     )
     bench.say(f"{query.what}: {figures}")
     return figures
 
 
-async def _partitions(service: Service, api: RoleProcess, log: YearsLog, path: str) -> int:
+async def _partitions(wire: Wire, log: YearsLog, path: str) -> int:
     """How many a call looks into."""
     scans = dict(await log.place.rows(_PARTITIONS))
-    await _reported(service, api, path)
+    await _reported(wire, path)
     return sum(scans.get(name) != count for name, count in await log.place.rows(_PARTITIONS))
 
 
-async def _calls(service: Service, api: RoleProcess, paths: Iterable[str]) -> list[float]:
-    """One after the other; the seconds that each took, the shortest first."""
+async def _calls(wire: Wire, paths: Iterable[str]) -> list[float]:
+    """One after the other; the seconds that each took, the shortest first. Raises RuntimeError where one is refused."""
     seconds = []
     for path in paths:
         began = time.perf_counter()
-        await _call(service, api, path)
+        status, body = await ask(wire, get(path, BOOTSTRAP_KEY))
         seconds.append(time.perf_counter() - began)
+        if status != 200:
+            raise RuntimeError(f"{path} was refused: {status} {body[:200]!r}")
     return sorted(seconds)
 
 
-async def _reported(service: Service, api: RoleProcess, path: str) -> None:
+async def _reported(wire: Wire, path: str) -> None:
     """Every session has reported what it read: it does so at the end of a transaction, at most once a second."""
     await asyncio.sleep(_REPORT_SECONDS)
-    await _calls(service, api, [path] * _SESSIONS)
-
-
-async def _call(service: Service, api: RoleProcess, path: str) -> None:
-    async with service.session.get(f"{api.url}{path}") as answer:
-        await answer.read()
-        if not answer.ok:
-            raise RuntimeError(f"{path} was refused: {answer.status} {await answer.text()}")
+    await _calls(wire, [path] * _SESSIONS)
 
 
 def _index(number: str, log: YearsLog) -> int:
