@@ -47,8 +47,8 @@ class ForkedProgram:
     niceness: int = 0
 
 
-class ForkServerDiedError(RuntimeError):
-    """No child can be forked any more."""
+class ForkFailedError(RuntimeError):
+    """The fork server is gone, or the system gives no process."""
 
 
 class ForkServer:
@@ -63,7 +63,7 @@ class ForkServer:
         theirs.close()
 
     async def fork(self, number: int) -> "ForkedChild":
-        """Starts the program of this number. Raises ForkServerDiedError."""
+        """Starts the program of this number. Raises ForkFailedError."""
         ours_in, lifeline = os.pipe()
         report, theirs_out = os.pipe()
         try:
@@ -71,7 +71,7 @@ class ForkServer:
         except OSError as error:
             os.close(lifeline)
             os.close(report)
-            raise ForkServerDiedError from error
+            raise ForkFailedError from error
         finally:
             os.close(ours_in)
             os.close(theirs_out)
@@ -79,7 +79,7 @@ class ForkServer:
         if pid is None:
             os.close(lifeline)
             os.close(report)
-            raise ForkServerDiedError
+            raise ForkFailedError
         return ForkedChild(pid, report=report, lifeline=lifeline)
 
     def close(self) -> None:
@@ -152,7 +152,13 @@ def _serve(ours: socket.socket, control: socket.socket, programs: Sequence[Forke
             if not asked:
                 return 0
             lifeline, report = pipes
-            pid = os.fork()
+            try:
+                pid = os.fork()
+            except OSError:
+                # the supervisor sees the report end before it began
+                os.close(lifeline)
+                os.close(report)
+                continue
             if pid == 0:
                 program = programs[_NUMBER.unpack(asked)[0]]
                 foreign = (control.detach(), ended, wakeup, report, *reports.values())

@@ -17,7 +17,7 @@ import structlog
 
 from statesvc.background.niceness import make_nicer
 from statesvc.roles.shutdown import SUPERVISED_VARIABLE
-from statesvc.roles.supervisor.fork_server import ForkServer, ForkServerDiedError
+from statesvc.roles.supervisor.fork_server import ForkFailedError, ForkServer
 
 log = structlog.get_logger()
 
@@ -53,13 +53,13 @@ def spawn(command: Sequence[str], environment: Mapping[str, str], *, niceness: i
 
 
 def fork(server: ForkServer, number: int, *, otherwise: Start) -> Start:
-    """Forks the program of this number; `otherwise` starts it once the fork server is gone."""
+    """Forks the program of this number; `otherwise` starts it where that fails."""
 
     async def start() -> Child:
         try:
             return await server.fork(number)
-        except ForkServerDiedError:
-            log.error("fork_server_died", pid=server.pid)  # noqa: TRY400 - there is no more to it
+        except ForkFailedError:
+            log.error("fork_failed", pid=server.pid)  # noqa: TRY400 - there is no more to it
             return await otherwise()
 
     return start

@@ -220,4 +220,4 @@ async def server_dies(server: ForkServer, folder: Path) -> None:
 
 async def test_it_does_not_outlive_the_process_that_it_was_forked_from_and_starts_again_without_it(tmp_path: Path) -> None:
     await assert_runs("server_dies", tmp_path)
-    assert "fork_server_died" in read(tmp_path / "output")
+    assert "fork_failed" in read(tmp_path / "output")
