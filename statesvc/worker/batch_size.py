@@ -15,6 +15,8 @@ BATCH_SECONDS: Final = 0.04
 """Of the loop's own time. Messages of many events reach it first; those of one event do where processors are scarce."""
 QUIET_MESSAGES_MAX: Final = 16
 """A carrier with more messages than this in a claim is not quiet."""
+SPLIT_MESSAGES_MIN: Final = 64
+"""A smaller claim is one batch: it is done sooner than two."""
 _SIGNIFICANT: Final = 32
 """A batch of fewer messages says little about what a message costs."""
 _LEAST: Final = 16
@@ -27,6 +29,8 @@ def split_by_volume(messages: Sequence[Message]) -> list[list[Message]]:
 
     Quiet: few messages next to many of others.
     """
+    if len(messages) < SPLIT_MESSAGES_MIN:
+        return [list(messages)] if messages else []
     counts = Counter(message.carrier_id for message in messages)
     busiest = max(counts.values(), default=0)
     quiet = {carrier_id for carrier_id, count in counts.items() if count <= QUIET_MESSAGES_MAX and 4 * count <= busiest}

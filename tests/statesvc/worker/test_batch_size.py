@@ -40,6 +40,11 @@ def test_where_all_are_alike_nobody_goes_ahead() -> None:
     assert split_by_volume([]) == []
 
 
+def test_a_small_claim_is_one_batch() -> None:
+    messages = claimed(ups=59, gls=1, dpd=3)
+    assert split_by_volume(messages) == [messages]
+
+
 def test_more_than_a_few_messages_are_not_quiet() -> None:
     quiet, _ = split_by_volume(claimed(ups=100, gls=17, dpd=16))
     assert {message.carrier_id for message in quiet} == {"dpd"}
