@@ -22,7 +22,7 @@ from statesvc.inbox.claim import Settlement
 from statesvc.inbox.read_message import Read
 from statesvc.log.batch_row import NO_TICK, Tick
 from statesvc.log.event_store import NamedStream, StreamState
-from statesvc.telemetry.names import Stage
+from statesvc.telemetry.stages import Stage
 
 Connection = Sender
 Measure = Callable[[Stage], AbstractContextManager[None]]

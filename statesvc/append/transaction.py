@@ -29,7 +29,7 @@ from statesvc.database.pipelined import pipelined_transaction
 from statesvc.inbox.claim import hold, postpone, settle
 from statesvc.log.archive.log_archive_errors import ArchivedHistoryError
 from statesvc.log.event_store import count_conflicts, known_keys, read_events, read_streams
-from statesvc.telemetry.names import Stage
+from statesvc.telemetry.stages import Stage
 
 
 async def append_claimed(connection: AsyncConnection[Any], batch: AppendBatch, *, token: UUID, lock_seconds: float) -> AppendBatch:

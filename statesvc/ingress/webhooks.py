@@ -31,7 +31,7 @@ from statesvc.ingress.request_body import DiskRoom, check_head, read_body
 from statesvc.ingress.tally import IngestTally
 from statesvc.settings.service_settings import Settings
 from statesvc.telemetry.metrics import Telemetry
-from statesvc.telemetry.names import Stage
+from statesvc.telemetry.stages import Stage
 from statesvc.telemetry.tracing import span, traceparent_of
 
 MESSAGE_ID_HEADER: Final = "Statesvc-Message-Id"

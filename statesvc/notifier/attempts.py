@@ -20,7 +20,7 @@ from statesvc.notifier.claim_outbox import Delivery
 from statesvc.notifier.context import NotifierContext
 from statesvc.subscriptions.subscription_secrets import live
 from statesvc.telemetry import names
-from statesvc.telemetry.names import Stage
+from statesvc.telemetry.stages import Stage
 from statesvc.telemetry.tracing import TRACEPARENT, span, traceparent_of
 
 

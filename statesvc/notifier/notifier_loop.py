@@ -36,7 +36,7 @@ from statesvc.notifier.housekeeping import BacklogBound, NotifierUpkeep
 from statesvc.notifier.limiter_board import LimiterBoard
 from statesvc.notifier.policy import log_notices
 from statesvc.notifier.settle import Settled, settle
-from statesvc.telemetry.names import Stage
+from statesvc.telemetry.stages import Stage
 
 CLAIM_MAX: Final = 64
 SETTLE_MAX: Final = 128

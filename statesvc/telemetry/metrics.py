@@ -20,7 +20,7 @@ from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector, 
 from projections.lifecycle import Flag
 from statesvc.telemetry import names
 from statesvc.telemetry.metric import Instrument, Metric
-from statesvc.telemetry.names import Stage
+from statesvc.telemetry.stages import Stage
 from statesvc.telemetry.tracing import span
 
 Values = Mapping[str, str]

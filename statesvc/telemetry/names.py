@@ -1,11 +1,9 @@
-"""The one table of metric, span and attribute names. They are an API: dashboards and alert rules are written against it.
+"""The one table of metric and attribute names. They are an API: dashboards and alert rules are written against it.
 
-No attribute may be a shipment, a tracking number, a URL or anything else without a small closed set of values; of subscriptions only the
-twenty that are worst off show. `docs/metrics.md` is made of this table (`python -m tests.metrics_page`). Counters do not end in `_total`
-and histograms carry no unit in their names: the Prometheus form adds both (`statesvc_events_total`).
+No attribute may be without a small closed set of values (shipments, numbers, URLs); of subscriptions only the twenty worst off show.
+`docs/metrics.md` is made of this table (`python -m tests.metrics_page`). The Prometheus form adds `_total` to counters and the unit.
 """
 
-from enum import StrEnum
 from typing import Final
 
 from statesvc.telemetry.metric import LAG_BUCKETS, LATENCY_BUCKETS, Attribute, Metric, counter, gauge, histogram, total
@@ -400,17 +398,3 @@ POOL_ERRORS: Final = total(
 )
 
 METRICS: Final[tuple[Metric, ...]] = tuple(value for value in list(globals().values()) if isinstance(value, Metric))
-
-
-class Stage(StrEnum):
-    """The stages of a message. A span is named `statesvc.<stage>`."""
-
-    INGEST = "ingest"
-    CLAIM = "claim"
-    NORMALIZE = "normalize"
-    APPEND = "append"
-    PROJECT = "project"
-    SETTLE = "settle"
-    PROCESS = "process"
-    """One message from its claim to the commit that settled it: what the batch's stages did for it."""
-    DELIVER = "deliver"

@@ -26,7 +26,7 @@ from opentelemetry.sdk.trace.sampling import ParentBased, Sampler, TraceIdRatioB
 from opentelemetry.trace import Link, NoOpTracer, Span, SpanKind, Status, StatusCode, Tracer
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from statesvc.telemetry.names import Stage
+from statesvc.telemetry.stages import Stage
 
 TRACEPARENT: Final = "traceparent"
 SAMPLED_SHARE: Final = 0.01

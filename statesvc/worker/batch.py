@@ -34,7 +34,7 @@ from statesvc.log.event_store import NEW_STREAMS_MAX, await_streams
 from statesvc.operations.notices import NoticeKind
 from statesvc.telemetry.metrics import Telemetry
 from statesvc.telemetry.minute_log import Burials, MinuteLog
-from statesvc.telemetry.names import Stage
+from statesvc.telemetry.stages import Stage
 from statesvc.worker.batch_counts import count_appended, count_attempts
 from statesvc.worker.message_traces import MessageTraces
 from statesvc.worker.versions import ComparedTrial, Trial, compare, read_chosen

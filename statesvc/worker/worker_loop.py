@@ -24,7 +24,7 @@ from statesvc.database.wakeups.channels import INBOX, LOG, OUTBOX
 from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.waker import Waker
 from statesvc.inbox.claim import Claim, Claimed, Message, claim, extend, outlook, release
-from statesvc.telemetry.names import Stage
+from statesvc.telemetry.stages import Stage
 from statesvc.worker.batch import ALONE_AFTER_POSTPONED, BatchContext, give_back_postponed, process, process_postponed
 from statesvc.worker.batch_size import BatchSize, split_by_volume
 from statesvc.worker.lease import LeaseLostError, RescueShare, under_lease

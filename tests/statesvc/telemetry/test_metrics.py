@@ -6,7 +6,7 @@ import pytest
 from statesvc.telemetry import names
 from statesvc.telemetry.metric import Attribute, Instrument
 from statesvc.telemetry.metrics import Telemetry
-from statesvc.telemetry.names import Stage
+from statesvc.telemetry.stages import Stage
 
 
 class FixedPool:

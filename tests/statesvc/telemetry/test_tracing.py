@@ -7,7 +7,7 @@ from opentelemetry.trace import StatusCode
 
 from statesvc.telemetry import tracing
 from statesvc.telemetry.metrics import Telemetry
-from statesvc.telemetry.names import Stage
+from statesvc.telemetry.stages import Stage
 from statesvc.telemetry.tracing import (
     ExporterUnavailableError,
     begin,

@@ -1,0 +1,17 @@
+"""The stages of a message, as metrics and spans name them."""
+
+from enum import StrEnum
+
+
+class Stage(StrEnum):
+    """The stages of a message. A span is named `statesvc.<stage>`."""
+
+    INGEST = "ingest"
+    CLAIM = "claim"
+    NORMALIZE = "normalize"
+    APPEND = "append"
+    PROJECT = "project"
+    SETTLE = "settle"
+    PROCESS = "process"
+    """One message from its claim to the commit that settled it: what the batch's stages did for it."""
+    DELIVER = "deliver"
