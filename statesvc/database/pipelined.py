@@ -1,7 +1,7 @@
 """A transaction whose statements travel together: they are sent when an answer is waited for, and at its end with the COMMIT.
 
 psycopg's own pipeline sends each statement by itself, and each time looks whether an answer has come. Eighteen small statements cost the
-client 0.5 ms there and the server 0.19; together they cost 0.06 ms each, and a batch of one message has about twenty.
+client 0.5 ms there and the server 0.19. Sent together they cost either side 0.06 ms; a batch of one message has about twenty.
 """
 
 import re
@@ -80,7 +80,7 @@ class _Preparing(NamedTuple):
 
 
 class _End:
-    """Of a flight: after it the server listens to statements again, whatever failed before."""
+    """A Sync: after it the server listens to statements again, whatever failed before."""
 
 
 class _Statement(NamedTuple):
@@ -104,7 +104,7 @@ class Pipeline:
         self._prepared = _prepared.setdefault(connection, _PreparedStatements())
         self._preparing: dict[_Prepared, bytes] = {}
         self._awaited: deque[PipelinedRows | _Preparing | _End] = deque()
-        self._first_flight: list[_Statement] | None = []
+        self._before_first_answer: list[_Statement] | None = []
         """What was sent before the first answer; None once that has come."""
 
     async def execute(
@@ -121,23 +121,23 @@ class Pipeline:
         is_prepared = self._prepares and prepare is not False and params is not None
         form = Format.BINARY if binary else Format.TEXT
         statement = _Statement(numbered.text, values, types, formats, form, is_prepared, PipelinedRows(self))
-        if self._first_flight is not None:
-            self._first_flight.append(statement)
+        if self._before_first_answer is not None:
+            self._before_first_answer.append(statement)
         self._send(statement)
         return statement.rows
 
     async def flush(self) -> None:
         """Sends what was added, and waits for the answers. Raises the first error among them."""
         if self._awaited:
-            await self._fly(self._pgconn.send_flush_request)
+            await self._send_and_wait(self._pgconn.send_flush_request)
 
     async def end(self) -> None:
         """The same for the last time."""
-        await self._fly(self._sync)
+        await self._send_and_wait(self._sync)
 
     async def rollback(self) -> None:
         """Ends the transaction, whatever has failed in it. Not psycopg's: that would forget all that is prepared."""
-        self._first_flight = None
+        self._before_first_answer = None
         await self.end()
         if self._pgconn.transaction_status != TransactionStatus.IDLE:
             await self.execute("ROLLBACK")
@@ -170,9 +170,9 @@ class Pipeline:
         self._pgconn.pipeline_sync()
         self._awaited.append(_End())
 
-    async def _fly(self, last: Callable[[], None]) -> None:
+    async def _send_and_wait(self, last: Callable[[], None]) -> None:
         last()
-        first, self._first_flight = self._first_flight, None
+        first, self._before_first_answer = self._before_first_answer, None
         try:
             await self._answered()
         except psycopg.errors.InvalidSqlStatementName:
