@@ -71,7 +71,7 @@ async def read_past(connection: Sender, named: Sequence[Named], *, thin: frozens
     asked = columns(sorted(set(named)), ("shipment_ids", "sequences"))
     span = await (await connection.execute(_SQL["recorded_span"], {"shipment_ids": asked["shipment_ids"]}, binary=True)).fetchone()
     since, until = span or (None, None)
-    cursor = await connection.execute(_SQL["histories"], {**asked, "since": since, "until": until}, binary=True)
+    cursor = await connection.execute(_SQL["histories"], {**asked, "since": since, "until": until}, binary=True, prepare=False)
     for shipment_id, sequence, canonical, sealed_part in await cursor.fetchall():
         past = found[shipment_id, sequence]
         past.canonicals.append(canonical)

@@ -89,6 +89,7 @@ async def gather(connection: Connection, wanted: Wanted) -> GatheredEvidence:
         _SQL["entries"],
         {**shipment.recorded(), **await recorded_outside(connection, shipment), "size": horizon.size},
         binary=True,
+        prepare=False,
     )
     rows = await cursor.fetchall()
     documents = [orjson.loads(canonical) for _, _, _, canonical, _ in rows]

@@ -60,7 +60,7 @@ async def read_entries(connection: AsyncConnection[Any], *, after: LogCursor, li
     if begin >= end:
         return EntryRange([], size, epoch, after)
     span = await recorded_span(connection, begin, end)
-    cursor = await connection.execute(_SQL["entries"], {"begin": begin, "end": end, **span}, binary=True)
+    cursor = await connection.execute(_SQL["entries"], {"begin": begin, "end": end, **span}, binary=True, prepare=False)
     columns = await cursor.fetchone() or ()
     entries = [SealedEntry._make(row) for row in zip(*(column or () for column in columns), strict=True)]
     if len(entries) < end - begin:

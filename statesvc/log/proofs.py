@@ -83,10 +83,10 @@ async def place_of_event(
         return index is not None, index
     shipment_id, since, until = holder
     asked |= {"since": since, "until": until}
-    row = await (await connection.execute(_SQL["place_of_event"], asked)).fetchone()
+    row = await (await connection.execute(_SQL["place_of_event"], asked, prepare=False)).fetchone()
     if row is None:
         await archive.bring_back(connection, [shipment_id])
-        row = await (await connection.execute(_SQL["place_of_event"], asked)).fetchone()
+        row = await (await connection.execute(_SQL["place_of_event"], asked, prepare=False)).fetchone()
     return row is not None, None if row is None else row[0]
 
 

@@ -43,7 +43,8 @@ async def read_transitions(connection: AsyncConnection[Any], *, begin: int, end:
     if begin >= end:
         return []
     span = await recorded_span(connection, begin, end)
-    rows = await (await connection.execute(_SQL["transitions"], {"begin": begin, "end": end, **span}, binary=True)).fetchall()
+    cursor = await connection.execute(_SQL["transitions"], {"begin": begin, "end": end, **span}, binary=True, prepare=False)
+    rows = await cursor.fetchall()
     for row in rows:
         if row[1] is None:
             # its event, which stands before it in its batch

@@ -43,7 +43,7 @@ async def read_retained(connection: AsyncConnection[Any], ranges: Iterable[Retai
     inner = [each for each in listed if each.level > 0]
     retained: dict[Node, bytes] = {}
     for batches in await batches_by_month(connection, leaves) if leaves else ():
-        cursor = await connection.execute(_SQL["leaf_hashes"], batches, binary=True)
+        cursor = await connection.execute(_SQL["leaf_hashes"], batches, binary=True, prepare=False)
         for first_index, leaf_hashes in await cursor.fetchall():
             retained.update(leaves_from(first_index, split_hashes(leaf_hashes)))
     if inner:

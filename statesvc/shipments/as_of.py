@@ -68,7 +68,7 @@ async def find_shipment_at(
     if last is None:
         return None
     span = {"since": since, "until": until, "month_end": month_end(last), "size": horizon.size}
-    cursor = await connection.execute(_SQL["sealed_events_of_number"], asked | span, binary=True)
+    cursor = await connection.execute(_SQL["sealed_events_of_number"], asked | span, binary=True, prepare=False)
     known = [_shipment(each, list(rows)) for each, rows in groupby(await cursor.fetchall(), key=_SHIPMENT)]
     if not known:
         return None

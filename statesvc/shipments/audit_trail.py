@@ -80,7 +80,7 @@ async def read_audit_trail(
 
     async def read(query: str, **other: object) -> list[DictRow]:
         cursor = connection.cursor(binary=True, row_factory=dict_row)
-        return await (await cursor.execute(_SQL[query], window | other)).fetchall()
+        return await (await cursor.execute(_SQL[query], window | other, prepare=False)).fetchall()
 
     # and the event before the window: conflicts recorded up to it were shown with the window before
     rows = await read("recorded_events", after=after - 1, limit=limit + 2)

@@ -142,7 +142,7 @@ async def signed_by(connection: AsyncConnection[Any], shipment: StoredShipment, 
     if shipment.signed_by_event_id is None or shipment.sealed_key is None:
         return None
     cursor = connection.cursor(binary=True)
-    await cursor.execute(_SQL["sealed_part"], {**shipment.recorded(), "event_id": shipment.signed_by_event_id})
+    await cursor.execute(_SQL["sealed_part"], {**shipment.recorded(), "event_id": shipment.signed_by_event_id}, prepare=False)
     row = await cursor.fetchone()
     if row is None:
         return None

@@ -27,7 +27,7 @@ async def read_observations(
     """Those recorded after the first instant and up to the second, in order. `horizon`: only what was sealed by then."""
     cursor = connection.cursor(binary=True, row_factory=dict_row)
     asked = {"recorded_after": recorded[0], "recorded_upto": recorded[1], **shipment.recorded()}
-    rows = await (await cursor.execute(_SQL["observations_of_shipment"], asked)).fetchall()
+    rows = await (await cursor.execute(_SQL["observations_of_shipment"], asked, prepare=False)).fetchall()
     return [_observation(row) for row in rows if horizon is None or horizon.holds(row["log_index"])]
 
 

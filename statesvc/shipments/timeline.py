@@ -42,7 +42,7 @@ async def timeline(
 ) -> TimelinePage | None:
     """A page after the event with version `after` (None: from the start). None when the shipment has no such event."""
     cursor = connection.cursor(binary=True)
-    await cursor.execute(_SQL["events_of_shipment"], shipment.recorded())
+    await cursor.execute(_SQL["events_of_shipment"], shipment.recorded(), prepare=False)
     rows = [(orjson.loads(canonical), sealed_part, Seal(*seal)) for canonical, sealed_part, *seal in await cursor.fetchall()]
     rows.sort(key=lambda row: fact_from_canonical(row[0]).key)
     start = 0

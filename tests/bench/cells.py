@@ -2,7 +2,8 @@
 one nginx. Three carriers push: all to the one cell, or each to the cell that the directory gives it.
 
 `python -m tests.bench.cells` prints processor milliseconds a message by part, write-ahead log and bytes of each table. It counts
-processor seconds, not time: the cells share the machine's cores.
+processor seconds, not time: the cells share the machine's cores. With `--core-each` they do not: each has a core to itself, and a program
+that only computes keeps the others busy, since cores share caches.
 """
 
 import argparse
@@ -10,9 +11,10 @@ import asyncio
 import os
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -90,8 +92,8 @@ def together(used: Iterable[Mapping[str, float]]) -> dict[str, float]:
     return total
 
 
-async def start(folder: Path, *, port: int | None = None) -> RunningCell:
-    """Ready for messages; with a `port`, once more on the data that is there."""
+async def start(folder: Path, *, port: int | None = None, core: int | None = None) -> RunningCell:
+    """Ready for messages; with a `port`, once more on the data that is there; with a `core`, on that one alone."""
     folder.mkdir(exist_ok=True)  # noqa: ASYNC240 - nothing else runs yet
     port = port or free_port()
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("STATESVC_", "DATABASE_URL"))}
@@ -102,7 +104,7 @@ async def start(folder: Path, *, port: int | None = None) -> RunningCell:
     }
     with (folder / "output").open("wb") as output:
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "statesvc", "up", "--port", str(port)),
+            *(*_on(core), sys.executable, "-m", "statesvc", "up", "--port", str(port)),
             cwd=ROOT,
             env=environment,
             stdin=asyncio.subprocess.DEVNULL,
@@ -119,6 +121,22 @@ async def start(folder: Path, *, port: int | None = None) -> RunningCell:
             except aiohttp.ClientError:
                 pass
             await asyncio.sleep(0.1)
+
+
+def _on(core: int | None) -> tuple[str, ...]:
+    return () if core is None else ("taskset", "--cpu-list", str(core))
+
+
+@asynccontextmanager
+async def _busy(cores: Iterable[int]) -> AsyncIterator[None]:
+    """A program on each of these cores that does nothing but compute."""
+    programs = [await asyncio.create_subprocess_exec(*_on(core), sys.executable, "-c", "while True: pass") for core in cores]
+    try:
+        yield
+    finally:
+        for program in programs:
+            program.kill()
+            await program.wait()
 
 
 def directory_of(cells: Mapping[str, RunningCell]) -> CellDirectory:
@@ -168,18 +186,21 @@ async def push(cell: RunningCell, pushes: list[Push], *, rate: float, port: int)
                 await asyncio.sleep(0.1)
 
 
-async def measure(count: int, *, cells: int, rate: float) -> tuple[float, Mapping[str, float]]:
+async def measure(count: int, *, cells: int, rate: float, core_each: bool) -> tuple[float, Mapping[str, float]]:
     """Processor milliseconds a message in all, and by part. The cells work at the same time, each as the only one would."""
+    cores = sorted(os.sched_getaffinity(0)) if core_each else []
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="statesvc-cells-")))
         names = [f"cell{number}" for number in range(cells)]
-        running = dict(zip(names, await asyncio.gather(*(start(folder / name) for name in names)), strict=True))
+        places = zip_longest(names, cores[:cells])
+        running = dict(zip(names, await asyncio.gather(*(start(folder / name, core=core) for name, core in places)), strict=True))
         stack.push_async_callback(_stop, running.values())
         directory, port = directory_of(running), free_port()
         proxy = await stack.enter_async_context(nginx_before(directory, folder, port=port))
         parts = loads(directory, count)
         warm = int(count * MEASURED_FROM)
         await asyncio.gather(*(push(running[name], part[:warm], rate=rate, port=port) for name, part in parts.items()))
+        await stack.enter_async_context(_busy(cores[cells:]))
         before = _used(running, proxy)
         events, lsns = await _sum(running, _EVENTS), await _sum(running, _WRITTEN)
         await asyncio.gather(*(push(running[name], part[warm:], rate=rate, port=port) for name, part in parts.items()))
@@ -217,10 +238,13 @@ async def main() -> None:
     parser.add_argument("--messages", type=int, default=8_000, help="for each cell")
     parser.add_argument("--rate", type=float, default=200.0, help="messages a second for each cell")
     parser.add_argument("--cells", type=int, nargs="+", default=[1, 2, 3], choices=[1, 2, 3])
+    parser.add_argument("--core-each", action="store_true", help="each cell on a core of its own; no more cells than cores")
     options = parser.parse_args()
+    if options.core_each and max(options.cells) > len(os.sched_getaffinity(0)):
+        parser.error("there are more cells than cores")
     first: float | None = None
     for cells in options.cells:
-        total, by_part = await measure(options.messages, cells=cells, rate=options.rate)
+        total, by_part = await measure(options.messages, cells=cells, rate=options.rate, core_each=options.core_each)
         first = first or total
         parts = ", ".join(f"{part} {value:.3f}" for part, value in sorted(by_part.items()))
         _say(f"{cells} cells: {total:.3f} ms of processor a message ({total / first:.2f} x the first): {parts}")

@@ -1,7 +1,9 @@
 """Reading by index costs what is read, whatever the size of the log."""
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,9 +13,16 @@ from events.merkle.node import Node
 from events.merkle.proof import inclusion_ranges
 from events.merkle.retained_nodes import RetainedRange, retained_ranges
 from statesvc.database.queries import queries
-from statesvc.log.feed import recorded_span
+from statesvc.log.archive.log_archive import LogArchive
+from statesvc.log.cursor import LogCursor
+from statesvc.log.feed import read_entries, recorded_span
+from statesvc.log.proofs import place_of_event, prove_inclusion
+from statesvc.log.transitions import read_transitions
 from statesvc.log.tree_nodes import batches_by_month, read_retained
-from statesvc.shipments.find import FoundShipment, find_shipment, month_end
+from statesvc.shipments.as_of import find_shipment_at, horizon_at
+from statesvc.shipments.audit_trail import read_audit_trail
+from statesvc.shipments.find import FoundShipment, find_shipment, month_end, signed_by
+from statesvc.shipments.timeline import timeline
 from tests.world.story import story
 
 pytestmark = pytest.mark.slow
@@ -93,18 +102,33 @@ async def test_a_proof_plans_with_the_months_of_its_batches_alone(database: Any)
         for statement in FIVE_YEARS:
             await owner.execute(statement.encode())
         ranges = [RetainedRange(0, 1_024, 1_280), RetainedRange(0, 14_080, 14_100)]
-        for _ in range(20):
-            hashes = await read_retained(log.connection, ranges)
+        hashes = await read_retained(log.connection, ranges)
         assert set(hashes) == {Node(0, place) for place in (*range(1_024, 1_280), *range(14_080, 14_100))}
-        # by the sixth execution the server has weighed one plan for all months
-        plans = await log.connection.execute(
-            "SELECT generic_plans, custom_plans FROM pg_prepared_statements WHERE statement LIKE '-- The leaf hashes of each batch%'"
-        )
-        ((generic, custom),) = await plans.fetchall()
-        assert generic == 0
-        assert custom > 5
         for batches in await batches_by_month(log.connection, ranges):
             assert planned(await explained(log.connection, "tree_nodes", "leaf_hashes", batches), "batch") == 1
+
+
+async def test_no_reader_of_months_is_prepared(database: Any, tmp_path: Path) -> None:
+    """The server would weigh one plan for all months at the sixth execution, in each session."""
+    async with story(database) as log:
+        await log.parcel("1Z0007")
+        head = await log.seal()
+        ((event_id,),) = await log.rows("SELECT event_id FROM statesvc.event WHERE version = 1")
+        log.connection.prepare_threshold = 0
+        found = await find_shipment(log.connection, carrier_id="ups", number="1Z0007")
+        assert isinstance(found, FoundShipment)
+        archive, horizon = LogArchive(tmp_path), await horizon_at(log.connection, datetime.now(UTC))
+        assert await timeline(log.connection, found.shipment, after=None, limit=10, opener=None)
+        assert await read_audit_trail(log.connection, found.shipment, after=0, limit=10, keyring=log.keyring)
+        assert await signed_by(log.connection, replace(found.shipment, signed_by_event_id="none"), log.keyring) is None
+        assert (await read_entries(log.connection, after=LogCursor(head.epoch, -1), limit=10, archive=archive)).entries
+        assert await read_transitions(log.connection, begin=0, end=head.tree_size, archive=archive)
+        assert await prove_inclusion(log.connection, 0, head)
+        assert await place_of_event(log.connection, carrier_id="ups", event_id=event_id, archive=archive) == (True, 0)
+        assert await find_shipment_at(log.connection, horizon, carrier_id="ups", number="1Z0007")
+        rows = await (await log.connection.execute("SELECT statement FROM pg_prepared_statements")).fetchall()
+    assert [text for (text,) in rows if "statesvc.stream" in text]
+    assert not [text for (text,) in rows if re.search(r"statesvc\.(event|transition|conflict|fanout|attempt|observation|batch)\b", text)]
 
 
 async def test_a_history_reads_nothing_to_be_planned(database: Any) -> None:
