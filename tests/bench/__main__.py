@@ -17,6 +17,7 @@ from tests.bench import (
     batch,
     claim,
     cost,
+    evidence,
     expectations,
     ingest,
     memory,
@@ -30,6 +31,7 @@ from tests.bench import (
     storm,
     telemetry,
     verifying,
+    volume,
     worker,
     years,
 )
@@ -53,6 +55,7 @@ PARTS: Final = {
     "ack": ack.measure,
     "saturation": saturation.measure,
     "neighbours": neighbours.measure,
+    "evidence": evidence.measure,
     "storm": storm.measure,
     "rebuild": rebuild.measure,
     "sealing": sealing.measure,
@@ -61,6 +64,7 @@ PARTS: Final = {
     "promises": promises.measure,
     "search": search.measure,
     "years": years.measure,
+    "volume": volume.measure,
 }
 
 

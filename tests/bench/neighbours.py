@@ -7,7 +7,6 @@ import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import timedelta
 from statistics import median
 from typing import Any, Final
 
@@ -17,17 +16,14 @@ from statesvc.http.key_store import Scope, create_key
 from tests.acceptance.processes import ROOT
 from tests.bench.bench import Bench, child
 from tests.bench.drain import until_empty
+from tests.bench.long_shipment import LONG_SHIPMENT, submit_long_shipment
 from tests.bench.report import Row, medians, milliseconds
 from tests.bench.server import Place
-from tests.bench.traffic import NOW
 from tests.bench.whole import WholeService, whole_service
 
 _RATE: Final = 500
 _WIRES: Final = 64
 _LEAD_SECONDS: Final = 1.0
-_EVENTS: Final = 3_000
-_EVENTS_A_REQUEST: Final = 500
-_SHIPMENT: Final = "/v1/shipments/canonical/BENCH3000"
 UNDISTURBED: Final = "undisturbed"
 # without a secret the bench's settings would take its bodies unsigned
 _SETTINGS: Final = {"STATESVC_WEBHOOK_SECRET_17TRACK": "bench-17track"}
@@ -48,7 +44,7 @@ class Disturber:
 
 
 DISTURBERS: Final[Mapping[str, Disturber]] = {
-    "evidence and audit of 3,000 events, 4 readers": Disturber(kind="evidence", told={"path": _SHIPMENT}),
+    "evidence and audit of 3,000 events, 4 readers": Disturber(kind="evidence", told={"path": LONG_SHIPMENT}),
     # each within the limits of a key: 1,000 calls a second and 100 at a time, 20 streams
     "1,000 list pages/s": Disturber(kind="lists", keys=10),
     "100 streams": Disturber(kind="streams", keys=10),
@@ -65,7 +61,7 @@ async def measure(bench: Bench) -> list[Row]:
     """The rows of this part."""
     seen: dict[str, list[dict[str, Any]]] = {}
     async with bench.server.database() as place, whole_service(bench, place, **_SETTINGS) as service:
-        await _fill(service)
+        await submit_long_shipment(service)
         for run in range(bench.scale.runs):
             for number, name in enumerate((UNDISTURBED, *DISTURBERS)):
                 async with _disturbed(bench, place, service, name) as neighbour:
@@ -109,28 +105,6 @@ async def _until_quiet(service: WholeService) -> None:
         while (now := service.cpu_seconds()["ingress"]) > used + _IDLE_SECONDS:
             used = now
             await asyncio.sleep(1)
-
-
-async def _fill(service: WholeService) -> None:
-    """A shipment of 3,000 scans."""
-    lines = [
-        json.dumps(
-            {
-                "carrier_id": "canonical",
-                "event_id": f"bench-{number}",
-                "tracking_number": "BENCH3000",
-                "kind": "scan",
-                "status": "in_transit",
-                "occurred_at": (NOW - timedelta(minutes=_EVENTS - number)).isoformat(),
-                "description": f"Scan {number}",
-                "location": {"city": "Chicago", "region": "IL", "country": "US"},
-            }
-        ).encode()
-        for number in range(_EVENTS)
-    ]
-    for start in range(0, _EVENTS, _EVENTS_A_REQUEST):
-        body = b"\n".join(lines[start : start + _EVENTS_A_REQUEST])
-        await service.post("/v1/events", body, content_type="application/x-ndjson")
 
 
 @asynccontextmanager

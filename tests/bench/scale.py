@@ -27,6 +27,9 @@ class Scale:
     searches: int = 5_000
     years_events: int = 10_000_000
     years_months: tuple[int, ...] = (60, 400)
+    volume_events: int = 5_000_000
+    volume_messages: int = 150_000
+    """Half an hour at 8 million a day, and a checkpoint interval as the server is shipped."""
 
 
 QUICK = Scale(
@@ -47,4 +50,6 @@ QUICK = Scale(
     searches=500,
     years_events=40_000,
     years_months=(13,),
+    volume_events=40_000,
+    volume_messages=4_000,
 )
