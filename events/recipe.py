@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from events.clear_part import is_stand_in
 from events.event import Event, EventPlace, Raw, value
-from events.spelling import normalize_number, short, spelled
+from events.spelling import is_short, normalize_number, short, spelled
 from events.vocabulary import TimePrecision, TzSource
 
 CodePart = Literal["type", "code", "reason", "further"]
@@ -122,24 +122,36 @@ def needs_text(recipe: Recipe, raw: Raw) -> bool:
 def names_of(recipe: Recipe, stated: Stated) -> tuple[str, str]:
     """The identity of a scan without an id of the carrier's, as text, and the time in it."""
     time = time_of(recipe, stated)
-    fields = [
-        "d1",
-        stated.carrier_id,
-        stated.number,
-        stated.discriminator,
-        (stated.piece or "") if recipe.piece else "",
-        *codes_of(recipe, stated.raw, recipe.codes),
-        time,
-        *place_of(stated.place, recipe.place),
-    ]
-    if needs_text(recipe, stated.raw):
-        fields.append(stated.text or "")
-    return _SEPARATOR.join(fields), time
+    words = words_of(recipe, piece=stated.piece, raw=stated.raw, place=stated.place, text=stated.text)
+    return joined_names(shipment_names(stated.carrier_id, stated.number, stated.discriminator), words, time), time
+
+
+def shipment_names(carrier_id: str, number: str, discriminator: str) -> str:
+    """The first part of an identity: whose scan it is."""
+    return _SEPARATOR.join(("d1", carrier_id, number, discriminator))
+
+
+def words_of(recipe: Recipe, *, piece: str | None, raw: Raw, place: EventPlace, text: str | None) -> tuple[str, str]:
+    """What stands before the time in an identity, and what after it: the same words for many scans."""
+    before = ((piece or "") if recipe.piece else "", *codes_of(recipe, raw, recipe.codes))
+    after = ("", *place_of(place, recipe.place), *((text or "",) if needs_text(recipe, raw) else ()))
+    return _SEPARATOR.join(before), _SEPARATOR.join(after)
+
+
+def joined_names(shipment: str, words: tuple[str, str], time: str) -> str:
+    """The identity of a scan from its parts."""
+    return f"{shipment}{_SEPARATOR}{words[0]}{_SEPARATOR}{time}{words[1]}"
 
 
 def derived_id(names: str, time: str) -> str:
     """The date of the identity's own time comes first: keys that arrive together lie together in the index."""
     return f"{DERIVED}{time[2:8] or '000000'}-{short(hashlib.sha256(names.encode('utf-8', 'replace')).digest())}"
+
+
+def is_derived_id(event_id: str, names: str, time: str) -> bool:
+    """Whether an id is `derived_id` of this. Quicker than to write that down."""
+    before = f"{DERIVED}{time[2:8] or '000000'}-"
+    return event_id.startswith(before) and is_short(event_id[len(before) :], hashlib.sha256(names.encode("utf-8", "replace")).digest())
 
 
 def rederived_id(recipe: Recipe, document: Mapping[str, Any]) -> str:
@@ -168,15 +180,19 @@ def time_of(recipe: Recipe, stated: Stated) -> str:
 
     Envelopes print a scan of a day as its date or as midnight.
     """
-    if stated.tz_source is TzSource.RECEIVED:
+    return shown_time(recipe, stated.occurred_at, stated.tz_source, stated.wall)
+
+
+def shown_time(recipe: Recipe, occurred_at: datetime, tz_source: TzSource, wall: str | None) -> str:
+    """`time_of` from the parts of a statement."""
+    if tz_source is TzSource.RECEIVED:
         return ""
-    is_instant = recipe.time == "instant" and stated.tz_source in _STATED_OFFSETS
-    if stated.wall is not None and not is_instant:
-        shown = stated.wall
+    is_instant = recipe.time == "instant" and tz_source in _STATED_OFFSETS
+    if wall is not None and not is_instant:
+        shown = wall
     else:
-        at = stated.occurred_at.astimezone(UTC) if is_instant else stated.occurred_at
-        iso = at.isoformat()
-        shown = f"{iso[:4]}{iso[5:7]}{iso[8:10]}T{iso[11:13]}{iso[14:16]}{iso[17:19]}"
+        at = occurred_at.astimezone(UTC) if is_instant else occurred_at
+        shown = at.isoformat()[:19].replace("-", "").replace(":", "")
     shown = shown[: _LENGTHS[recipe.precision]]
     if not shown[9:].strip("0"):
         shown = shown[:8]

@@ -7,6 +7,11 @@ from typing import Final
 
 _ALPHABET: Final = "abcdefghijklmnopqrstuvwxyz234567"
 _PAIRS: Final = tuple(first + second for first in _ALPHABET for second in _ALPHABET)
+_SHORT_LENGTH: Final = 26
+_AS_DIGITS: Final = bytes(
+    b"0123456789abcdefghijklmnopqrstuv"[_ALPHABET.index(chr(each))] if chr(each) in _ALPHABET else 0 for each in range(256)
+)
+"""Of base 32 as `int` reads it; what is none becomes zero bytes, which are no digits."""
 _IGNORED: Final = re.compile("[\\s\\-\u00ad\u180e\u200b-\u200f\u2010-\u2015\u202a-\u202e\u2060-\u2064\u2212\ufeff]")
 
 
@@ -31,3 +36,11 @@ def short(digest: bytes) -> str:
     """The first 26 characters of lower-case base32, two characters (ten bits) at a time."""
     bits = int.from_bytes(digest[:17]) >> 6
     return "".join([_PAIRS[bits >> shift & 1023] for shift in range(120, -10, -10)])
+
+
+def is_short(text: str, digest: bytes) -> bool:
+    """Whether a text is `short` of a digest. Quicker than to write that down."""
+    try:
+        return len(text) == _SHORT_LENGTH and int(text.encode().translate(_AS_DIGITS), 32) == int.from_bytes(digest[:17]) >> 6
+    except ValueError:
+        return False

@@ -58,9 +58,17 @@ class EntryKind:
 
 
 @lru_cache(maxsize=16_384)
+def read_time(text: str) -> tuple[int, datetime]:
+    """A time in microseconds since 2000, and as it is written. Raises ValueError.
+
+    Cached, because all entries of a batch are recorded at about one time, and the events of a message came at one.
+    """
+    at = datetime.fromisoformat(text)
+    return (at - _EPOCH) // _MICROSECOND, at
+
+
 def _time(text: str) -> int:
-    """Cached, because all entries of a batch are recorded at about one time, and the events of a message came at one."""
-    return (datetime.fromisoformat(text) - _EPOCH) // _MICROSECOND
+    return read_time(text)[0]
 
 
 @lru_cache(maxsize=1024)
@@ -72,9 +80,9 @@ def _event(document: EventDocument) -> tuple[Any, ...]:
     return (
         document.shipment_id,
         document.version,
-        _time(document.recorded_at),
-        _time(document.received_at),
-        _time(document.occurred_at),
+        read_time(document.recorded_at)[0],
+        read_time(document.received_at)[0],
+        read_time(document.occurred_at)[0],
         document.message_id,
         document.carrier_id,
         document.event_id,

@@ -10,48 +10,75 @@ from msgspec import Meta, Struct, field
 from msgspec.json import Decoder
 
 from events.entry import FIRST_EPOCH, FORMAT
+from events.vocabulary import TzSource
 
 Format: TypeAlias = Annotated[int, Meta(ge=1, le=FORMAT)]
 
 
-class EventDocument(Struct, frozen=True, gc=False):
-    """An event."""
+class RawDocument(Struct, frozen=True, gc=False):
+    """The carrier's own words of a statement."""
 
-    entry: Literal["event"]
+    type: str | None = None
+    code: str | None = None
+    reason: str | None = None
+    further: tuple[str, ...] = ()
+    wall: str | None = None
+    text: str | None = None
+
+
+class PlaceDocument(Struct, frozen=True, gc=False):
+    """The place of a statement, as far as it may be part of an identity."""
+
+    city: str | None = None
+    region: str | None = None
+    country: str | None = None
+    facility: str | None = None
+
+
+class StatementDocument(Struct, frozen=True, gc=False, kw_only=True):
+    """What a carrier stated: what an event and a conflict have in common."""
+
     format: Format
     shipment_id: str
-    version: int
-    previous_hash: str
     recorded_at: str
-    received_at: str
-    occurred_at: str
     message_id: str
     carrier_id: str
     event_id: str
+    tracking_number: str
+    discriminator: str
+    occurred_at: str
+    tz_source: TzSource
+    raw: RawDocument
+    location: PlaceDocument
+    piece: str | None = None
+    part_commitment: str | None = None
+    epoch: int = FIRST_EPOCH
+
+
+class EventDocument(StatementDocument, frozen=True, gc=False, kw_only=True):
+    """An event."""
+
+    entry: Literal["event"]
+    version: int
+    previous_hash: str
+    received_at: str
     kind: str
     normalizer: str
     normalizer_version: str
     status: str | None = None
     carrier_code: str | None = None
     by_category: bool = False
-    part_commitment: str | None = None
-    epoch: int = FIRST_EPOCH
+    estimated_delivery: str | None = None
+    anchor: str | None = None
+    stamp: str | None = None
 
 
-class ConflictDocument(Struct, frozen=True, gc=False):
+class ConflictDocument(StatementDocument, frozen=True, gc=False, kw_only=True):
     """A conflict."""
 
     entry: Literal["conflict"]
-    format: Format
-    shipment_id: str
     claimed_shipment_id: str
-    recorded_at: str
-    message_id: str
-    carrier_id: str
-    event_id: str
     facts_digest: str
-    part_commitment: str | None = None
-    epoch: int = FIRST_EPOCH
 
 
 class TransitionDocument(Struct, frozen=True, gc=False):

@@ -10,6 +10,7 @@ event; one that follows from the entry and is missing is. What a scan carried (`
 """
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, Final
 
@@ -18,6 +19,7 @@ from psycopg import Connection, Cursor
 from events.log.packed_keys import chunks, packed_key
 from events.log.proposal import Key
 from statesvc.database.queries import queries
+from statesvc.log import entry_documents
 from statesvc.log.verify.archived_months import ArchivedMonths
 from statesvc.log.verify.chain import PREFIX, WHOLE, Sums, bounds_of
 from statesvc.log.verify.event_ids import Digests, EventIds, event_ids
@@ -25,6 +27,10 @@ from statesvc.log.verify.fault import FAULTS_MAX, LogFault
 
 SQL: Final = queries("statesvc.log.verify", "dedupe_keys")
 SECRET_BYTES: Final = 16
+_READ_ROWS: Final = 20_000
+_NATIVE: Final = b"n"
+_PACKED: Final = b"d"
+"""Before a row's name: it has an id of the carrier's, or the digest of a derived one."""
 _ROWS: Final = "key "
 _FACTS: Final = "facts "
 """Before the part of a sum: facts have their own, because not every verifier can compute them."""
@@ -33,19 +39,24 @@ _FACTS: Final = "facts "
 def add_rows(connection: Connection[Any], sums: Sums, secret: bytes) -> None:
     """Adds all rows that are no aliases, and what is left of those that were packed, as the transaction sees them."""
     with connection.cursor("dedupe_keys", binary=True) as cursor:
-        cursor.itersize = 20_000
-        for carrier_id, event_id, shipment_id, facts in cursor.execute(SQL["keys"], bounds_of(WHOLE)):
-            _add(sums, secret, 1, _named(carrier_id, event_id, shipment_id, is_native=bool(facts)), facts=facts)
+        cursor.execute(SQL["keys"], bounds_of(WHOLE))
+        while rows := cursor.fetchmany(_READ_ROWS):
+            for carrier_id, event_id, shipment_id, facts in rows:
+                name = _row_name(event_id, _owner(carrier_id, shipment_id), is_native=facts != b"")
+                _add(sums, secret, 1, shipment_id, name, facts=facts)
     with connection.cursor("packed_keys", binary=True) as cursor:
-        cursor.itersize = 20_000
+        cursor.itersize = _READ_ROWS
         for shipment_id, carrier_id, packed in cursor.execute(SQL["packed"], bounds_of(WHOLE)):
+            owner = _owner(carrier_id, shipment_id)
             for digest in chunks(packed):
-                _add(sums, secret, 1, (carrier_id, digest.hex(), shipment_id, "d"), facts=b"")
+                _add(sums, secret, 1, shipment_id, _PACKED + digest + owner)
 
 
-def take_event(sums: Sums, secret: bytes, ids: EventIds) -> None:
-    """Takes away the row that an event should have."""
-    _add(sums, secret, -1, _named(ids.carrier_id, ids.event_id, ids.shipment_id, is_native=ids.facts != b""), facts=ids.facts or b"")
+def take_events(sums: Sums, secret: bytes, events: Iterable[EventIds]) -> None:
+    """Takes away the rows that events should have."""
+    for ids in events:
+        name = _row_name(ids.event_id, _owner(ids.carrier_id, ids.shipment_id), is_native=ids.facts != b"")
+        _add(sums, secret, -1, ids.shipment_id, name, facts=ids.facts or b"")
 
 
 def suspicious_keys(sums: Sums, *, with_facts: bool) -> list[str]:
@@ -68,7 +79,7 @@ def compare_keys(connection: Connection[Any], part: str, archived: ArchivedMonth
     wanted: set[Key] = set()
     for shipment_version, content in events.items():
         try:
-            ids = event_ids(content, digests)
+            ids = event_ids(entry_documents.event(content.decode()), digests)
         except ValueError:
             # the entry's own check says what is wrong with it
             continue
@@ -132,14 +143,19 @@ def _fault(key: Key, field: str, why: str) -> LogFault:
     return LogFault("event_key", f"carrier_id={key[0]} event_id={key[1]}", field, why)
 
 
-def _named(carrier_id: str, event_id: str, shipment_id: str, *, is_native: bool) -> tuple[str, str, str, str]:
+@lru_cache(maxsize=1024)
+def _owner(carrier_id: str, shipment_id: str) -> bytes:
+    """Whose row it is: the end of its name."""
+    return f"\x1f{carrier_id}\x1f{shipment_id}".encode()
+
+
+def _row_name(event_id: str, owner: bytes, *, is_native: bool) -> bytes:
     """A row, whether it stands in the table or in the set of its shipment."""
-    return (carrier_id, event_id, shipment_id, "n") if is_native else (carrier_id, packed_key(event_id).hex(), shipment_id, "d")
+    return _NATIVE + event_id.encode() + owner if is_native else _PACKED + packed_key(event_id) + owner
 
 
-def _add(sums: Sums, secret: bytes, sign: int, row: tuple[str, str, str, str], *, facts: bytes) -> None:
-    name = "\x1f".join(row).encode()
-    part = row[2][:PREFIX]
+def _add(sums: Sums, secret: bytes, sign: int, shipment_id: str, name: bytes, *, facts: bytes = b"") -> None:
+    part = shipment_id[:PREFIX]
     sums[_ROWS + part] += sign * int.from_bytes(blake2b(name, key=secret, digest_size=SECRET_BYTES).digest())
     if facts:
         sums[_FACTS + part] += sign * int.from_bytes(blake2b(name + facts, key=secret, digest_size=SECRET_BYTES).digest())

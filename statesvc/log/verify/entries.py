@@ -24,13 +24,13 @@ from statesvc.log.entry_columns import ENTRY_KINDS, EntryKind
 from statesvc.log.verify.archived_months import ArchivedMonths, FileEntries, UnreadBatches
 from statesvc.log.verify.batches import BatchPlaces, BatchRange, read_batches, untaken
 from statesvc.log.verify.chain import Sums, add_events
-from statesvc.log.verify.dedupe_keys import missing_aliases, take_event
+from statesvc.log.verify.dedupe_keys import missing_aliases, take_events
 from statesvc.log.verify.erasures import erase_entries
 from statesvc.log.verify.event_ids import Digests, EventIds, conflict_fault, event_ids
 from statesvc.log.verify.fault import FAULTS_MAX, LogFault
 from statesvc.log.verify.notification_rows import add_entries
 from statesvc.log.verify.parts import Parts
-from statesvc.log.verify.version_order import place_of
+from statesvc.log.verify.version_order import places_of
 
 SQL = queries("statesvc.log.verify", "entries")
 _BATCH: Final = itemgetter(0)
@@ -76,16 +76,17 @@ class RangeChecks:
         recorded = FIRST_VALUE + kind.recorded
         add_entries(self.sums, self.secret, kind.name, ((row[3], row[recorded]) for row in summed), self.deletions, archived=archived)
 
-    def take(self, ids: EventIds | None, batch: BatchPlaces, ordinal: int) -> None:
-        """Counts what an event gives."""
-        if ids is None:
-            return
-        self.aliases.update((ids.carrier_id, alias) for alias in ids.aliases)
-        self.unchecked.update(ids.unchecked)
+    def take(self, events: Sequence[EventIds], batch: BatchPlaces, ordinal: int) -> None:
+        """Counts what the events give that stand in a batch from `ordinal` on."""
+        for ids in events:
+            if ids.aliases:
+                self.aliases.update((ids.carrier_id, alias) for alias in ids.aliases)
+            if ids.unchecked:
+                self.unchecked.update(ids.unchecked)
         if batch.summed:
-            take_event(self.sums, self.secret, ids)
-        if batch.first_index is not None and ids.fault is None:
-            self.places += place_of(ids.shipment_id, ids.version, batch.first_index + ordinal)
+            take_events(self.sums, self.secret, events)
+        if batch.first_index is not None:
+            self.places += places_of(events, batch.first_index + ordinal)
 
 
 def check_batches(
@@ -197,26 +198,30 @@ def _sound(kind: EntryKind, rows: Sequence[Any], batch: BatchPlaces, checks: Ran
     if ordinals != tuple(range(first, after)) or digests != leaf_hashes or b"".join(digests) != in_batch:
         return None
     sums = Sums()
+    events: list[EventIds] = []
     try:
-        documents = [kind.decode(canonical) for canonical in canonicals]
+        documents = [kind.decode(canonical.decode()) for canonical in canonicals]
         same = [row[FIRST_VALUE:] for row in rows] == [kind.expected(document) for document in documents]
-        same = same and all(document.epoch == batch.epoch for document in documents)
-        if kind.name == "event" and batch.summed:
-            links = zip(documents, digests, strict=True)
-            add_events(sums, [(document.shipment_id, document.version, digest, document.previous_hash) for document, digest in links])
-        given = [_given(kind, canonical, checks) for canonical in canonicals]
+        same = same and {document.epoch for document in documents} == {batch.epoch}
+        if kind.name == "event":
+            events = [event_ids(document, checks.digests) for document in documents]
+            same = same and not any(ids.fault for ids in events)
+            if batch.summed:
+                links = zip(documents, digests, strict=True)
+                add_events(sums, [(document.shipment_id, document.version, digest, document.previous_hash) for document, digest in links])
+        elif kind.name == "conflict":
+            same = same and not any(conflict_fault(document, checks.digests) for document in documents)
     except ValueError:
         return None
     recorded = [row[FIRST_VALUE + kind.recorded] for row in rows]
-    if not (same and fits(kind, min(recorded), batch) and fits(kind, max(recorded), batch)) or any(fault for _, fault in given):
+    if not (same and fits(kind, min(recorded), batch) and fits(kind, max(recorded), batch)):
         return None
     parts = checks.parts
     if kind.sealed and parts.opens and any(parts.fault(document, row[4]) for row, document in zip(rows, documents, strict=True)):
         return None
     if not batch.take(first, len(rows), kind.rank):
         return None
-    for ordinal, (ids, _) in enumerate(given, first):
-        checks.take(ids, batch, ordinal)
+    checks.take(events, batch, first)
     return sums
 
 
@@ -238,15 +243,15 @@ def check_entries(kind: EntryKind, rows: Iterable[Any], batch: BatchPlaces | Non
             yield _wrong_hash(kind, row, computed, batch.leaf_hash(ordinal))
             continue
         try:
-            document = kind.decode(canonical)
+            document = kind.decode(canonical.decode())
             expected = kind.expected(document)
             if kind.name == "event" and batch.summed:
                 add_events(checks.sums, [(values[0], values[1], computed, document.previous_hash)])
-            ids, amiss = _given(kind, canonical, checks)
+            events, amiss = _given(kind, document, checks)
         except ValueError:
             yield LogFault(kind.name, named, "canonical", f"is no {kind.name} of a format that is known here")
             continue
-        checks.take(ids, batch, ordinal)
+        checks.take(events, batch, ordinal)
         if document.epoch != batch.epoch:
             yield LogFault(kind.name, named, "canonical", f"is of epoch {document.epoch}, its batch of epoch {batch.epoch}")
         yield from _wrong_columns(kind, row, expected)
@@ -259,12 +264,12 @@ def check_entries(kind: EntryKind, rows: Iterable[Any], batch: BatchPlaces | Non
             yield LogFault(kind.name, named, "sealed_part", why)
 
 
-def _given(kind: EntryKind, canonical: bytes, checks: RangeChecks) -> tuple[EventIds | None, tuple[str, str] | None]:
+def _given(kind: EntryKind, document: Any, checks: RangeChecks) -> tuple[list[EventIds], tuple[str, str] | None]:  # noqa: ANN401 - of its kind
     """The ids of an event, and what in an entry does not follow from what else stands in clear in it. Raises ValueError."""
     if kind.name == "event":
-        ids = event_ids(canonical, checks.digests)
-        return ids, ids.fault
-    return None, conflict_fault(canonical, checks.digests) if kind.name == "conflict" else None
+        ids = event_ids(document, checks.digests)
+        return [ids], ids.fault
+    return [], conflict_fault(document, checks.digests) if kind.name == "conflict" else None
 
 
 def fits(kind: EntryKind, recorded_at: int, batch: BatchPlaces) -> bool:

@@ -1,12 +1,12 @@
 """Whether each shipment's versions ascend with the index.
 
-An event does not say where the one before it stands, and there may be months between the two. So while the log is read, the place of every
-sealed event is written to a file, 28 bytes each, and sorted in the end in portions of a bounded size. The file stands next to that of the
+An event does not say where the one before it stands, and there may be months between the two. So while the log is read, the places of the
+sealed events are written to a file, 28 bytes each, and sorted in the end in portions of a bounded size. The file stands next to that of the
 progress, so that a run that was stopped goes on with it.
 """
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from io import SEEK_END
 from itertools import pairwise
 from pathlib import Path
@@ -14,18 +14,39 @@ from struct import Struct
 from typing import BinaryIO, Final
 from uuid import UUID
 
+from statesvc.log.verify.event_ids import EventIds
 from statesvc.log.verify.fault import LogFault
 
 _PLACE: Final = Struct(">16sIQ")
 """Shipment, version, index: in this order they sort as bytes."""
+_SHIPMENT: Final = slice(0, 16)
+_INDEX: Final = slice(20, 28)
 PORTION_BYTES: Final = 32 * 1024 * 1024
 _READ_BYTES: Final = _PLACE.size * 65_536
 _PARTS_MAX: Final = 256
 """By the first byte of the shipment's id."""
 
 
-def place_of(shipment_id: str, version: int, index: int) -> bytes:
-    """The record of one event."""
+def places_of(events: Iterable[EventIds], first_index: int) -> bytes:
+    """The records of events that stand one after the other from an index on, without those that are not of their shipment.
+
+    Of versions that follow one another only the first and the last count: no other version belongs between them.
+    """
+    places = bytearray()
+    shipment_id, version, place, is_written = "", 0, 0, True
+    for index, ids in enumerate(events, first_index):
+        if ids.fault is not None:
+            continue
+        follows = ids.version == version + 1 and ids.shipment_id == shipment_id
+        if not (follows or is_written):
+            places += _record(shipment_id, version, place)
+        shipment_id, version, place, is_written = ids.shipment_id, ids.version, index, not follows
+        if is_written:
+            places += _record(shipment_id, version, place)
+    return bytes(places if is_written else places + _record(shipment_id, version, place))
+
+
+def _record(shipment_id: str, version: int, index: int) -> bytes:
     return _PLACE.pack(bytes.fromhex(shipment_id.replace("-", "")), version, index)
 
 
@@ -65,9 +86,10 @@ class VersionOrder:
         """The versions that stand before the one that precedes them."""
         for places in self._portions():
             for before, after in pairwise(sorted(places)):
-                shipment_id, version, index = _PLACE.unpack(before)
-                next_id, next_version, next_index = _PLACE.unpack(after)
-                if next_id == shipment_id and next_version > version and next_index < index:
+                # big-endian bytes compare as the numbers that they are
+                if after[_INDEX] < before[_INDEX] and after[_SHIPMENT] == before[_SHIPMENT]:
+                    shipment_id, version, index = _PLACE.unpack(before)
+                    _, next_version, next_index = _PLACE.unpack(after)
                     row = f"shipment_id={UUID(bytes=shipment_id)} version={version}"
                     yield LogFault("event", row, "version", f"is sealed at index {index}, after version {next_version} at {next_index}")
 

@@ -21,6 +21,7 @@ from statesvc.append.append_batch import AppendBatch
 from statesvc.append.proposals import propose
 from statesvc.append.transaction import append
 from statesvc.inbox.read_message import Read
+from statesvc.log import entry_documents
 from statesvc.log.verify.event_ids import CORRECTIONS, ESTIMATES, FACTS, OTHER_ANCHORS, SIGNERS, TEXTS, conflict_fault, event_ids
 from tests.events.carriers.carrier_fixtures import fixture_paths, read
 from tests.events.carriers.more_envelope_pairs import PAIRS
@@ -56,13 +57,14 @@ def test_what_the_log_holds_of_every_carrier_gives_its_ids_again(carrier_id: str
     }
     taken = {proposal.key for proposal in decision.appends} | {key for key, _ in decision.aliases}
     for row in assemble_events(decision.appends, heads, clock=MORNING, epoch=1):
-        with_key, without = event_ids(row.leaf.canonical, KEYRING.carrier_digest), event_ids(row.leaf.canonical, None)
+        document = entry_documents.event(row.leaf.canonical)
+        with_key, without = event_ids(document, KEYRING.carrier_digest), event_ids(document, None)
         assert (with_key.fault, without.fault) == (None, None)
         assert (with_key.carrier_id, with_key.event_id, with_key.facts) == (*row.proposal.key, row.proposal.facts_digest)
         assert {(carrier_id, alias) for alias in with_key.aliases} <= taken
         assert set(with_key.unchecked) <= {SIGNERS, OTHER_ANCHORS, TEXTS}
     for conflict in assemble_conflicts(decision.conflicts, {}, clock=MORNING, epoch=1):
-        assert conflict_fault(conflict.leaf.canonical, KEYRING.carrier_digest) is None
+        assert conflict_fault(entry_documents.conflict(conflict.leaf.canonical), KEYRING.carrier_digest) is None
 
 
 async def append_as(log: Story, event: Event, **changes: Any) -> None:
@@ -123,8 +125,8 @@ def test_a_conflict_that_states_other_facts_than_its_digest_is_named() -> None:
     decision = decide(propose([said("ups", [one]), said("ups", [other])], KEYRING), {})
     (row,) = assemble_conflicts(decision.conflicts, {}, clock=MORNING, epoch=1)
     document = orjson.loads(row.leaf.canonical)
-    changed = orjson.dumps(document | {"raw": {"code": "A"}})
+    changed = entry_documents.conflict(orjson.dumps(document | {"raw": {"code": "A"}}))
     assert conflict_fault(changed, KEYRING.carrier_digest) == ("facts_digest", "is not that of what it states")
     assert conflict_fault(changed, None) is None
-    moved = orjson.dumps(document | {"tracking_number": "1Z2"})
+    moved = entry_documents.conflict(orjson.dumps(document | {"tracking_number": "1Z2"}))
     assert conflict_fault(moved, None) == ("claimed_shipment_id", "is not the id of its carrier, number and discriminator")

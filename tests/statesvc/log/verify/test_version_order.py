@@ -1,12 +1,15 @@
 """A shipment's versions ascend with the index, and `verify` says so where they do not."""
 
+import struct
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from statesvc.log.verify import verify_log as run
 from statesvc.log.verify import version_order
+from statesvc.log.verify.event_ids import EventIds
 from tests.world.attack import attack, places, sealed_story, verify
 from tests.world.story import scan, story
 
@@ -59,3 +62,17 @@ async def test_the_order_is_checked_after_a_stop_too(database: Any, tmp_path: Pa
         spool.write_bytes(written + written)
         assert places(verify(database, state_file=state)) == []
         assert not spool.exists()
+
+
+def test_of_versions_that_follow_one_another_the_first_and_the_last_are_noted() -> None:
+    def noted(*events: tuple[str, int], fault: tuple[str, str] | None = None) -> list[tuple[str, int, int]]:
+        ids = [EventIds("ups", "", str(UUID(digits * 32)), b"", (), fault, (), version) for digits, version in events]
+        found = version_order.places_of(ids, 7)
+        return [(each[:1].hex()[0], *struct.unpack(">IQ", each[16:])) for each in (found[at : at + 28] for at in range(0, len(found), 28))]
+
+    assert noted() == []
+    assert noted(("a", 1)) == [("a", 1, 7)]
+    assert noted(("a", 1), ("a", 2)) == [("a", 1, 7), ("a", 2, 8)]
+    assert noted(("a", 1), ("a", 2), ("a", 3), ("b", 4)) == [("a", 1, 7), ("a", 3, 9), ("b", 4, 10)]
+    assert noted(("a", 2), ("a", 1), ("b", 1), ("a", 2)) == [("a", 2, 7), ("a", 1, 8), ("b", 1, 9), ("a", 2, 10)]
+    assert noted(("a", 1), ("a", 2), fault=("shipment_id", "")) == []
