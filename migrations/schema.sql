@@ -18,11 +18,11 @@
 --   claim_bounds(p_held text[], OUT bounded_carriers text[], OUT open_carriers text[], OUT rooms integer[], OUT full_carriers text[])
 --       RETURNS record
 --   claim_ready(p_token uuid, p_worker text, p_limit integer, p_lease interval, p_stage text, p_bytes_max bigint, p_sweep boolean, p_now
---       timestamp with time zone, p_without text[], p_open text[], p_rooms integer[], OUT message_ids uuid[], OUT moving text[], OUT marks
---       timestamp with time zone[]) RETURNS record
+--       timestamp with time zone, p_without text[], p_open text[], p_rooms integer[], OUT message_ids uuid[], OUT since timestamp with time
+--       zone, OUT until timestamp with time zone, OUT moving text[], OUT marks timestamp with time zone[]) RETURNS record
 --   claim_suspect(p_token uuid, p_worker text, p_lease interval, p_stage text, p_now timestamp with time zone, p_from timestamp with time
---       zone, p_held text[], p_full text[], OUT message_id uuid, OUT rescued_from text, OUT buried uuid[], OUT buried_carriers text[])
---       RETURNS record
+--       zone, p_held text[], p_full text[], OUT message_id uuid, OUT received_at timestamp with time zone, OUT rescued_from text, OUT
+--       buried uuid[], OUT buried_carriers text[]) RETURNS record
 --   clock() RETURNS timestamp with time zone
 --   decline(p_token uuid, p_message_ids uuid[]) RETURNS integer
 --   drop_archived_day(p_day date, p_sha256 bytea) RETURNS bigint
@@ -58,9 +58,10 @@
 --       p_headers jsonb[], p_body_bytes integer[], p_etas timestamp with time zone[] DEFAULT NULL::timestamp with time zone[],
 --       p_receipts_until timestamp with time zone[] DEFAULT NULL::timestamp with time zone[]) RETURNS TABLE(ordinal integer, message_id
 --       uuid, duplicate boolean)
---   read_claimed(p_message_ids uuid[]) RETURNS TABLE(message_id uuid, carrier_id text, token uuid, attempts smallint, retries smallint,
---       received_at timestamp with time zone, stage text, candidate text, percent smallint, shadow boolean, sealed_key bytea, commitment
---       bytea, headers jsonb, sealed bytea, normalized_by text, normalized bytea, postponed smallint)
+--   read_claimed(p_message_ids uuid[], p_since timestamp with time zone, p_until timestamp with time zone) RETURNS TABLE(message_id uuid,
+--       carrier_id text, token uuid, attempts smallint, retries smallint, received_at timestamp with time zone, stage text, candidate text,
+--       percent smallint, shadow boolean, sealed_key bytea, commitment bytea, headers jsonb, sealed bytea, normalized_by text, normalized
+--       bytea, postponed smallint)
 --   receipt_ended(r statesvc.receipt, p_now timestamp with time zone) RETURNS boolean
 --   refuse_change() RETURNS trigger
 --   refuse_unpacked() RETURNS trigger
@@ -73,7 +74,7 @@
 --   sample_little(target regclass) RETURNS void
 --   settle(p_token uuid, p_results jsonb) RETURNS integer
 --   take(p_token uuid, p_worker text, p_lease interval, p_now timestamp with time zone, p_message_ids uuid[], OUT message_ids uuid[], OUT
---       bytes bigint) RETURNS record
+--       bytes bigint, OUT since timestamp with time zone, OUT until timestamp with time zone) RETURNS record
 --   throttled() RETURNS boolean
 --   under_legal_hold(p_shipments uuid[]) RETURNS boolean
 --   waiting_token(p_attempts smallint, p_retries smallint) RETURNS uuid

@@ -122,12 +122,15 @@ DECLARE
     v_bounds record;
     v_lease_mark timestamptz;
     v_rescue record;
+    v_ready record;
     v_buried uuid[] := '{}';
     v_buried_carriers text[] := '{}';
     v_rescued_from text;
     v_moving text[];
     v_marks timestamptz[];
     v_ids uuid[] := '{}';
+    v_since timestamptz;
+    v_until timestamptz;
     v_returned int;
     v_missing record;
 BEGIN
@@ -139,19 +142,26 @@ BEGIN
     FROM statesvc.lane l WHERE l.carrier_id = '';
 
     <<bounded>> LOOP
-        SELECT * INTO v_bounds FROM statesvc.claim_bounds(v_held);
+        v_bounds := statesvc.claim_bounds(v_held);
         FOR v_turn IN 1..2 LOOP
             IF p_rescue_first = (v_turn = 1) THEN
-                SELECT * INTO v_rescue FROM statesvc.claim_suspect(v_token, v_worker, p_lease, p_stage, v_now,
+                v_rescue := statesvc.claim_suspect(v_token, v_worker, p_lease, p_stage, v_now,
                     CASE WHEN p_sweep THEN '-infinity' ELSE v_lease_mark END, v_held, v_bounds.full_carriers);
                 v_ids := array_remove(ARRAY[v_rescue.message_id], NULL);
+                v_since := v_rescue.received_at;
+                v_until := v_rescue.received_at;
                 v_rescued_from := v_rescue.rescued_from;
                 v_buried := v_buried || v_rescue.buried;
                 v_buried_carriers := v_buried_carriers || v_rescue.buried_carriers;
                 CONTINUE bounded WHEN v_ids = '{}' AND v_rescue.buried_carriers && v_bounds.bounded_carriers;
             ELSE
-                SELECT r.message_ids, r.moving, r.marks INTO v_ids, v_moving, v_marks FROM statesvc.claim_ready(v_token, v_worker, p_limit, p_lease, p_stage, p_bytes_max, p_sweep, v_now,
-                    v_held || v_bounds.full_carriers, v_bounds.open_carriers, v_bounds.rooms) r;
+                v_ready := statesvc.claim_ready(v_token, v_worker, p_limit, p_lease, p_stage, p_bytes_max, p_sweep, v_now,
+                    v_held || v_bounds.full_carriers, v_bounds.open_carriers, v_bounds.rooms);
+                v_ids := v_ready.message_ids;
+                v_since := v_ready.since;
+                v_until := v_ready.until;
+                v_moving := v_ready.moving;
+                v_marks := v_ready.marks;
             END IF;
             EXIT bounded WHEN v_ids <> '{}';
         END LOOP;
@@ -159,8 +169,10 @@ BEGIN
     END LOOP;
     PERFORM statesvc.move_marks(p_stage, p_sweep, v_now, v_lease_mark, v_moving, v_marks);
 
-    RETURN QUERY SELECT r.*, v_rescued_from, NULL::text FROM statesvc.read_claimed(v_ids) r;
-    GET DIAGNOSTICS v_returned = ROW_COUNT;
+    IF v_ids <> '{}' THEN
+        RETURN QUERY SELECT r.*, v_rescued_from, NULL::text FROM statesvc.read_claimed(v_ids, v_since, v_until) r;
+        GET DIAGNOSTICS v_returned = ROW_COUNT;
+    END IF;
     IF v_returned < cardinality(v_ids) THEN
         -- never silently: an operator finds it among the dead letters
         FOR v_missing IN
@@ -219,10 +231,12 @@ END
 $$;
 
 -- Leases what is ready in the lanes, but for those of `p_without`: choose and take, until the limit is reached or no lane has more.
--- `p_open`, `p_rooms`: bounded carriers, and how many more messages each may have in flight. `moving`, `marks`: new low-water marks.
+-- `p_open`, `p_rooms`: bounded carriers, and how many more messages each may have in flight. `since`, `until`: the first and the last
+-- `received_at`. `moving`, `marks`: new low-water marks.
 CREATE FUNCTION statesvc.claim_ready(
     p_token uuid, p_worker text, p_limit int, p_lease interval, p_stage text, p_bytes_max bigint, p_sweep boolean, p_now timestamptz,
-    p_without text[], p_open text[], p_rooms int[], OUT message_ids uuid[], OUT moving text[], OUT marks timestamptz[]
+    p_without text[], p_open text[], p_rooms int[], OUT message_ids uuid[], OUT since timestamptz, OUT until timestamptz,
+    OUT moving text[], OUT marks timestamptz[]
 )
     LANGUAGE plpgsql AS $$
 DECLARE
@@ -252,7 +266,7 @@ BEGIN
         WHERE l.carrier_id <> '' AND l.carrier_id <> ALL (p_without)
     ) l;
     WHILE v_left > 0 AND v_bytes_left > 0 AND v_lanes IS NOT NULL LOOP
-        SELECT * INTO v_chosen FROM statesvc.choose(
+        v_chosen := statesvc.choose(
             v_lanes, v_starts, v_low_waters, v_weights, v_rooms, p_stage, p_sweep, p_now, v_left, v_bytes_left, message_ids = '{}', v_busy);
         IF v_is_first THEN
             v_is_first := false;
@@ -260,8 +274,10 @@ BEGIN
             marks := v_chosen.marks;
         END IF;
         EXIT WHEN v_chosen.message_ids = '{}';
-        SELECT * INTO v_taken FROM statesvc.take(p_token, p_worker, p_lease, p_now, v_chosen.message_ids);
+        v_taken := statesvc.take(p_token, p_worker, p_lease, p_now, v_chosen.message_ids);
         message_ids := message_ids || v_taken.message_ids;
+        since := least(since, v_taken.since);
+        until := greatest(until, v_taken.until);
         v_left := v_left - cardinality(v_taken.message_ids);
         v_bytes_left := v_bytes_left - v_taken.bytes;
         -- the bound in bytes cut the choice: nothing more fits
@@ -291,52 +307,48 @@ CREATE FUNCTION statesvc.choose(
     LANGUAGE plpgsql STABLE AS $$
 #variable_conflict use_column
 BEGIN
-    WITH asked AS MATERIALIZED (
-        SELECT a.*, random() AS phase, least(greatest(1, floor(p_limit * a.weight / sum(a.weight) OVER ()))::int, a.room) AS share
+    WITH asked AS (
+        SELECT a.*, least(greatest(1, floor(p_limit * a.weight / sum(a.weight) OVER ()))::int, a.room) AS share
         FROM unnest(p_lanes, p_starts, p_low_waters, p_weights, p_rooms) AS a(carrier_id, start, low_water, weight, room)
-    ), found AS MATERIALIZED (
-        -- in turn, as its weight says, each lane at a phase of its own: so a bound in rows or bytes cuts all alike, and no lane is
-        -- always the last
-        SELECT a.carrier_id, q.message_id, q.available_at, q.body_bytes, (q.turn - a.phase) / a.weight AS turn
+    ), searched AS MATERIALIZED (
+        SELECT a.*, f.*, random() AS phase, f.messages = a.share AND (a.room IS NULL OR a.room > a.share) AS has_more,
+            -- at most every 3 seconds a lane; down only by a sweep, which saw what lies below
+            f.mark > a.low_water + interval '3 seconds' OR (p_sweep AND f.mark < a.low_water) AS moves
         FROM asked a CROSS JOIN LATERAL (
-            SELECT i.*, row_number() OVER (ORDER BY i.available_at, i.message_id) AS turn
+            SELECT array_agg(i.message_id) AS found, array_agg(i.body_bytes) AS bytes, count(*) AS messages,
+                max(i.available_at) AS last, least(p_now, min(i.available_at)) - statesvc.mark_margin() AS mark
             FROM (
                 SELECT i.message_id, i.available_at, i.body_bytes FROM statesvc.inbox i
                 WHERE i.carrier_id = a.carrier_id AND i.token IS NULL AND i.available_at >= a.start AND i.available_at <= p_now
                     AND (p_stage = 'any' OR i.stage = p_stage) AND i.message_id <> ALL (p_busy)
                 ORDER BY i.available_at, i.message_id LIMIT a.share
             ) i
-        ) q
+        ) f
     ), placed AS (
+        -- in turn, as its weight says, each lane at a phase of its own: so a bound in rows or bytes cuts all alike, and no lane is
+        -- always the last
         SELECT f.message_id, row_number() OVER w AS place, sum(f.body_bytes) OVER w AS bytes_through
-        FROM found f WINDOW w AS (ORDER BY f.turn, f.message_id)
-    ), searched AS (
-        SELECT a.*, f.messages, f.last, least(p_now, f.first) - statesvc.mark_margin() AS mark
-        FROM asked a LEFT JOIN (
-            SELECT f.carrier_id, count(*) AS messages, min(f.available_at) AS first, max(f.available_at) AS last
-            FROM found f GROUP BY f.carrier_id
-        ) f ON f.carrier_id = a.carrier_id
-    ), more AS (
-        SELECT * FROM searched s WHERE s.messages = s.share AND (s.room IS NULL OR s.room > s.share)
-    ), moved AS (
-        -- at most every 3 seconds a lane; down only by a sweep, which saw what lies below
-        SELECT s.carrier_id, s.mark FROM searched s
-        WHERE s.mark > s.low_water + interval '3 seconds' OR (p_sweep AND s.mark < s.low_water)
+        FROM searched s CROSS JOIN LATERAL unnest(s.found, s.bytes) WITH ORDINALITY AS f(message_id, body_bytes, turn)
+        WINDOW w AS (ORDER BY (f.turn - s.phase) / s.weight, f.message_id)
     )
     SELECT
         ARRAY(SELECT p.message_id FROM placed p
             WHERE p.place <= p_limit AND (p.bytes_through <= p_bytes_max OR (p.place = 1 AND p_at_least_one))),
-        (SELECT least(count(*), p_limit) FROM found),
-        (SELECT array_agg(v.carrier_id) FROM moved v), (SELECT array_agg(v.mark) FROM moved v),
-        array_agg(m.carrier_id), array_agg(m.last), array_agg(m.low_water), array_agg(m.weight), array_agg(m.room - m.share)
+        least(sum(s.messages), p_limit),
+        array_agg(s.carrier_id) FILTER (WHERE s.moves), array_agg(s.mark) FILTER (WHERE s.moves),
+        array_agg(s.carrier_id) FILTER (WHERE s.has_more), array_agg(s.last) FILTER (WHERE s.has_more),
+        array_agg(s.low_water) FILTER (WHERE s.has_more), array_agg(s.weight) FILTER (WHERE s.has_more),
+        array_agg(s.room - s.share) FILTER (WHERE s.has_more)
     INTO message_ids, seen, moving, marks, lanes, starts, low_waters, weights, rooms
-    FROM more m;
+    FROM searched s;
 END
 $$;
 
--- Locks and leases those of the chosen messages that no other claim took meanwhile. `bytes`: of their bodies.
+-- Locks and leases those of the chosen messages that no other claim took meanwhile. `bytes`: of their bodies. `since`, `until`: the first
+-- and the last `received_at`.
 CREATE FUNCTION statesvc.take(
-    p_token uuid, p_worker text, p_lease interval, p_now timestamptz, p_message_ids uuid[], OUT message_ids uuid[], OUT bytes bigint
+    p_token uuid, p_worker text, p_lease interval, p_now timestamptz, p_message_ids uuid[],
+    OUT message_ids uuid[], OUT bytes bigint, OUT since timestamptz, OUT until timestamptz
 )
     LANGUAGE plpgsql AS $$
 #variable_conflict use_column
@@ -350,30 +362,30 @@ BEGIN
             -- num_nulls, not IS NULL: where next to nothing is ready the planner would read the index of the ready ones whole, dead
             -- entries and all, rather than look up the keys
             WHERE i.message_id = ANY (p_message_ids) AND num_nulls(i.token) = 1 AND i.available_at <= p_now FOR UPDATE SKIP LOCKED))
-        RETURNING q.message_id, q.body_bytes
+        RETURNING q.message_id, q.body_bytes, q.received_at
     )
-    SELECT coalesce(array_agg(t.message_id), '{}'), coalesce(sum(t.body_bytes), 0) INTO message_ids, bytes FROM taken t;
+    SELECT coalesce(array_agg(t.message_id), '{}'), coalesce(sum(t.body_bytes), 0), min(t.received_at), max(t.received_at)
+    INTO message_ids, bytes, since, until FROM taken t;
 END
 $$;
 
--- The leased messages with their bodies, oldest first; one without a body is left out.
-CREATE FUNCTION statesvc.read_claimed(p_message_ids uuid[]) RETURNS TABLE (
+-- The leased messages with their bodies, oldest first; one without a body is left out. Of the days of bodies only those from `p_since` to
+-- `p_until` (of `received_at`) are opened. Being SQL it becomes part of the query that calls it.
+CREATE FUNCTION statesvc.read_claimed(p_message_ids uuid[], p_since timestamptz, p_until timestamptz) RETURNS TABLE (
     message_id uuid, carrier_id text, token uuid, attempts smallint, retries smallint, received_at timestamptz, stage text,
     candidate text, percent smallint, shadow boolean, sealed_key bytea, commitment bytea, headers jsonb, sealed bytea,
     normalized_by text, normalized bytea, postponed smallint
 )
-    LANGUAGE plpgsql STABLE AS $$
-#variable_conflict use_column
-BEGIN
+    LANGUAGE sql STABLE AS $$
     -- bodies one by one, through their index: a join could read a whole day
-    RETURN QUERY
     SELECT q.message_id, q.carrier_id, q.token, q.attempts, q.retries, q.received_at, q.stage,
         r.candidate, coalesce(r.percent, 0::smallint), coalesce(r.shadow, false), q.sealed_key,
         coalesce(b.commitment, k.commitment), coalesce(b.headers, k.headers), coalesce(b.sealed, k.sealed), n.normalizer, n.sealed,
         q.postponed
     FROM statesvc.inbox q
     LEFT JOIN LATERAL (
-        SELECT b.* FROM statesvc.body b WHERE b.message_id = q.message_id AND b.received_at = q.received_at LIMIT 1
+        SELECT b.* FROM statesvc.body b WHERE b.message_id = q.message_id AND b.received_at = q.received_at
+            AND b.received_at BETWEEN p_since AND p_until LIMIT 1
     ) b ON true
     LEFT JOIN LATERAL (
         SELECT k.* FROM statesvc.body_retained k WHERE b.message_id IS NULL AND k.message_id = q.message_id LIMIT 1
@@ -382,7 +394,6 @@ BEGIN
     LEFT JOIN statesvc.rollout r ON r.carrier_id = q.carrier_id
     WHERE q.message_id = ANY (p_message_ids) AND (b.message_id IS NOT NULL OR k.message_id IS NOT NULL)
     ORDER BY q.received_at, q.message_id;
-END
 $$;
 
 -- Locks those of the messages that the token still holds, for the rest of the transaction that appends, and returns them. From then on
@@ -638,7 +649,7 @@ CREATE FUNCTION statesvc.lock_lanes(p_carrier_ids text[]) RETURNS text[]
 -- adds none. `message_id` NULL: there is none. `buried`: what it buried, and of which carriers.
 CREATE FUNCTION statesvc.claim_suspect(
     p_token uuid, p_worker text, p_lease interval, p_stage text, p_now timestamptz, p_from timestamptz, p_held text[], p_full text[],
-    OUT message_id uuid, OUT rescued_from text, OUT buried uuid[], OUT buried_carriers text[]
+    OUT message_id uuid, OUT received_at timestamptz, OUT rescued_from text, OUT buried uuid[], OUT buried_carriers text[]
 )
     LANGUAGE plpgsql AS $$
 #variable_conflict use_column
@@ -649,7 +660,7 @@ BEGIN
     buried := '{}';
     buried_carriers := '{}';
     LOOP
-        SELECT q.message_id, q.carrier_id, q.worker, q.available_at, q.attempts - q.retries AS deaths INTO v_row
+        SELECT q.message_id, q.received_at, q.carrier_id, q.worker, q.available_at, q.attempts - q.retries AS deaths INTO v_row
         FROM statesvc.inbox q
         WHERE q.token IS NOT NULL AND q.available_at >= p_from AND q.available_at <= p_now
             AND (p_stage = 'any' OR q.stage = p_stage)
@@ -670,6 +681,7 @@ BEGIN
         SET token = p_token, worker = p_worker, leased_at = p_now, available_at = p_now + p_lease, attempts = q.attempts + 1
         WHERE q.message_id = v_row.message_id;
         message_id := v_row.message_id;
+        received_at := v_row.received_at;
         rescued_from := v_row.worker;
         RETURN;
     END LOOP;
