@@ -4,11 +4,11 @@ import secrets
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 from uuid import UUID
 
 from events.crypto.keyring import DIGEST_BYTES, Keyring, body_context
 from events.crypto.sealing import SealingKey, commitment, salted
+from statesvc.database.arrays import Array, byteas, ints, texts, uuids
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +43,17 @@ def seal_message(keyring: Keyring, carrier_id: str, body: bytes, headers: str) -
     )
 
 
-def put_columns(messages: Sequence[SealedMessage]) -> dict[str, list[Any]]:
+def put_columns(messages: Sequence[SealedMessage]) -> dict[str, Array]:
     """What `statesvc.put` takes of them, one array a column."""
     return {
-        "message_ids": [message.message_id for message in messages],
-        "carrier_ids": [message.carrier_id for message in messages],
-        "digests": [message.digest for message in messages],
-        "sealed": [message.sealed for message in messages],
-        "sealed_keys": [message.sealed_key for message in messages],
-        "commitments": [message.commitment for message in messages],
-        "headers": [message.headers for message in messages],
-        "body_bytes": [message.body_bytes for message in messages],
+        "message_ids": uuids([message.message_id for message in messages]),
+        "carrier_ids": texts([message.carrier_id for message in messages]),
+        "digests": byteas([message.digest for message in messages]),
+        "sealed": byteas([message.sealed for message in messages]),
+        "sealed_keys": byteas([message.sealed_key for message in messages]),
+        "commitments": byteas([message.commitment for message in messages]),
+        "headers": texts([message.headers for message in messages]),
+        "body_bytes": ints([message.body_bytes for message in messages]),
     }
 
 
