@@ -64,6 +64,8 @@ def read_time(text: str) -> tuple[int, datetime]:
     Cached, because all entries of a batch are recorded at about one time, and the events of a message came at one.
     """
     at = datetime.fromisoformat(text)
+    if at.tzinfo is None:
+        raise ValueError("a time without an offset")
     return (at - _EPOCH) // _MICROSECOND, at
 
 

@@ -1,7 +1,8 @@
 """The fields that verification reads from an entry's canonical document, decoded straight from the bytes.
 
 A whole log is decoded here, so only the named fields become objects; the hash over all bytes covers the others. A document that lacks a
-field, or has another kind or an unknown format, raises ValueError. Times stay text.
+field, or has another kind or an unknown format, raises ValueError. Times stay text. Fields stand in the order in which canonical bytes have
+them: in that order they are found at once.
 """
 
 from typing import Annotated, Final, Literal, TypeAlias
@@ -35,50 +36,60 @@ class PlaceDocument(Struct, frozen=True, gc=False):
     facility: str | None = None
 
 
-class StatementDocument(Struct, frozen=True, gc=False, kw_only=True):
-    """What a carrier stated: what an event and a conflict have in common."""
-
-    format: Format
-    shipment_id: str
-    recorded_at: str
-    message_id: str
-    carrier_id: str
-    event_id: str
-    tracking_number: str
-    discriminator: str
-    occurred_at: str
-    tz_source: TzSource
-    raw: RawDocument
-    location: PlaceDocument
-    piece: str | None = None
-    part_commitment: str | None = None
-    epoch: int = FIRST_EPOCH
-
-
-class EventDocument(StatementDocument, frozen=True, gc=False, kw_only=True):
+class EventDocument(Struct, frozen=True, gc=False, kw_only=True):
     """An event."""
 
+    anchor: str | None = None
+    by_category: bool = False
+    carrier_code: str | None = None
+    carrier_id: str
+    discriminator: str
     entry: Literal["event"]
-    version: int
-    previous_hash: str
-    received_at: str
+    epoch: int = FIRST_EPOCH
+    estimated_delivery: str | None = None
+    event_id: str
+    format: Format
     kind: str
+    location: PlaceDocument
+    message_id: str
     normalizer: str
     normalizer_version: str
-    status: str | None = None
-    carrier_code: str | None = None
-    by_category: bool = False
-    estimated_delivery: str | None = None
-    anchor: str | None = None
+    occurred_at: str
+    part_commitment: str | None = None
+    piece: str | None = None
+    previous_hash: str
+    raw: RawDocument
+    received_at: str
+    recorded_at: str
+    shipment_id: str
     stamp: str | None = None
+    status: str | None = None
+    tracking_number: str
+    tz_source: TzSource
+    version: int
 
 
-class ConflictDocument(StatementDocument, frozen=True, gc=False, kw_only=True):
+class ConflictDocument(Struct, frozen=True, gc=False, kw_only=True):
     """A conflict."""
 
-    entry: Literal["conflict"]
+    carrier_id: str
     claimed_shipment_id: str
+    discriminator: str
+    entry: Literal["conflict"]
+    epoch: int = FIRST_EPOCH
+    event_id: str
     facts_digest: str
+    format: Format
+    location: PlaceDocument
+    message_id: str
+    occurred_at: str
+    part_commitment: str | None = None
+    piece: str | None = None
+    raw: RawDocument
+    recorded_at: str
+    shipment_id: str
+    tracking_number: str
+    tz_source: TzSource
 
 
 class TransitionDocument(Struct, frozen=True, gc=False):
@@ -175,6 +186,8 @@ class ActionDocument(Struct, frozen=True, gc=False):
 
 SealedDocument: TypeAlias = EventDocument | ConflictDocument | AttemptDocument
 """Those that commit to a sealed part."""
+StatementDocument: TypeAlias = EventDocument | ConflictDocument
+"""Those of what a carrier stated."""
 
 event: Final = Decoder(EventDocument).decode
 conflict: Final = Decoder(ConflictDocument).decode

@@ -8,6 +8,7 @@ They are summed by part of the shipments' ids; a part whose sum is off is then f
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from hashlib import blake2b
 from operator import itemgetter
 from typing import Any, Final, TypeAlias
 
@@ -25,6 +26,16 @@ PREFIX: Final = 3
 
 Sums = Counter[str]
 """By part; only what is not zero counts. Those of the dedupe keys have names of their own in it (`dedupe_keys`)."""
+
+
+SECRET_BYTES: Final = 16
+"""Of the secret of a run, under which rows are hashed before they are summed."""
+_HASH_BYTES: Final = 16
+
+
+def secret_hash(secret: bytes, name: bytes) -> int:
+    """A keyed hash as a number. Nobody can extend a hash of BLAKE2, so the secret may stand in front: one block instead of two."""
+    return int.from_bytes(blake2b(secret + name, digest_size=_HASH_BYTES).digest())
 
 
 Link: TypeAlias = tuple[str, int, bytes, str]

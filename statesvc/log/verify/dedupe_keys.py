@@ -10,8 +10,6 @@ event; one that follows from the entry and is missing is. What a scan carried (`
 """
 
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
-from hashlib import blake2b
 from typing import Any, Final
 
 from psycopg import Connection, Cursor
@@ -21,16 +19,12 @@ from events.log.proposal import Key
 from statesvc.database.queries import queries
 from statesvc.log import entry_documents
 from statesvc.log.verify.archived_months import ArchivedMonths
-from statesvc.log.verify.chain import PREFIX, WHOLE, Sums, bounds_of
+from statesvc.log.verify.chain import PREFIX, WHOLE, Sums, bounds_of, secret_hash
 from statesvc.log.verify.event_ids import Digests, EventIds, event_ids
 from statesvc.log.verify.fault import FAULTS_MAX, LogFault
 
 SQL: Final = queries("statesvc.log.verify", "dedupe_keys")
-SECRET_BYTES: Final = 16
 _READ_ROWS: Final = 20_000
-_NATIVE: Final = b"n"
-_PACKED: Final = b"d"
-"""Before a row's name: it has an id of the carrier's, or the digest of a derived one."""
 _ROWS: Final = "key "
 _FACTS: Final = "facts "
 """Before the part of a sum: facts have their own, because not every verifier can compute them."""
@@ -42,21 +36,24 @@ def add_rows(connection: Connection[Any], sums: Sums, secret: bytes) -> None:
         cursor.execute(SQL["keys"], bounds_of(WHOLE))
         while rows := cursor.fetchmany(_READ_ROWS):
             for carrier_id, event_id, shipment_id, facts in rows:
-                name = _row_name(event_id, _owner(carrier_id, shipment_id), is_native=facts != b"")
-                _add(sums, secret, 1, shipment_id, name, facts=facts)
+                name, part = _row_name(carrier_id, event_id, shipment_id, is_native=facts != b""), shipment_id[:PREFIX]
+                sums[_ROWS + part] += secret_hash(secret, name)
+                if facts:
+                    sums[_FACTS + part] += secret_hash(secret, name + facts)
     with connection.cursor("packed_keys", binary=True) as cursor:
         cursor.itersize = _READ_ROWS
         for shipment_id, carrier_id, packed in cursor.execute(SQL["packed"], bounds_of(WHOLE)):
-            owner = _owner(carrier_id, shipment_id)
             for digest in chunks(packed):
-                _add(sums, secret, 1, shipment_id, _PACKED + digest + owner)
+                sums[_ROWS + shipment_id[:PREFIX]] += secret_hash(secret, _packed_name(carrier_id, digest, shipment_id))
 
 
 def take_events(sums: Sums, secret: bytes, events: Iterable[EventIds]) -> None:
     """Takes away the rows that events should have."""
-    for ids in events:
-        name = _row_name(ids.event_id, _owner(ids.carrier_id, ids.shipment_id), is_native=ids.facts != b"")
-        _add(sums, secret, -1, ids.shipment_id, name, facts=ids.facts or b"")
+    for carrier_id, event_id, shipment_id, facts, *_ in events:
+        name, part = _row_name(carrier_id, event_id, shipment_id, is_native=facts != b""), shipment_id[:PREFIX]
+        sums[_ROWS + part] -= secret_hash(secret, name)
+        if facts:
+            sums[_FACTS + part] -= secret_hash(secret, name + facts)
 
 
 def suspicious_keys(sums: Sums, *, with_facts: bool) -> list[str]:
@@ -143,19 +140,12 @@ def _fault(key: Key, field: str, why: str) -> LogFault:
     return LogFault("event_key", f"carrier_id={key[0]} event_id={key[1]}", field, why)
 
 
-@lru_cache(maxsize=1024)
-def _owner(carrier_id: str, shipment_id: str) -> bytes:
-    """Whose row it is: the end of its name."""
-    return f"\x1f{carrier_id}\x1f{shipment_id}".encode()
-
-
-def _row_name(event_id: str, owner: bytes, *, is_native: bool) -> bytes:
+def _row_name(carrier_id: str, event_id: str, shipment_id: str, *, is_native: bool) -> bytes:
     """A row, whether it stands in the table or in the set of its shipment."""
-    return _NATIVE + event_id.encode() + owner if is_native else _PACKED + packed_key(event_id) + owner
+    if is_native:
+        return f"n{event_id}\x1f{carrier_id}\x1f{shipment_id}".encode()
+    return _packed_name(carrier_id, packed_key(event_id), shipment_id)
 
 
-def _add(sums: Sums, secret: bytes, sign: int, shipment_id: str, name: bytes, *, facts: bytes = b"") -> None:
-    part = shipment_id[:PREFIX]
-    sums[_ROWS + part] += sign * int.from_bytes(blake2b(name, key=secret, digest_size=SECRET_BYTES).digest())
-    if facts:
-        sums[_FACTS + part] += sign * int.from_bytes(blake2b(name + facts, key=secret, digest_size=SECRET_BYTES).digest())
+def _packed_name(carrier_id: str, digest: bytes, shipment_id: str) -> bytes:
+    return b"d" + digest + f"{carrier_id}\x1f{shipment_id}".encode()

@@ -28,7 +28,7 @@ from statesvc.log.verify.dedupe_keys import missing_aliases, take_events
 from statesvc.log.verify.erasures import erase_entries
 from statesvc.log.verify.event_ids import Digests, EventIds, conflict_fault, event_ids
 from statesvc.log.verify.fault import FAULTS_MAX, LogFault
-from statesvc.log.verify.notification_rows import add_entries
+from statesvc.log.verify.notification_rows import COUNTED_KINDS, add_entries
 from statesvc.log.verify.parts import Parts
 from statesvc.log.verify.version_order import places_of
 
@@ -72,6 +72,8 @@ class RangeChecks:
 
     def add_notified(self, kind: EntryKind, rows: Iterable[Any], batches: dict[int, BatchPlaces], *, archived: bool) -> None:
         """Counts what fan-outs make and open, and what ends."""
+        if kind.name not in COUNTED_KINDS:
+            return
         summed = [row for row in rows if (batch := batches.get(row[0])) is not None and batch.summed]
         recorded = FIRST_VALUE + kind.recorded
         add_entries(self.sums, self.secret, kind.name, ((row[3], row[recorded]) for row in summed), self.deletions, archived=archived)

@@ -7,6 +7,7 @@ a sealed value is counted as unchecked. What scans of one shipment, or of one pl
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeAlias
+from uuid import UUID
 
 from psycopg import Connection
 
@@ -76,19 +77,19 @@ class EventIds(NamedTuple):
 
 def event_ids(document: EventDocument, digests: Digests | None) -> EventIds:
     """Of an event. Raises ValueError for what is none."""
-    event_id, carrier_id = document.event_id, document.carrier_id
+    event_id, shipment = document.event_id, _shipment(document.carrier_id, document.tracking_number, document.discriminator)
     if not 0 < document.version < _VERSIONS:
         raise ValueError("no version of an event")
     unchecked: tuple[str, ...] = ()
     fault: tuple[str, str] | None = None
     facts: bytes | None = b""
-    if not _is_whose(document, document.shipment_id):
+    if shipment.shipment_id != document.shipment_id:
         fault = "shipment_id", "is not the id of its carrier, number and discriminator"
     if event_id.startswith(DERIVED):
-        if not _derives(document):
+        if not _derives(document, shipment):
             fault = "event_id", "is not the one that follows from what the event states"
     elif event_id.startswith(ENRICHMENT):
-        why, missing = _enrichment(document, digests)
+        why, missing = _enrichment(document, shipment, digests)
         fault = fault or why
         unchecked = (missing,) if missing else ()
     elif event_id.startswith(_CORRECTION):
@@ -99,58 +100,64 @@ def event_ids(document: EventDocument, digests: Digests | None) -> EventIds:
     else:
         facts = _facts(document, digests)
     aliases: tuple[str, ...] = ()
-    if recipe_of(carrier_id).also:
-        aliases, unread = _aliases(document)
+    if len(shipment.recipes) > 1:
+        aliases, unread = _aliases(document, shipment)
         unchecked += (TEXTS,) * unread
-    return EventIds(carrier_id, event_id, document.shipment_id, facts, aliases, fault, unchecked, document.version)
+    return EventIds(document.carrier_id, event_id, document.shipment_id, facts, aliases, fault, unchecked, document.version)
 
 
 def conflict_fault(document: ConflictDocument, digests: Digests | None) -> tuple[str, str] | None:
     """What a conflict states that does not follow from the rest of it. Raises ValueError for what is no conflict."""
-    if not _is_whose(document, document.claimed_shipment_id):
+    shipment = _shipment(document.carrier_id, document.tracking_number, document.discriminator)
+    if shipment.shipment_id != document.claimed_shipment_id:
         return "claimed_shipment_id", "is not the id of its carrier, number and discriminator"
     if digests is not None and _facts(document, digests).hex() != document.facts_digest:
         return "facts_digest", "is not that of what it states"
     return None
 
 
-def _is_whose(document: StatementDocument, wanted: str) -> bool:
-    return _shipment(document.carrier_id, document.tracking_number, document.discriminator) == wanted
+class _Shipment(NamedTuple):
+    """What the scans of one shipment have in common."""
+
+    shipment_id: str
+    recipes: tuple[Recipe, ...]
+    """Its carrier's: the one in use, and then those of the aliases."""
+    names: tuple[str, ...]
+    """The first part of its scans' identities, by each recipe."""
 
 
 @lru_cache(maxsize=4096)
-def _shipment(carrier_id: str, tracking_number: str, discriminator: str) -> str:
-    return str(shipment_id(carrier_id, number_of(carrier_id, tracking_number), discriminator))
-
-
-@lru_cache(maxsize=4096)
-def _shipment_names(carrier_id: str, which: int, tracking_number: str, discriminator: str) -> str:
-    return shipment_names(carrier_id, canonical_number(_recipes(carrier_id)[which], tracking_number), discriminator)
+def _shipment(carrier_id: str, tracking_number: str, discriminator: str) -> _Shipment:
+    recipe = recipe_of(carrier_id)
+    recipes = (recipe, *recipe.also)
+    names = (shipment_names(carrier_id, canonical_number(each, tracking_number), discriminator) for each in recipes)
+    return _Shipment(str(shipment_id(carrier_id, number_of(carrier_id, tracking_number), discriminator)), recipes, tuple(names))
 
 
 @lru_cache(maxsize=16_384)
 def _words(carrier_id: str, which: int, piece: str | None, raw: RawDocument, place: PlaceDocument) -> tuple[str, str]:
-    return words_of(_recipes(carrier_id)[which], piece=piece, raw=_raw(raw), place=_place(place), text=raw.text)
-
-
-@lru_cache(maxsize=1024)
-def _recipes(carrier_id: str) -> tuple[Recipe, ...]:
-    """The one in use, and then those of the aliases."""
     recipe = recipe_of(carrier_id)
-    return (recipe, *recipe.also)
+    return words_of((recipe, *recipe.also)[which], piece=piece, raw=_raw(raw), place=_place(place), text=raw.text)
 
 
-def _derives(document: StatementDocument) -> bool:
+def _derives(document: EventDocument, shipment: _Shipment) -> bool:
     """Whether its derived id is that of the carrier's recipe, or of one in use before."""
-    return any(is_derived_id(document.event_id, *_names(document, which)) for which in range(len(_recipes(document.carrier_id))))
+    for which in range(len(shipment.recipes)):
+        names, time = _names(document, shipment, which)
+        if is_derived_id(document.event_id, names, time):
+            return True
+    return False
 
 
-def _names(document: StatementDocument, which: int) -> tuple[str, str]:
+def _names(document: EventDocument, shipment: _Shipment, which: int) -> tuple[str, str]:
     """The identity by one of the carrier's recipes, and the time in it."""
-    carrier_id, raw = document.carrier_id, document.raw
-    time = shown_time(_recipes(carrier_id)[which], read_time(document.occurred_at)[1], document.tz_source, raw.wall)
-    words = _words(carrier_id, which, document.piece, raw, document.location)
-    return joined_names(_shipment_names(carrier_id, which, document.tracking_number, document.discriminator), words, time), time
+    raw, printed = document.raw, document.occurred_at
+    wall = raw.wall
+    # the wall clock stands at the beginning of the time as it is always written
+    if wall is None and printed[4:17:3] == "--T::":
+        wall = printed[:19].replace("-", "").replace(":", "")
+    time = shown_time(shipment.recipes[which], read_time(printed)[1], document.tz_source, wall)
+    return joined_names(shipment.names[which], _words(document.carrier_id, which, document.piece, raw, document.location), time), time
 
 
 def _facts(document: StatementDocument, digests: Digests) -> bytes:
@@ -180,7 +187,7 @@ def _place(place: PlaceDocument) -> EventPlace:
     return EventPlace(city=place.city, region=place.region, country=place.country, facility=place.facility)
 
 
-def _enrichment(document: EventDocument, digests: Digests | None) -> tuple[tuple[str, str] | None, str | None]:
+def _enrichment(document: EventDocument, shipment: _Shipment, digests: Digests | None) -> tuple[tuple[str, str] | None, str | None]:
     """A fault, or why it cannot be checked. An estimate stands in clear, a signer does not."""
     carrier_id, estimate = document.carrier_id, document.estimated_delivery
     if estimate is None:
@@ -188,7 +195,7 @@ def _enrichment(document: EventDocument, digests: Digests | None) -> tuple[tuple
     if digests is None:
         return None, ESTIMATES
     value = value_digest(
-        shipment_id=shipment_id(carrier_id, number_of(carrier_id, document.tracking_number), document.discriminator),
+        shipment_id=UUID(shipment.shipment_id),
         field="estimated_delivery",
         value=estimate,
         stamp=document.stamp or "",
@@ -196,21 +203,21 @@ def _enrichment(document: EventDocument, digests: Digests | None) -> tuple[tuple
     )
     if document.anchor is None:
         raise ValueError("an estimate on its own has an anchor")
-    derived = (derived_id(*_names(document, which)) for which in range(len(_recipes(carrier_id))))
+    derived = (derived_id(*_names(document, shipment, which)) for which in range(len(shipment.recipes)))
     if any(enrichment_id(anchor=each, value=value) == document.event_id for each in (document.anchor, *derived)):
         return None, None
-    if recipe_of(carrier_id).also:
+    if len(shipment.recipes) > 1:
         return None, OTHER_ANCHORS
     return ("event_id", "is not the one that follows from its anchor and its estimate"), None
 
 
-def _aliases(document: EventDocument) -> tuple[tuple[str, ...], int]:
+def _aliases(document: EventDocument, shipment: _Shipment) -> tuple[tuple[str, ...], int]:
     """The further ids that a scan was given, and of how many that cannot be said."""
     is_scan = document.anchor is None and not document.event_id.startswith(_CORRECTION)
     # an id that the sender itself chose has none
     if not is_scan or document.normalizer == canonical.CARRIER_ID:
         return (), 0
-    raw, further = document.raw, list(enumerate(_recipes(document.carrier_id)))[1:]
+    raw, further = document.raw, list(enumerate(shipment.recipes))[1:]
     known = [which for which, recipe in further if raw.text is not None or not needs_text(recipe, _raw(raw))]
-    aliases = dict.fromkeys(derived_id(*_names(document, which)) for which in known)
+    aliases = dict.fromkeys(derived_id(*_names(document, shipment, which)) for which in known)
     return tuple(each for each in aliases if each != document.event_id), len(further) - len(known)

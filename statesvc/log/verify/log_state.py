@@ -11,8 +11,8 @@ from psycopg import Connection
 from events.checkpoint import NoteError, VerifierKey
 from statesvc.database.queries import queries
 from statesvc.log.signing_keys import ROTATE
-from statesvc.log.verify.chain import Sums, read_heads
-from statesvc.log.verify.dedupe_keys import SECRET_BYTES, add_rows
+from statesvc.log.verify.chain import SECRET_BYTES, Sums, read_heads
+from statesvc.log.verify.dedupe_keys import add_rows
 from statesvc.log.verify.entries import SQL as ENTRIES
 from statesvc.log.verify.erasures import read_erased
 from statesvc.log.verify.fault import LogFault

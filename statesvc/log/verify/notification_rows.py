@@ -11,7 +11,6 @@ What the rows repeat of an event is compared where the event is in the tables. T
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
@@ -24,10 +23,12 @@ from statesvc.log import entry_documents
 from statesvc.log.batch_row import LONGEST_TRANSACTION
 from statesvc.log.entry_documents import AttemptDocument, FanoutDocument
 from statesvc.log.verify.archived_months import ArchivedMonths
-from statesvc.log.verify.chain import PREFIX, WHOLE, Sums, bounds_of
+from statesvc.log.verify.chain import PREFIX, WHOLE, Sums, bounds_of, secret_hash
 from statesvc.log.verify.fault import FAULTS_MAX, LogFault
 
 SQL: Final = queries("statesvc.log.verify", "notification_rows")
+COUNTED_KINDS: Final = ("fanout", "attempt")
+"""Entries of other kinds say nothing of notifications."""
 DELETE: Final = "subscription.delete"
 _TARGET: Final = "subscription "
 _WORDS: Final = "notification "
@@ -35,7 +36,6 @@ _OPEN: Final = "open "
 """Before the part of a sum."""
 _LATE: Final = "late"
 _GRACE: Final = LONGEST_TRANSACTION.total_seconds() * 1_000_000
-_HASH_BYTES: Final = 16
 
 
 class Notified(NamedTuple):
@@ -163,7 +163,7 @@ def _entries(connection: Connection[Any], part: str, archived: ArchivedMonths) -
     for kind, leaf_hash, canonical, recorded_at in connection.execute(SQL["entries"], bounds_of(part), binary=True):
         seen.add(leaf_hash)
         yield kind, canonical, recorded_at, False
-    for entry in archived.entries_of(part, ("fanout", "attempt")):
+    for entry in archived.entries_of(part, COUNTED_KINDS):
         if entry.leaf_hash not in seen:
             yield entry.kind.name, entry.canonical, entry.counted[_FIRST_VALUE + entry.kind.recorded], True
 
@@ -209,4 +209,4 @@ def _add(sums: Sums, secret: bytes, one: Notified, sign: int, *, words: Iterable
     name = _OPEN if words is None else _WORDS
     content = "\x1f".join((name, one.shipment_id, str(one.sequence), one.subscription_id, *(words or ()))).encode()
     part = one.shipment_id[:PREFIX]
-    sums[name + part] += sign * int.from_bytes(blake2b(content, key=secret, digest_size=_HASH_BYTES).digest())
+    sums[name + part] += sign * secret_hash(secret, content)
