@@ -6,8 +6,10 @@ signer, another ETA). That is no conflict: it becomes an `info` event of its own
 next to its id, so that it is not appended twice.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
+from operator import attrgetter
 from typing import Final, Literal
 from uuid import UUID
 
@@ -18,6 +20,8 @@ from events.vocabulary import Kind, Verdict
 
 CARRIED_BYTES: Final = 8
 """Of the digest of one value that a scan carries."""
+
+_SHIPMENT_ID: Final = attrgetter("shipment_id")
 
 Key = tuple[str, str]
 """(carrier_id, event_id)"""
@@ -54,22 +58,17 @@ class Proposal:
         """Whether its dedupe keys are taken under the lock of its stream: an enrichment's, and those of a statement with aliases."""
         return self.event.anchor is not None or bool(self.event.aliases)
 
-    def scan_keys(self) -> Iterator[Key]:
+    def scan_keys(self) -> list[Key]:
         """The dedupe key and its aliases."""
-        yield self.key
-        for alias in self.event.aliases:
-            yield (self.event.carrier_id, alias)
+        return [self.key, *[(self.event.carrier_id, alias) for alias in self.event.aliases]]
 
-    def dedupe_keys(self) -> Iterator[Key]:
+    def dedupe_keys(self) -> list[Key]:
         """These, and those that its enrichments would have as events of their own."""
-        yield from self.scan_keys()
-        for enrichment in self.enrichments:
-            yield from self.enrichment_keys(enrichment)
+        return self.scan_keys() + [key for enrichment in self.enrichments for key in self.enrichment_keys(enrichment)]
 
-    def enrichment_keys(self, enrichment: Enrichment) -> Iterator[Key]:
+    def enrichment_keys(self, enrichment: Enrichment) -> list[Key]:
         """An enrichment has an id under each id of its scan."""
-        for carrier_id, event_id in self.scan_keys():
-            yield (carrier_id, enrichment_id(anchor=event_id, value=enrichment.digest))
+        return [(carrier_id, enrichment_id(anchor=event_id, value=enrichment.digest)) for carrier_id, event_id in self.scan_keys()]
 
 
 def without_personal(proposal: Proposal) -> Proposal:
@@ -119,7 +118,7 @@ class Decision:
 
     def shipments(self) -> set[UUID]:
         """The shipments whose streams grow."""
-        return {proposal.shipment_id for proposal in self.appends}
+        return {shipment_id for shipment_id, _ in groupby(self.appends, key=_SHIPMENT_ID)}
 
     def guarded_keys(self) -> list[Key]:
         """Dedupe keys that are free as long as their stream is locked, because they embed the shipment."""
@@ -132,7 +131,7 @@ def decide(proposals: Sequence[Proposal], known: Mapping[Key, Known]) -> Decisio
     decision = Decision()
     for proposal in proposals:
         key = proposal.key
-        held = next((alias for alias in proposal.scan_keys() if alias in seen), None)
+        held = key if key in seen else next((alias for alias in proposal.scan_keys() if alias in seen), None)
         if held is None:
             decision.verdicts.append(Verdict.APPENDED)
             _append(proposal, decision, seen)
@@ -172,6 +171,8 @@ def _append_enrichments(proposal: Proposal, held: Key, decision: Decision, seen:
 
 
 def _take_aliases(proposal: Proposal, holder: Known, held: Key, decision: Decision, seen: dict[Key, Known]) -> None:
+    if not proposal.event.aliases:
+        return
     for key in proposal.scan_keys():
         if key not in seen:
             seen[key] = replace(holder, stands_for=holder.stands_for or held[1])

@@ -1,10 +1,12 @@
 """The value that the append transaction works on: the messages, and what each step found or made."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, Final
 from uuid import UUID
 
@@ -27,6 +29,8 @@ from statesvc.telemetry.stages import Stage
 Connection = Sender
 Measure = Callable[[Stage], AbstractContextManager[None]]
 
+_CARRIER_ID: Final = attrgetter("event.carrier_id")
+_NAMED: Final = attrgetter("message", "shipment_id")
 NEVER: Final = datetime.min.replace(tzinfo=UTC)
 
 
@@ -106,7 +110,7 @@ class AppendBatch:
 
     def verdicts_by_carrier(self) -> Counter[tuple[str, Verdict]]:
         """For the metrics."""
-        return Counter((p.event.carrier_id, verdict) for p, verdict in zip(self.proposals, self.verdicts, strict=True))
+        return Counter(zip(map(_CARRIER_ID, self.proposals), self.verdicts, strict=True))
 
     def time_sources_by_carrier(self) -> Counter[tuple[str, TzSource]]:
         """For the metrics: where the offsets of the appended events come from."""
@@ -132,5 +136,10 @@ def forget_erased(batch: AppendBatch) -> bool:
 
 def named_by(batch: AppendBatch) -> Iterator[tuple[int, UUID]]:
     """The shipments that each message (by its place) names, whether or not it says anything about them."""
-    yield from ((proposal.message, proposal.shipment_id) for proposal in batch.proposals)
+    yield from map(_NAMED, first_of_each(batch.proposals))
     yield from batch.only_named
+
+
+def first_of_each(proposals: Iterable[Proposal]) -> Iterator[Proposal]:
+    """One proposal where a message makes several about a shipment: those of a message follow each other, mostly about one shipment."""
+    return (next(its) for _, its in groupby(proposals, key=_NAMED))

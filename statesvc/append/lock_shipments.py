@@ -11,7 +11,7 @@ from events.entry import NO_PREVIOUS
 from events.log.assemble import StreamHead
 from events.log.packed_keys import known_from
 from events.log.proposal import Key, Known, decide
-from statesvc.append.append_batch import NEVER, AppendBatch, forget_erased, named_by, restrict
+from statesvc.append.append_batch import NEVER, AppendBatch, first_of_each, forget_erased, named_by, restrict
 from statesvc.append.outbox import read_subscribed
 from statesvc.append.retry import OvertakenError
 from statesvc.append.settlements import split_locked, stream_of
@@ -98,7 +98,9 @@ async def open_named(batch: AppendBatch) -> None:
 def streams_to_open(batch: AppendBatch) -> dict[UUID, NamedStream]:
     """The streams that the messages name, that do not grow, and that are missing or may be due for removal."""
     wanted = {shipment: stream for (_, shipment), stream in batch.only_named.items()}
-    wanted |= {each.shipment_id: stream_of(each) for each in batch.proposals if each.shipment_id not in batch.keys}
+    wanted |= {each.shipment_id: stream_of(each) for each in first_of_each(batch.proposals) if each.shipment_id not in batch.keys}
+    if not wanted:
+        return {}
     lasting = {shipment for shipment, stream in batch.streams.items() if stream.version > 0 or stream.key is None}
     lasting |= batch.heads.keys() | batch.opened
     return {shipment: stream for shipment, stream in wanted.items() if shipment not in lasting}

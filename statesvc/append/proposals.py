@@ -1,6 +1,7 @@
 """From read messages to proposals for the log: whose event, which facts, which enrichments. Pure."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from operator import attrgetter
 from typing import Final, Literal
 from uuid import UUID
@@ -33,8 +34,7 @@ def oldest_first(events: Sequence[Event]) -> list[Event]:
 
 
 def _proposal(event: Event, read: Read, place: int, keyring: Keyring) -> Proposal:
-    number = number_of(event.carrier_id, event.tracking_number)
-    shipment = shipment_id(event.carrier_id, number, event.discriminator)
+    number, shipment = _shipment(event.carrier_id, event.tracking_number, event.discriminator)
     signer, digest = event.personal.signed_by, keyring.carrier_digest(event.carrier_id)
     return Proposal(
         event=event,
@@ -48,7 +48,16 @@ def _proposal(event: Event, read: Read, place: int, keyring: Keyring) -> Proposa
     )
 
 
+@lru_cache(maxsize=4096)
+def _shipment(carrier_id: str, tracking_number: str, discriminator: str) -> tuple[str, UUID]:
+    """The number as it is compared, and the shipment's id. Cached, because most messages repeat their number in each event."""
+    number = number_of(carrier_id, tracking_number)
+    return number, shipment_id(carrier_id, number, discriminator)
+
+
 def _enrichments(event: Event, shipment: UUID, digest: Digest) -> tuple[Enrichment, ...]:
+    if event.personal.signed_by is None and event.estimated_delivery is None:
+        return ()
     carried: tuple[tuple[Literal["signed_by", "estimated_delivery"], str | None], ...] = (
         ("signed_by", event.personal.signed_by),
         ("estimated_delivery", event.estimated_delivery),

@@ -19,7 +19,7 @@ from events.log.assemble import EventRow, StreamHead, assemble_conflicts, assemb
 from events.log.proposal import decide
 from events.vocabulary import Kind
 from projections.project import facts_from_log, project
-from statesvc.append.append_batch import AppendBatch, restrict
+from statesvc.append.append_batch import AppendBatch, named_by, restrict
 from statesvc.append.lock_shipments import lock, open_named, set_aside_locked
 from statesvc.append.proposals import propose
 from statesvc.append.raise_dead_letters import raise_codes, raise_rejections
@@ -128,5 +128,4 @@ def _code_is_unknown(event: Event) -> bool:
 
 def shipments_named(batch: AppendBatch) -> list[tuple[int, UUID]]:
     """The shipments that each message (by its place) names: with an event, without one, or in a conflict."""
-    named = [(proposal.message, proposal.shipment_id) for proposal in batch.proposals]
-    return named + [*batch.only_named] + [(conflict.proposal.message, conflict.holder) for conflict in batch.decision.conflicts]
+    return [*named_by(batch)] + [(conflict.proposal.message, conflict.holder) for conflict in batch.decision.conflicts]
