@@ -5,11 +5,12 @@ entry of the log never names a notification that was not made.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Final, NamedTuple, Self
 from uuid import UUID
 
+from events.event import value
 from events.log.proposal import Proposal
 from projections.notification_type import type_of_change
 from projections.project import Change
@@ -38,7 +39,7 @@ _COLUMNS: Final[Columns] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(frozen=True, slots=True, kw_only=True)
 class OutboxChange:
     """One change to notify subscribers of.
 

@@ -4,12 +4,12 @@ Each notification ends with an entry of its own (`attempt`), with that of a late
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
 from events.entry import fanout_document, leaf, rfc3339
+from events.event import value
 from statesvc.database.arrays import Array, Columns, bools, byteas, encoded, ints, texts, timestamps, uuids
 from statesvc.database.pending import Sender
 from statesvc.database.queries import queries
@@ -29,7 +29,7 @@ _FANOUTS: Final[Columns] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(frozen=True, slots=True, kw_only=True)
 class Fanout:
     """One change and the subscriptions that are notified of it, at least one. `event`: the leaf hash of the event that names it."""
 
@@ -77,34 +77,32 @@ async def append_fanouts(connection: Sender, fanouts: Sequence[Fanout], *, now: 
     """Appends them to a batch that has `before` other entries. Answers their leaf hashes: the caller writes the batch row."""
     if not fanouts:
         return []
-    leaves = [
-        leaf(
-            fanout_document(
-                shipment_id=each.shipment_id,
-                sequence=each.sequence,
-                event=each.event,
-                from_status=each.from_status,
-                to_status=each.to_status,
-                subscriptions=each.subscriptions,
-                recorded_at=each.recorded_at,
-                replayed=each.replayed,
-                kind=each.kind,
-            ),
-            epoch=now.epoch,
+    documents = [
+        fanout_document(
+            shipment_id=each.shipment_id,
+            sequence=each.sequence,
+            event=each.event,
+            from_status=each.from_status,
+            to_status=each.to_status,
+            subscriptions=each.subscriptions,
+            recorded_at=each.recorded_at,
+            replayed=each.replayed,
+            kind=each.kind,
         )
         for each in fanouts
     ]
+    leaves = [leaf(document, epoch=now.epoch) for document in documents]
     rows = [
         (
             each.shipment_id,
             each.sequence,
             each.recorded_at,
-            " ".join(sorted(map(str, each.subscriptions))),
+            " ".join(document["subscriptions"]),
             each.replayed,
             entry.leaf_hash,
             entry.canonical,
         )
-        for each, entry in zip(fanouts, leaves, strict=True)
+        for each, document, entry in zip(fanouts, documents, leaves, strict=True)
     ]
     parameters: dict[str, Array | int] = {"batch_id": now.batch_id, "before": before, **encoded(rows, _FANOUTS)}
     await connection.execute(_SQL["insert_fanouts"], parameters)
