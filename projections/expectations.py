@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -174,8 +175,13 @@ def promised_until(state: ShipmentState) -> datetime | None:
 
 def promised_day(state: ShipmentState) -> date | None:
     """The day of the first estimate, as the carrier printed it: a date, or a time of RFC 3339, of which the date counts."""
+    return _printed_day(state.promised_delivery or "")
+
+
+@lru_cache(maxsize=1024)
+def _printed_day(printed: str) -> date | None:
     try:
-        day = date.fromisoformat((state.promised_delivery or "")[:10])
+        day = date.fromisoformat(printed[:10])
     except ValueError:
         return None
     return day if day.year in _YEARS else None

@@ -7,7 +7,9 @@ behind everything known is applied to the stored state; any other makes the ship
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import assert_never
+from itertools import groupby
+from operator import attrgetter
+from typing import Final, assert_never
 from uuid import UUID
 
 from events.event import value
@@ -16,6 +18,9 @@ from events.vocabulary import Status
 from projections.fact import Fact, decode_fact, fact_from_log
 from projections.fold import advance, fold
 from projections.state import INITIAL, ShipmentState
+
+_SHIPMENT_ID: Final = attrgetter("proposal.shipment_id")
+_MESSAGE: Final = attrgetter("proposal.message")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,13 +113,14 @@ def project(rows: Sequence[EventRow], states: Mapping[UUID, ShipmentState], hist
     `states`: of the shipments that exist; `histories`: their facts before this batch, needed only for those that a first call names
     as `missing`.
     """
-    grown: dict[UUID, dict[int, list[EventRow]]] = defaultdict(lambda: defaultdict(list))
-    for row in rows:
-        grown[row.proposal.shipment_id][row.proposal.message].append(row)
+    grown: dict[UUID, list[EventRow]] = defaultdict(list)
+    for shipment_id, appended in groupby(rows, key=_SHIPMENT_ID):
+        grown[shipment_id] += appended
     result = Projection()
-    for shipment_id, by_message in grown.items():
-        history = histories.get(shipment_id) if shipment_id in states else ()
-        if not _project_shipment(result, shipment_id, states.get(shipment_id, INITIAL), history, by_message):
+    for shipment_id, its in grown.items():
+        before = states.get(shipment_id)
+        history = () if before is None else histories.get(shipment_id)
+        if not _project_shipment(result, shipment_id, INITIAL if before is None else before, history, its):
             result.missing.add(shipment_id)
     result.changes.sort(key=lambda change: (change.row.proposal.message, change.shipment_id.int))
     return result
@@ -125,14 +131,15 @@ def _project_shipment(
     shipment_id: UUID,
     before: ShipmentState,
     history: Sequence[Fact] | None,
-    by_message: Mapping[int, list[EventRow]],
+    rows: Sequence[EventRow],
 ) -> bool:
-    """False where the history is needed and absent."""
+    """False where the history is needed and absent. `rows` are the shipment's: those of one message follow each other."""
     first = before
     so_far: list[Fact] = []
     changes = []
     last = None
-    for appended in by_message.values():
+    for _, group in groupby(rows, key=_MESSAGE):
+        appended = list(group)
         # what was written: of an erased shipment that is less than what was proposed
         new = [fact_from_log(decode_fact(row.leaf.canonical)) for row in appended]
         so_far += new

@@ -142,7 +142,8 @@ class ShipmentState:
         if self.scanned is None:
             return None
         event_id, at = self.scanned
-        if event_id == self.newest_key[2] and self.last_event_at is not None and at.isoformat() == self.last_event_at.isoformat():
+        last = self.last_event_at
+        if event_id == self.newest_key[2] and last is not None and (at is last or at.isoformat() == last.isoformat()):
             return 1
         return event_id, at.isoformat()
 

@@ -73,13 +73,11 @@ async def notify(batch: AppendBatch, *, before: int) -> list[bytes]:
 async def write_heads(batch: AppendBatch) -> None:
     """Makes the new streams, moves the others on."""
     moved = {each: head for each, head in batch.heads.items() if head.moved}
-    first = {row.proposal.shipment_id: row.proposal for row in reversed(batch.events)}
-    if new := [
-        (first[shipment_id], head, batch.new_keys[shipment_id]) for shipment_id, head in moved.items() if shipment_id in batch.new_keys
-    ]:
-        await make_streams(batch.connection, new)
-    if existing := {shipment_id: head for shipment_id, head in moved.items() if shipment_id not in batch.new_keys}:
-        await move_heads(batch.connection, existing)
+    if batch.new_keys:
+        first = {row.proposal.shipment_id: row.proposal for row in reversed(batch.events)}
+        await make_streams(batch.connection, [(first[each], moved.pop(each), sealed_key) for each, sealed_key in batch.new_keys.items()])
+    if moved:
+        await move_heads(batch.connection, moved)
 
 
 def transition_leaf(change: Change, worker: str, *, epoch: int) -> Leaf:

@@ -1,21 +1,28 @@
 """Reading and writing the shipment projection: one statement each, whatever the number of shipments."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from operator import attrgetter
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 from events.log.assemble import StreamHead
 from projections.project import Projected
 from projections.row import ShipmentRow, shipment_row
 from projections.state import ShipmentState
-from statesvc.database.arrays import Columns, bools, byteas, encoded, ints, texts, timestamps, uuids
+from statesvc.database.arrays import Array, Columns, bools, byteas, encoded, ints, texts, timestamps, uuids
 from statesvc.database.pending import Pending, Sender, send
 from statesvc.database.queries import queries
 from statesvc.shipments.expectation_rules import RuleBook
 
 _SQL = queries("statesvc.shipments", "projection_store")
+
+
+def _joined(members: Sequence[Sequence[str]]) -> Array:
+    """An array of arrays can't be sent, so the flags of a shipment are one text."""
+    return texts([",".join(flags) for flags in members])
+
+
 SHIPMENT_COLUMNS: Final[Columns] = {
     "shipment_ids": uuids,
     "versions": ints,
@@ -32,7 +39,7 @@ SHIPMENT_COLUMNS: Final[Columns] = {
     "discriminators": texts,
     "statuses": texts,
     "reasons": texts,
-    "flags": texts,
+    "flags": _joined,
     "estimated_deliveries": texts,
     "signed_by_event_ids": texts,
     "promised_untils": timestamps,
@@ -42,7 +49,6 @@ SHIPMENT_COLUMNS: Final[Columns] = {
     "states": byteas,
 }
 _BY_INT: Final = attrgetter("int")
-_FLAGS: Final = ShipmentRow._fields.index("flags")
 
 
 async def read_states(connection: Sender, shipment_ids: Iterable[UUID]) -> Pending[dict[UUID, ShipmentState]]:
@@ -60,16 +66,16 @@ async def save_shipments(
 ) -> None:
     """Writes the states of locked shipments, and when they are looked at again because something is expected of them."""
     rows = [
-        _columns(shipment_id, shipments[shipment_id], heads[shipment_id].first_recorded_at, rules)
+        _row(shipment_id, shipments[shipment_id], heads[shipment_id].first_recorded_at, rules)
         for shipment_id in sorted(shipments, key=_BY_INT)
     ]
     await connection.execute(_SQL["save_shipments"], encoded(rows, SHIPMENT_COLUMNS))
 
 
-def _columns(shipment_id: UUID, projected: Projected, first_recorded_at: datetime, rules: RuleBook) -> tuple[Any, ...]:
+def _row(shipment_id: UUID, projected: Projected, first_recorded_at: datetime, rules: RuleBook) -> ShipmentRow:
     last = projected.last
     event = last.proposal.event
-    row = shipment_row(
+    return shipment_row(
         projected.state,
         shipment_id=shipment_id,
         version=last.version,
@@ -82,9 +88,3 @@ def _columns(shipment_id: UUID, projected: Projected, first_recorded_at: datetim
         discriminator=event.discriminator,
         rules=rules.of(event.carrier_id, projected.state.service),
     )
-    return as_members(row)
-
-
-def as_members(row: ShipmentRow) -> tuple[Any, ...]:
-    """The row for `save_shipments`: an array of arrays can't be sent, so the flags are one text."""
-    return (*row[:_FLAGS], ",".join(row.flags), *row[_FLAGS + 1 :])

@@ -21,7 +21,7 @@ from statesvc.database.pool import CONNECT_TIMEOUT_SECONDS, KEEPALIVE
 from statesvc.database.queries import queries
 from statesvc.database.server_niceness import stand_back
 from statesvc.shipments.expectation_rules import DEFAULTS, RuleBook, read_rules
-from statesvc.shipments.projection_store import SHIPMENT_COLUMNS, as_members
+from statesvc.shipments.projection_store import SHIPMENT_COLUMNS
 from statesvc.shipments.rebuild.drift import Drift, drifts
 from statesvc.shipments.rebuild.keyspace import Slice
 from statesvc.shipments.rebuild.staging import Staging, merged
@@ -76,7 +76,7 @@ async def connect(dsn: str) -> Connection:
 async def add_rows(connection: Connection, histories: Iterable[tuple[UUID, bytes]]) -> None:
     """Folds the histories (shipment by shipment, oldest event first) and adds their rows to the spare table."""
     rules = await read_rules(connection)
-    rows = [as_members(row) for row in rebuilt_rows(histories, rules)]
+    rows = list(rebuilt_rows(histories, rules))
     if rows:
         await connection.execute(_SQL["fill"], encoded(rows, SHIPMENT_COLUMNS))
 
