@@ -28,6 +28,7 @@ from tests.bench import (
     saturation,
     sealing,
     search,
+    steady,
     storm,
     telemetry,
     verifying,
@@ -65,6 +66,7 @@ PARTS: Final = {
     "search": search.measure,
     "years": years.measure,
     "volume": volume.measure,
+    "steady": steady.measure,
 }
 
 

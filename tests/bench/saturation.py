@@ -17,10 +17,11 @@ from tests.bench.whole import WholeService, used_between, whole_service
 _WIRES: Final = 256
 _CLOSED_WIRES: Final = 64
 _BODIES_A_SECOND: Final = 12_000
-_LAGS: Final = """
+LAGS: Final = """
 SELECT extract(epoch FROM pg_xact_commit_timestamp(m.xmin) - pg_xact_commit_timestamp(b.xmin))::float8
 FROM statesvc.message m JOIN statesvc.body b ON b.message_id = m.message_id AND b.received_at = m.received_at
 """
+"""Seconds from the commit that stores each message to the one that settles it."""
 
 
 async def measure(bench: Bench) -> list[Row]:
@@ -100,4 +101,4 @@ async def _load(service: WholeService, run: int, **told: Any) -> dict[str, Any]:
 
 async def _lags(place: Place) -> list[float]:
     """Seconds from the commit that stores each message to the one that settles it, in order of size."""
-    return sorted(lag for (lag,) in await place.rows(_LAGS))
+    return sorted(lag for (lag,) in await place.rows(LAGS))

@@ -27,6 +27,10 @@ class Scale:
     searches: int = 5_000
     years_events: int = 10_000_000
     years_months: tuple[int, ...] = (60, 400)
+    steady_rate: int = 1_200
+    """About half of what all roles carry on two cores, the load among them."""
+    steady_seconds: int = 1_800
+    steady_portion_seconds: int = 120
     volume_events: int = 5_000_000
     volume_messages: int = 150_000
     """Half an hour at 8 million a day, and a checkpoint interval as the server is shipped."""
@@ -50,6 +54,9 @@ QUICK = Scale(
     searches=500,
     years_events=40_000,
     years_months=(13,),
+    steady_rate=300,
+    steady_seconds=12,
+    steady_portion_seconds=4,
     volume_events=40_000,
     volume_messages=4_000,
 )
