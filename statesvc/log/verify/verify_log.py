@@ -124,13 +124,13 @@ class Verification:
             # no month leaves the tables meanwhile
             connection.execute(SHARE_MONTHS)
             archived = ArchivedMonths.read(connection, self._order.access.archive)
-            snapshot = self._begin(connection)
-            files = list(archived.faults())
-            self._found(files)
             with worker_pool(self._order.access, self._order.processes) as workers:
                 self._workers = workers
                 if self._is_abandoned:
                     workers.abandon()
+                snapshot = self._begin(connection)
+                files = list(archived.faults())
+                self._found(files)
                 self._tree(snapshot, workers)
                 self._entries(snapshot, workers)
             self._conclude(connection, snapshot, archived, whole=not files)

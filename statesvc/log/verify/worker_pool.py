@@ -1,6 +1,7 @@
 """The ranges on several processes, each with a connection of its own; their findings come back in order."""
 
 import gc
+import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
@@ -100,6 +101,8 @@ def worker_pool(access: LogAccess, processes: int) -> Iterator[WorkerPool]:
             _end()
         return
     with BulkPool(processes, _begin_child, access) as pool:
+        # the first call starts them: while the caller reads what it needs itself
+        pool.executor.submit(os.getpid)
         yield WorkerPool(pool, processes)
 
 
