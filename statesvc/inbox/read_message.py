@@ -18,7 +18,7 @@ from events.errors import Cause, UnreadableMessageError
 from events.event import Event, Normalized, Rejection, value
 from events.identity import identify, shipment_id
 from events.normalized import load
-from events.parsing.named_numbers import NUMBERS_MAX, named_numbers
+from events.parsing.named_numbers import NUMBERS_MAX, named_numbers, names_only
 from events.recipes import number_of
 from statesvc.inbox.claim import Burial, Message
 from statesvc.inbox.rollouts.code_mapping import Mappings
@@ -150,8 +150,11 @@ def _named(salted_body: bytes, carrier: Carrier) -> tuple[UUID, ...]:
 
 def _only_named(body: bytes, carrier: Carrier, events: Sequence[Event]) -> tuple[str, ...] | None:
     """The numbers that a message names and has no event of; None: too many."""
-    named = {number_of(carrier.carrier_id, printed) for printed in named_numbers(body, carrier.number_fields)}
-    others = tuple(sorted(named - {"", *(number_of(event.carrier_id, event.tracking_number) for event in events)}))
+    printed = {event.tracking_number for event in events}
+    if len(printed) == 1 and names_only(body, carrier.number_fields, *printed):
+        return ()
+    named = {number_of(carrier.carrier_id, each) for each in named_numbers(body, carrier.number_fields)}
+    others = tuple(sorted(named - {"", *(number_of(carrier.carrier_id, each) for each in printed)}))
     return others if len(others) <= (NUMBERS_MAX if events else NUMBERS_WITHOUT_EVENTS_MAX) else None
 
 

@@ -3,14 +3,25 @@
 from collections.abc import Iterator
 from typing import Any
 
+import orjson
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from events.carriers import CARRIERS
 from events.errors import UnreadableMessageError
-from events.parsing.named_numbers import NUMBERS_MAX, named_numbers
+from events.parsing.named_numbers import NUMBERS_MAX, named_numbers, names_only
 from events.spelling import normalize_number
 from tests.events.carriers.carrier_fixtures import fixture_paths, read
 from tests.events.carriers.test_corpus import CORPUS
+
+FIELDS = ("number|code", "parcel.id", "prefix+bill")
+NAMES = st.sampled_from(["number", "code", "id", "prefix", "bill", "parcel", "other"])
+SAID = st.recursive(
+    st.sampled_from(["A1", "A2", "number", '{"number":"A2"}', "", 7, None]),
+    lambda inside: st.lists(inside, max_size=3) | st.dictionaries(NAMES, inside, max_size=4),
+    max_leaves=12,
+)
 
 
 def bodies(carrier_id: str) -> Iterator[bytes]:
@@ -29,6 +40,41 @@ def test_every_number_that_an_event_has_is_named_by_a_declared_field(carrier_id:
             continue
         numbers = {normalize_number(reading.tracking_number) for reading in readings if reading.tracking_number}
         assert numbers <= set(map(normalize_number, named_numbers(body, carrier.number_fields)))
+
+
+@pytest.mark.parametrize("carrier_id", sorted(CARRIERS))
+def test_what_the_bytes_alone_say_of_a_number_is_true(carrier_id: str) -> None:
+    declared = CARRIERS[carrier_id].number_fields
+    for body in bodies(carrier_id):
+        named = set(named_numbers(body, declared))
+        assert all(named <= {number} for number in named if names_only(body, declared, number))
+
+
+@given(SAID)
+def test_the_bytes_alone_say_nothing_that_a_closer_look_does_not(said: object) -> None:
+    body = orjson.dumps(said)
+    assert not names_only(body, FIELDS, "A1") or set(named_numbers(body, FIELDS)) <= {"A1"}
+
+
+@pytest.mark.parametrize(
+    ("body", "only"),
+    [
+        (b'{"number":"A1"}', True),
+        (b'[{"number":"A1","id":"A1"},{"code":"A1"}]', True),
+        (b'{"other":"A2"}', True),
+        (b'{"number":"A1","code":"A2"}', False),
+        (b'{"number":"A1","number":"A2"}', False),
+        (b'{"number":["A1"]}', False),
+        (b'{"n\\u0075mber":"A2"}', False),
+        (b'{"other":"{\\"number\\":\\"A2\\"}"}', False),
+        ('{"number":"A2"}'.encode("utf-16"), False),
+        ('{"number":"A2"}'.encode("utf-16-le"), False),
+        (b"<number>A2</number>", False),
+        (b'x=1&y={"number":"A2"}', False),
+    ],
+)
+def test_a_number_that_is_the_only_one(body: bytes, *, only: bool) -> None:
+    assert names_only(body, FIELDS, "A1") is only
 
 
 @pytest.mark.parametrize(
