@@ -5,6 +5,7 @@ Besides its list every format takes what leaves nothing to guess: dates with the
 
 import re
 from datetime import date, datetime, timedelta
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from events.vocabulary import TimePrecision
@@ -50,8 +51,9 @@ _UNAMBIGUOUS: Final = tuple(
     )
 )
 _OFFSET_MAX: Final = timedelta(hours=14)
+_DAY_CHARS: Final = len("YYYYMMDD")
 _OUT_OF_USE: Final = frozenset(
-    date(year, month, day)
+    date(year, month, day).toordinal()
     for year, month, day in ((1, 1, 1), (1753, 1, 1), (1899, 12, 30), (1900, 1, 1), (1970, 1, 1), (2079, 1, 1), (9999, 12, 31))
 )
 
@@ -68,7 +70,7 @@ class Wall(NamedTuple):
     @property
     def is_sentinel(self) -> bool:
         """Whether the date is one that systems print for `no date`."""
-        return self.local.date() in _OUT_OF_USE
+        return self.local.toordinal() in _OUT_OF_USE
 
 
 class TimeFormats:
@@ -80,17 +82,19 @@ class TimeFormats:
     __slots__ = ("_patterns",)
 
     def __init__(self, *formats: str) -> None:
-        self._patterns = tuple(re.compile("".join(map(_pattern, _PART.findall(spec))), re.ASCII) for spec in formats)
+        listed = (re.compile("".join(map(_pattern, _PART.findall(spec))), re.ASCII) for spec in formats)
+        self._patterns = (*listed, *_UNAMBIGUOUS)
 
     def read(self, printed: str) -> Wall | None:
         """The wall clock; None where no format fits or the date does not exist."""
-        for pattern in (*self._patterns, *_UNAMBIGUOUS):
+        for pattern in self._patterns:
             match = pattern.fullmatch(printed)
             if match is not None and (wall := _wall(match.groupdict())) is not None:
                 return wall
         return None
 
 
+@lru_cache(maxsize=256)
 def read_offset(printed: str) -> timedelta | None:
     """An offset printed by itself: `+08:00`, `-0500`, `-04.00`, `+8`, `UTC+1`, `Z`."""
     if printed in ("Z", "z", "UTC", "GMT"):
@@ -121,47 +125,58 @@ def _wall(parts: dict[str, str | None]) -> Wall | None:
     offset = None if zone is None else read_offset(zone)
     if zone is not None and offset is None:
         return None
-    year = int(parts.get("Y") or 2000 + int(parts.get("y") or 0))
-    month = _month(parts) if "b" in parts else int(parts["m"] or 0)
-    day = int(parts["d"] or 0)
-    hour = minute = second = microsecond = 0
-    identity = f"{year:04}{month:02}{day:02}"
+    year, day = parts.get("Y") or f"20{parts.get('y') or '00'}", parts["d"] or ""
+    month = _month(parts) if "b" in parts else parts["m"] or ""
+    identity = f"{year}{month.zfill(2)}{day.zfill(2)}"
     precision = TimePrecision.DAY
-    if "M" in parts and parts["M"] is not None:
-        hour, minute = _hour(parts) if "I" in parts else int(parts["H"] or 0), int(parts["M"])
-        identity += f"T{hour:02}{minute:02}"
+    if (minute := parts.get("M")) is not None:
+        hour = _hour(parts) if "I" in parts else parts["H"] or ""
+        identity += f"T{hour.zfill(2)}{minute}"
         precision = TimePrecision.MINUTE
-        if (seconds := parts.get("S")) is not None:
-            second = int(seconds)
-            identity += seconds
+        if (second := parts.get("S")) is not None:
+            identity += second
             precision = TimePrecision.SECOND
             if (fraction := parts.get("f")) is not None:
-                microsecond = int(fraction[:6].ljust(6, "0"))
-                identity += f".{microsecond:06}"
-    carry = timedelta()
-    if hour == 24 and minute == second == 0:
-        hour, carry = 0, timedelta(days=1)
-    if second == 60:
-        second, carry = 59, timedelta(seconds=1)
+                identity += f".{fraction[:6].ljust(6, '0')}"
+    local = _local(identity)
+    return None if local is None else Wall(local, precision, identity, offset, zone)
+
+
+def _local(identity: str) -> datetime | None:
+    """The wall clock of an identity; None where it does not exist."""
     try:
-        local = datetime(year, month, day, hour, minute, second, microsecond) + carry  # noqa: DTZ001 - a wall clock
+        return datetime.fromisoformat(identity)
+    except ValueError:
+        return _carried(identity)
+
+
+def _carried(identity: str) -> datetime | None:
+    """The wall clock of a leap second, and of 24:00, which begin the next minute and the next day."""
+    day, clock = identity[:_DAY_CHARS], identity[_DAY_CHARS + 1 :]
+    if clock[:2] == "24" and not clock[2:6].strip("0"):
+        begun, carry = f"{day}T00{clock[2:]}", timedelta(days=1)
+    elif clock[4:6] == "60":
+        begun, carry = f"{day}T{clock[:4]}59{clock[6:]}", timedelta(seconds=1)
+    else:
+        return None
+    try:
+        return datetime.fromisoformat(begun) + carry
     except (ValueError, OverflowError):
         return None
-    return Wall(local, precision, identity, offset, zone)
 
 
-def _month(parts: dict[str, str | None]) -> int:
-    """The number of a month from its name; 0, which no year has, for another word."""
+def _month(parts: dict[str, str | None]) -> str:
+    """The number of a month from its name; 00, which no year has, for another word."""
     short = (parts["b"] or "")[:3].lower()
-    return _MONTHS.index(short) + 1 if short in _MONTHS else 0
+    return str(_MONTHS.index(short) + 1) if short in _MONTHS else "00"
 
 
-def _hour(parts: dict[str, str | None]) -> int:
+def _hour(parts: dict[str, str | None]) -> str:
     """The hour of the day from the hour of its half; 99, which no day has, where that is used wrongly."""
     hour = int(parts["I"] or 0)
     if not 1 <= hour <= 12:
-        return 99
-    return hour % 12 + (12 if (parts.get("p") or "").lower() == "p" else 0)
+        return "99"
+    return str(hour % 12 + (12 if (parts.get("p") or "").lower() == "p" else 0))
 
 
 ISO: Final = TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%Y-%m-%d")

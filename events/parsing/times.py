@@ -148,7 +148,7 @@ def _read_pair(clock: Clock, printed: str, utc: str) -> PrintedTime | None:
     local_wall, utc_wall = clock.formats.read(printed), clock.formats.read(utc)
     if local_wall is None or utc_wall is None or local_wall.is_sentinel or utc_wall.is_sentinel:
         return None
-    offset = _offset_between(local_wall.local, utc_wall.local)
+    offset = _quarters(local_wall.local - utc_wall.local)
     return None if offset is None else _printed_time(printed, local_wall, _fixed(local_wall.local, offset), TzSource.PAIR)
 
 
@@ -175,14 +175,20 @@ def _printed_time(printed: str, wall: Wall, instant: datetime, source: TzSource,
     )
 
 
-def _offset_between(local: datetime, utc: datetime) -> timedelta | None:
-    difference = local - utc
+@lru_cache(maxsize=1024)
+def _quarters(difference: timedelta) -> timedelta | None:
+    """The offset that a local time and the same time in UTC differ by, where they do."""
     offset = round(difference / QUARTER) * QUARTER
     return None if abs(difference - offset) > PAIR_TOLERANCE or abs(offset) > OFFSET_MAX else offset
 
 
 def _fixed(local: datetime, offset: timedelta) -> datetime:
-    return local.replace(tzinfo=UTC if not offset else timezone(offset))
+    return local.replace(tzinfo=_fixed_zone(offset))
+
+
+@lru_cache(maxsize=256)
+def _fixed_zone(offset: timedelta) -> timezone:
+    return timezone(offset) if offset else UTC
 
 
 @lru_cache(maxsize=256)
