@@ -60,9 +60,21 @@ def stand_in(text: str, carrier_id: str, digest: Digest) -> str:
 
 def split(raw: Raw, place: EventPlace, *, carrier_id: str, digest: Digest) -> Split:
     """What stands in clear of a statement."""
+    clear, sealed_raw = _raw_parts(raw, carrier_id, digest)
+    shown, sealed_place = _place_parts(place, carrier_id, digest)
+    return Split(clear, shown, sealed_raw, sealed_place)
+
+
+@lru_cache(maxsize=8192)
+def _raw_parts(raw: Raw, carrier_id: str, digest: Digest) -> tuple[Raw, Raw | None]:
     clear = clear_raw(raw, carrier_id, digest)
-    shown = clear_place(place, carrier_id, digest)
-    return Split(clear, shown, None if clear is raw else raw, None if shown is place else place)
+    return clear, None if clear is raw else raw
+
+
+@lru_cache(maxsize=8192)
+def _place_parts(place: EventPlace, carrier_id: str, digest: Digest) -> tuple[EventPlace, EventPlace | None]:
+    clear = clear_place(place, carrier_id, digest)
+    return clear, None if clear is place else place
 
 
 def clear_raw(raw: Raw, carrier_id: str, digest: Digest) -> Raw:

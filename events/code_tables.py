@@ -9,7 +9,6 @@ import difflib
 import io
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from typing import Final, NamedTuple
@@ -92,7 +91,7 @@ def row_of(carrier_id: str, raw: Raw, text: str | None) -> TableRow | NoTableRow
         return NoTableRow("the carrier has no table of codes in the repository")
     if carrier_id == "usps" and raw.code is not None and not looks_like_code(raw.code):
         # where it prints no code its words stand in place of one
-        raw, text = replace(raw, code=None), text or raw.code
+        raw, text = raw._replace(code=None), text or raw.code
     header = next(csv.reader(_text(table).splitlines()))
     columns = COLUMNS.get(carrier_id, tuple(header[: header.index(_KIND)]))
     printed = dict(zip(_PARTS, (raw.type, raw.code, raw.reason, text), strict=True))

@@ -4,11 +4,12 @@ A normalizer yields `Reading`s (pure, without identity); `events.identity.identi
 Both are values: nothing here does I/O or knows the clock.
 
 `value` makes them frozen dataclasses to the type checker, which refuses assignment, and plain ones at run time: a frozen dataclass sets
-each field through `object.__setattr__`, and at a hundred and fifty fields an event that was a tenth of the worker's time.
+each field through `object.__setattr__`, and at a hundred and fifty fields an event that was a tenth of the worker's time. `EventPlace` and
+`Raw` are tuples: they are the keys of caches, and a tuple is hashed and compared in C.
 """
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
 
@@ -58,8 +59,7 @@ class PrintedTime:
     """`ambiguous` or `shifted` where daylight saving made the wall clock ambiguous or inexistent."""
 
 
-@value(frozen=True, slots=True, kw_only=True)
-class EventPlace:
+class EventPlace(NamedTuple):
     """Where a scan happened. All as printed and trimmed; `country` ISO 3166-1 alpha-2 where the carrier allows to know it.
 
     In an `Event` the beginning of the postcode stands for it; the whole of it is sealed.
@@ -76,8 +76,7 @@ class EventPlace:
 NOWHERE = EventPlace()
 
 
-@value(frozen=True, slots=True, kw_only=True)
-class Raw:
+class Raw(NamedTuple):
     """The carrier's own words, stored so that an event can be re-read without its message. Status text is personal: not here."""
 
     type: str | None = None

@@ -82,7 +82,7 @@ def identify(reading: Reading, *, carrier_id: str, digest: Digest, allow_unnumbe
     return Event(
         carrier_id=carrier_id,
         event_id=event_id,
-        aliases=tuple(dict.fromkeys(alias for other in aliases_of if (alias := _derived_id(other, stated)) != event_id)),
+        aliases=_aliases(aliases_of, stated, event_id) if aliases_of else (),
         # what a carrier prints in front of it may be the consignee's postcode
         tracking_number=printed_number.strip() if normalize_number(printed_number) == number else number,
         discriminator=stated.discriminator,
@@ -110,6 +110,7 @@ def identify(reading: Reading, *, carrier_id: str, digest: Digest, allow_unnumbe
     )
 
 
+@lru_cache(maxsize=8192)
 def carrier_code(raw: Raw) -> str | None:
     """Type, code and reason as printed, joined by `/`; absent ones left out."""
     if raw.type is None and raw.reason is None:
@@ -177,6 +178,10 @@ def correction_id(*, corrected: str, replaces: str, reading: str) -> str:
     return "c1-" + short(hashlib.sha256(_joined("c1", corrected, replaces, reading)).digest())
 
 
+def _aliases(recipes: Sequence[Recipe], stated: Stated, event_id: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(alias for recipe in recipes if (alias := _derived_id(recipe, stated)) != event_id))
+
+
 def _derived_id(recipe: Recipe, stated: Stated) -> str:
     names, time = names_of(recipe, stated)
     _refuse_long(names)
@@ -185,9 +190,10 @@ def _derived_id(recipe: Recipe, stated: Stated) -> str:
 
 def _text(reading: Reading, recipes: Sequence[Recipe], digest: Digest) -> str | None:
     """The keyed digest of the text, where one of the recipes asks for it."""
-    if not any(needs_text(recipe, reading.raw) for recipe in recipes):
-        return None
-    return text_digest(reading.description or "", digest)
+    for recipe in recipes:
+        if needs_text(recipe, reading.raw):
+            return text_digest(reading.description or "", digest)
+    return None
 
 
 def text_digest(text: str, digest: Digest) -> str:

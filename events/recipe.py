@@ -8,12 +8,13 @@ who holds the log can compute an id again, and no id gives away what is sealed; 
 import hashlib
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple
 
 from events.clear_part import is_stand_in
-from events.event import Event, EventPlace, Raw, value
+from events.event import Event, EventPlace, Raw
 from events.spelling import is_short, normalize_number, short, spelled
 from events.vocabulary import TimePrecision, TzSource
 
@@ -29,9 +30,9 @@ _STATED_OFFSETS: Final = frozenset({TzSource.EXPLICIT, TzSource.PAIR})
 _LENGTHS: Final = {TimePrecision.SECOND: 15, TimePrecision.MINUTE: 13, TimePrecision.DAY: 8}
 
 
-@value(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Recipe:
-    """What all envelopes of a carrier print alike."""
+    """What all envelopes of a carrier print alike. A constant: compared and hashed by identity."""
 
     time: Literal["instant", "local"]
     """`instant`: in UTC, for a carrier that prints offsets, and not always the same one; a scan without an offset counts by its wall
@@ -159,6 +160,7 @@ def rederived_id(recipe: Recipe, document: Mapping[str, Any]) -> str:
     return derived_id(*names_of(recipe, stated_in(document, recipe)))
 
 
+@lru_cache(maxsize=8192)
 def codes_of(recipe: Recipe, raw: Raw, parts: tuple[CodePart, ...]) -> tuple[str, ...]:
     """The codes that count, spelled alike; an absent one is empty."""
     found = (
@@ -192,7 +194,7 @@ def shown_time(recipe: Recipe, occurred_at: datetime, tz_source: TzSource, wall:
         shown = wall
     else:
         at = occurred_at.astimezone(UTC) if is_instant else occurred_at
-        shown = at.isoformat()[:19].replace("-", "").replace(":", "")
+        shown = f"{at.year * 10000 + at.month * 100 + at.day:08}T{at.hour * 10000 + at.minute * 100 + at.second:06}"
     shown = shown[: _LENGTHS[recipe.precision]]
     if not shown[9:].strip("0"):
         shown = shown[:8]

@@ -89,7 +89,7 @@ def _scans(entry: JsonObject, where: str, received_at: datetime, rejections: Rej
 def _place(event: JsonObject) -> EventPlace:
     """`Hebron, KY, US` and a postal code next to it."""
     line, postal_code = place_in_line(text(event.get("location")), two_letters="country"), text(event.get("postalCode"))
-    return line if postal_code is None else replace(line, postal_code=postal_code)
+    return line if postal_code is None else line._replace(postal_code=postal_code)
 
 
 def _time(event: JsonObject, where_at: EventPlace, received_at: datetime) -> PrintedTime | None:

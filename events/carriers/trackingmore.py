@@ -7,7 +7,6 @@ TrackingMore signs the time of its push and not the body, so its signature prove
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
@@ -89,8 +88,7 @@ def _place(step: JsonObject) -> EventPlace:
     """Of fields of their own, or of one line (`PASADENA,MD,US`)."""
     line = place_in_line(text(step.get("location")) or text(step.get("Details")), two_letters="country")
     own = place(city=step.get("city"), region=step.get("state"), postal_code=step.get("zip"), country=step.get("country_iso2"))
-    return replace(
-        line,
+    return line._replace(
         city=own.city or line.city,
         region=own.region or line.region,
         postal_code=own.postal_code or line.postal_code,

@@ -102,10 +102,10 @@ def test_derived_ids_never_change(reading: Reading, expected: str) -> None:
         replace(READING, signed_by="MUSTER", estimated_delivery="2026-03-02", stamp="1"),
         replace(READING, status=Status.IN_TRANSIT, kind=Kind.INFO, by_category=True),
         replace(READING, tracking_number="1ZTEST0003"),
-        replace(READING, place=replace(READING.place, city="SÃO PAULO")),
-        replace(READING, raw=replace(READING.raw, further=(), reason="021")),
-        replace(READING, raw=replace(READING.raw, code="ot")),
-        replace(READING, place=replace(READING.place, postal_code=None, facility="4709")),
+        replace(READING, place=READING.place._replace(city="SÃO PAULO")),
+        replace(READING, raw=READING.raw._replace(further=(), reason="021")),
+        replace(READING, raw=READING.raw._replace(code="ot")),
+        replace(READING, place=READING.place._replace(postal_code=None, facility="4709")),
         replace(READING, piece="1"),
         replace(READING, time=replace(TIME, instant=AT.replace(tzinfo=UTC), tz_source=TzSource.ASSUMED_UTC, printed="2026-03-01 14:05:00")),
         replace(READING, time=replace(TIME, instant=AT.replace(microsecond=120_000), identity="20260301T140500.120000")),
@@ -123,7 +123,7 @@ def test_what_only_some_envelopes_print_is_the_same_scan(reading: Reading) -> No
         replace(READING, discriminator="x"),
         replace(READING, raw=Raw(type="X", code="OT")),
         replace(READING, raw=Raw(type="I", code="OF")),
-        replace(READING, place=replace(READING.place, city="Santos")),
+        replace(READING, place=READING.place._replace(city="Santos")),
         replace(READING, time=replace(TIME, identity="20260301T140501", instant=AT + timedelta(seconds=1))),
     ],
 )
@@ -154,7 +154,7 @@ def test_a_native_id_stays_within_its_scope(native_id: str, per_number: bool, ex
 
 @pytest.mark.parametrize(
     "changed",
-    [{"raw": replace(READING.raw, further=("022",))}, {"piece": "x"}, {"raw": replace(READING.raw, reason="1")}],
+    [{"raw": READING.raw._replace(further=("022",))}, {"piece": "x"}, {"raw": READING.raw._replace(reason="1")}],
 )
 def test_further_codes_and_pieces_are_facts_of_a_native_id(changed: dict[str, Any]) -> None:
     native = replace(READING, native_id="5348054")
@@ -172,7 +172,7 @@ def test_a_part_that_is_not_stated_contradicts_nothing() -> None:
 
 def test_an_id_gives_no_postcode_away() -> None:
     """The id of a scan is computed without its key: whatever were in it could be found by trial."""
-    elsewhere = replace(READING, place=replace(READING.place, postal_code="99999"))
+    elsewhere = replace(READING, place=READING.place._replace(postal_code="99999"))
     assert event_id(elsewhere) == event_id(READING)
     native = replace(READING, native_id="1")
     assert facts(native) == facts(replace(native, place=elsewhere.place))

@@ -166,7 +166,7 @@ async def test_rejected_members_are_appended_when_they_can_be_read(desk: Desk) -
 
     def reads_all(body: bytes, received_at: Any) -> Any:
         normalized = normalize(body, received_at)
-        missed = replace(normalized.readings[0], status=Status.DELIVERED, raw=replace(normalized.readings[0].raw, code="MISSED"))
+        missed = replace(normalized.readings[0], status=Status.DELIVERED, raw=normalized.readings[0].raw._replace(code="MISSED"))
         return replace(normalized, readings=(*normalized.readings, missed), rejections=())
 
     desk.carriers = {CARRIER_ID: replace(MENDED, normalizers={"1": reads_all})}
