@@ -222,7 +222,7 @@ def _personal(reading: Reading, clear: Split) -> Personal:
         facility=None if place is None or place.facility == clear.place.facility else place.facility,
         raw=clear.sealed_raw,
     )
-    return found or NOT_PERSONAL
+    return NOT_PERSONAL if found == NOT_PERSONAL else found
 
 
 def _refuse_long(names: str) -> None:

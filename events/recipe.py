@@ -108,6 +108,7 @@ def canonical_number(recipe: Recipe, printed: str) -> str:
     return number if recipe.ignored_in_number is None else recipe.ignored_in_number.sub("", number, count=1)
 
 
+@lru_cache(maxsize=4096)
 def canonical_discriminator(recipe: Recipe, printed: str) -> str:
     """The discriminator that all envelopes agree on."""
     return printed if recipe.ignored_in_discriminator is None else recipe.ignored_in_discriminator.sub("", printed, count=1)

@@ -4,12 +4,11 @@
 exception code goes before the row of the event type alone. An unknown event type is never guessed from the rollup next to it.
 """
 
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from typing import Final
 
-from events.event import EventPlace, Raw, Reading
+from events.event import EventPlace, Raw, Reading, value
 from events.parsing.formats import ISO
 from events.parsing.meanings import UNMAPPED, Meaning, meanings
 from events.parsing.times import Clock
@@ -20,7 +19,7 @@ UNREADABLE_TIME: Final = "a time in no known format"
 EMPTY: Final = "neither code, text nor time"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(frozen=True, slots=True, kw_only=True)
 class FedexScan:
     """The fields of a scan as printed. `unique_id` distinguishes the shipments that share a recycled number."""
 

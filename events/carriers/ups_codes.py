@@ -6,7 +6,7 @@ the type alone says what happened (M, MV, I, U); never for X (exception: anythin
 consignee).
 """
 
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final
 
 from events.event import Raw
@@ -29,6 +29,7 @@ _CLEARED: Final = frozenset({"014", "084", "134"})
 """Three-digit codes for the end of a clearance: UPS prints the code of the hold for its end as well."""
 
 
+@lru_cache(maxsize=4096)
 def meaning(status_type: str | None, code: str | None, text: str | None, status_code: str | None = None) -> Meaning:
     """The meaning of a status. `text` decides only for I/DS, which UPS prints for two things."""
     key = (status_type or "", code or "")

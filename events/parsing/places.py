@@ -1,7 +1,7 @@
 """Places as carriers print them, and the country that a name or code of three letters means."""
 
 import csv
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 
 from events.event import NOWHERE, EventPlace
@@ -39,7 +39,10 @@ def place(
     facility: object = None,
 ) -> EventPlace:
     """A place of whatever is printed; `NOWHERE` where nothing is."""
-    found = EventPlace(
-        city=text(city), region=text(region), postal_code=text(postal_code), country=country_code(country), facility=text(facility)
-    )
+    return _place(text(city), text(region), text(postal_code), text(country), text(facility))
+
+
+@lru_cache(maxsize=8192)
+def _place(city: str | None, region: str | None, postal_code: str | None, country: str | None, facility: str | None) -> EventPlace:
+    found = EventPlace(city=city, region=region, postal_code=postal_code, country=country_code(country), facility=facility)
     return NOWHERE if found == NOWHERE else found

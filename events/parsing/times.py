@@ -183,7 +183,7 @@ def _quarters(difference: timedelta) -> timedelta | None:
 
 
 def _fixed(local: datetime, offset: timedelta) -> datetime:
-    return local.replace(tzinfo=_fixed_zone(offset))
+    return datetime.combine(local, local.time(), _fixed_zone(offset))
 
 
 @lru_cache(maxsize=256)

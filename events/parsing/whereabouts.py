@@ -39,7 +39,7 @@ class Journey(NamedTuple):
 
     def at(self, status: Status | None) -> "Journey":
         """The same for a scan of that status."""
-        return self if status is self.status else self._replace(status=status)
+        return self if status is self.status else Journey(self.origin, self.destination, self.home, status)
 
     def ends(self) -> tuple[EventPlace, ...]:
         """Origin and destination, the likelier place of the scan first; those that are not known are left out."""
