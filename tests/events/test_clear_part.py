@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from events.clear_part import is_stand_in, known_texts, listed_code, looks_like_code, postal_prefix, restored, stand_in
+from events.clear_part import is_stand_in, known_texts, listed_code, looks_like_code, postal_prefix, restored, split, stand_in
 from events.entry import Provenance, event_document, leaf, part_bytes
 from events.event import EventPlace, PrintedTime, Raw, Reading
 from events.identity import identify, shipment_id
@@ -41,6 +41,14 @@ def test_texts(text: str) -> None:
     assert looks_like_code(standing)
     assert is_stand_in(standing)
     assert listed_code(standing) == "text"
+
+
+def test_the_same_statement_is_split_alike_each_time() -> None:
+    for _ in range(2):
+        plain = split(Raw(code="OT"), EventPlace(city="Reno"), carrier_id="ups", digest=digest)
+        assert (plain.sealed_raw, plain.sealed_place) == (None, None)
+        named = split(Raw(code=NAME), EventPlace(country="US", postal_code="89501"), carrier_id="ups", digest=digest)
+        assert (named.sealed_raw, named.sealed_place) == (Raw(code=NAME), EventPlace(country="US", postal_code="89501"))
 
 
 def test_a_text_is_found_again_in_any_spelling_by_its_carrier_alone() -> None:
