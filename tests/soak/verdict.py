@@ -127,13 +127,17 @@ async def _judge_log(verdict: Verdict, connection: AsyncConnection[Any], keyring
 
 
 async def _judge_notifications(verdict: Verdict, connection: AsyncConnection[Any], subscriber: Subscriber) -> None:
+    # the service goes on noticing what time brings (a day ends somewhere, and a delivery was missed): what came is taken first, and what
+    # it notices after the rest need not have come
+    received, said = list(subscriber.received), set(subscriber.said)
     due = {
         webhook_id: (shipment, sequence)
         for webhook_id, shipment, sequence in await _rows(connection, "SELECT webhook_id, shipment_id, sequence FROM statesvc.notification")
     }
-    verdict.notifications, verdict.deliveries = len(due), len(subscriber.received)
-    verdict.must("notifications that never came", due.keys() - subscriber.said.keys())
-    verdict.must("notifications that nobody wrote", subscriber.said.keys() - due.keys())
+    verdict.notifications, verdict.deliveries = len(due), len(received)
+    caused = {webhook_id for webhook_id, (_, sequence) in due.items() if sequence > 0}
+    verdict.must("notifications that never came", caused - subscriber.said.keys())
+    verdict.must("notifications that nobody wrote", said - due.keys())
     verdict.must("changes told under two ids", {key for key, count in Counter(due.values()).items() if count > 1})
     verdict.must("deliveries with a wrong signature, or another text under the same id", subscriber.forged)
     verdict.must(
@@ -141,7 +145,7 @@ async def _judge_notifications(verdict: Verdict, connection: AsyncConnection[Any
     )
     last: dict[Any, int] = {}
     disordered = []
-    for webhook_id in dict.fromkeys(subscriber.received):
+    for webhook_id in dict.fromkeys(received):
         shipment, sequence = due.get(webhook_id, (None, 0))
         # what did not happen is counted from -1,000,000, in an order of its own
         order = shipment, sequence < 0
