@@ -1,7 +1,7 @@
 """Processes of a command that computes for long: they let everyone else go first, and end with their command.
 
 ```
-command --calls--> process, in a session of its own, niceness 19
+command --calls--> process, in a session of its own, niceness 19, in idle time
         --end------^  a pipe that says nothing: its end is the command's end, or that the command gave up
 ```
 A session of its own, because niceness counts within a session only where the kernel groups by session, and a terminal's session is the
@@ -18,7 +18,7 @@ from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import Any, Final, Self
 
-from statesvc.background.niceness import own_session
+from statesvc.background.niceness import own_session, run_in_idle_time
 
 NICENESS: Final = 19
 """Behind what comes after the ACK, too."""
@@ -52,6 +52,7 @@ def _begin(end: Connection, begin: Callable[..., None], *arguments: Any) -> None
     # not in a process that leads a session already
     with suppress(PermissionError):
         own_session(niceness=NICENESS)
+    run_in_idle_time()
     threading.Thread(target=_end_with, args=(end,), daemon=True, name="parent").start()
     begin(*arguments)
 

@@ -22,6 +22,16 @@ def own_session(*, niceness: int) -> None:
         _nice_session(os.getpid(), niceness)
 
 
+def run_in_idle_time() -> None:
+    """From here on this process, and what it starts, is interrupted at once by whatever else wants the processor; its niceness stays.
+
+    Niceness alone makes its turns rarer, not shorter: each lasts some milliseconds, which a webhook would wait for at each of its steps.
+    Linux has such a policy; elsewhere nothing changes.
+    """
+    if hasattr(os, "SCHED_IDLE"):
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+
+
 def stand_back(*, niceness: int) -> None:
     """This process, and what it starts from here on, has at least this niceness. It stays in the session of its terminal."""
     os.setpriority(os.PRIO_PROCESS, 0, max(niceness, os.getpriority(os.PRIO_PROCESS, 0)))

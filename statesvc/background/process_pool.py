@@ -22,7 +22,7 @@ from typing import Any, Final
 
 import structlog
 
-from statesvc.background.niceness import own_session
+from statesvc.background.niceness import own_session, run_in_idle_time
 
 IDLE_SECONDS: Final = 300.0
 _SIZE: Final = struct.Struct(">Q")
@@ -166,6 +166,7 @@ def serve_tasks(tasks: Mapping[str, Task]) -> Callable[[], Awaitable[None]]:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     # a Ctrl-C in the terminal is for the parent
     own_session(niceness=_NICENESS)
+    run_in_idle_time()
 
     async def serve() -> None:
         loop = asyncio.get_running_loop()

@@ -65,6 +65,12 @@ def test_its_processes_let_everyone_else_go_first() -> None:
     assert not session or session.endswith(f" nice {NICENESS}\n")
 
 
+@pytest.mark.skipif(not hasattr(os, "SCHED_IDLE"), reason="only Linux interrupts a process for whatever else wants to run")
+def test_its_processes_are_interrupted_by_everyone_else() -> None:
+    with BulkPool(1, begin, "now") as pool:
+        assert pool.executor.submit(os.sched_getscheduler, 0).result(DEADLINE) == os.SCHED_IDLE
+
+
 def test_a_block_that_fails_does_not_wait_for_them(tmp_path: Path) -> None:
     path = tmp_path / "pid"
 

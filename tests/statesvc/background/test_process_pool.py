@@ -82,6 +82,7 @@ async def test_a_process_that_computes_stands_behind_every_role(make: Make) -> N
     pid, _ = await make().call("pid", None)
     assert os.getpriority(os.PRIO_PROCESS, pid) > max(NICENESS.values())
     assert os.getsid(pid) == pid
+    assert not hasattr(os, "SCHED_IDLE") or os.sched_getscheduler(pid) == os.SCHED_IDLE
     assert NICENESS.get(INGRESS, 0) < NICENESS[API] < NICENESS["worker"]
 
 
