@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, Protocol, cast
 
 from statesvc import __version__
-from statesvc.background.niceness import stand_back
+from statesvc.background.niceness import run_in_idle_time, stand_back
 
 
 class CommandModule(Protocol):
@@ -70,7 +70,9 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "rollout": Command("statesvc.cli.rollout", "the share of each carrier that a candidate normalizer reads, and the kill switch"),
 }
 
-_COMPUTE_FOR_LONG: Final = frozenset({"archive", "backup", "evidence", "rebuild", "renormalize", "storage", "verify"})
+_READ_FOR_LONG: Final = frozenset({"backup", "evidence", "storage", "verify"})
+"""They run in idle time alone: nobody waits for a lock of theirs."""
+_COMPUTE_FOR_LONG: Final = _READ_FOR_LONG | {"archive", "rebuild", "renormalize"}
 _NICENESS: Final = 10
 """Theirs, as that of what comes after the ACK."""
 
@@ -79,13 +81,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     called = next((argument for argument in _without_env_file(given) if not argument.startswith("-")), None)
+    # given arguments, the process is its caller's; and loading a command is half a second of computing by itself
+    if arguments is None and called in _COMPUTE_FOR_LONG:
+        stand_back(niceness=_NICENESS)
+    if arguments is None and called in _READ_FOR_LONG:
+        run_in_idle_time()
     parser, modules = build_parser({called} if called is not None else ())
     options = parser.parse_args(given)
     if called not in modules:
         parser.error("name a command")
-    # given arguments, the process is its caller's
-    if arguments is None and called in _COMPUTE_FOR_LONG:
-        stand_back(niceness=_NICENESS)
     return explained(lambda: _run(modules[called], options))
 
 

@@ -35,18 +35,22 @@ def test_help_loads_neither_the_database_driver_nor_the_settings() -> None:
 
 
 @pytest.mark.usefixtures("own_processes")
-@pytest.mark.parametrize(("name", "niceness"), [("verify", 10), ("queue", 0)])
-def test_what_computes_for_long_lets_others_go_first(name: str, niceness: int) -> None:
+@pytest.mark.parametrize(
+    ("name", "niceness", "policy"), [("verify", 10, os.SCHED_IDLE), ("rebuild_command", 10, os.SCHED_OTHER), ("queue", 0, os.SCHED_OTHER)]
+)
+def test_what_computes_for_long_lets_others_go_first(name: str, niceness: int, policy: int) -> None:
+    arguments = ["rebuild", "shipment"] if name == "rebuild_command" else [name]
     code = (
         f"import os, sys, statesvc.cli.{name} as command\n"
         "from statesvc.cli import main\n"
-        "command.run = lambda _: print(os.getpriority(os.PRIO_PROCESS, 0), os.getsid(0)) or 0\n"
-        f"sys.argv[1:] = ['{name}']\n"
+        "command.run = lambda _: print(os.getpriority(os.PRIO_PROCESS, 0), os.getsid(0), os.sched_getscheduler(0)) or 0\n"
+        f"sys.argv[1:] = {arguments}\n"
         "main()"
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     base = os.getpriority(os.PRIO_PROCESS, 0)
-    assert ended.stdout.split() == [str(max(base, niceness)), str(os.getsid(0))], "in the session of its terminal, whose Ctrl-C it gets"
+    expected = [str(max(base, niceness)), str(os.getsid(0)), str(policy)]
+    assert ended.stdout.split() == expected, "in the session of its terminal, whose Ctrl-C it gets"
 
 
 def test_a_broken_setting_is_told_by_its_name_and_not_by_its_value(
