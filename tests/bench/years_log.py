@@ -131,7 +131,7 @@ async def _write(bench: Bench, place: Place, statements: list[str], left: Iterat
                 bench.say(f"{copy['copy'] * _SEED_EVENTS:,} events copied")
 
 
-def targets(log: YearsLog, count: int) -> list[str]:
-    """Tracking numbers of shipments from all over the log."""
+def targets(log: YearsLog, count: int, *, turn: int) -> list[str]:
+    """Tracking numbers of shipments from all over the log, others at each turn."""
     step = max(1, log.copies // count)
-    return [f"1ZY{copy:06d}{copy * 7919 % SEED_SHIPMENTS:09d}" for copy in islice(range(1, log.copies + 1, step), count)]
+    return [f"1ZY{copy:06d}{(copy + turn) * 7919 % SEED_SHIPMENTS:09d}" for copy in islice(range(1, log.copies + 1, step), count)]
