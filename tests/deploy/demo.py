@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
-from tests.world.ports import free_port
+from tests.world.ports import free_ports_in_a_row
 from tests.world.prometheus import Prometheus, scraping
 
 ROLES: Final = ("ingress", "api", "worker", "notifier", "sealer")
@@ -17,7 +17,7 @@ ROLES: Final = ("ingress", "api", "worker", "notifier", "sealer")
 @asynccontextmanager
 async def scraped_demo(folder: Path) -> AsyncIterator[Prometheus]:
     """For the time of the block; not awaited until it is ready."""
-    port = free_port()
+    port = free_ports_in_a_row(len(ROLES))
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("STATESVC_", "DATABASE_URL"))}
     with folder.joinpath("up.log").open("wb") as log:
         up = await asyncio.create_subprocess_exec(

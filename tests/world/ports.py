@@ -1,6 +1,14 @@
 """Ports for the processes of tests."""
 
+import random
 import socket
+from collections.abc import Iterator
+from contextlib import ExitStack
+from itertools import count
+from typing import Final
+
+_BELOW_CLIENTS: Final = range(15_000, 32_000)
+"""Below those that the system gives to clients, which may take one of a row at any time."""
 
 
 def free_port() -> int:
@@ -9,3 +17,24 @@ def free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+def free_ports_in_a_row(wanted: int) -> int:
+    """The first of so many TCP ports in a row that nobody uses now."""
+    return next(first for first in _candidates(wanted) if _are_free(range(first, first + wanted)))
+
+
+def _candidates(wanted: int) -> Iterator[int]:
+    # processes of other tests draw at the same time
+    draw = random.Random()
+    return (draw.randrange(_BELOW_CLIENTS.start, _BELOW_CLIENTS.stop - wanted) for _ in count())
+
+
+def _are_free(ports: range) -> bool:
+    with ExitStack() as stack:
+        try:
+            for port in ports:
+                stack.enter_context(socket.socket()).bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True

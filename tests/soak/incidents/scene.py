@@ -31,7 +31,7 @@ from tests.soak.incidents.on_call import OnCall
 from tests.soak.incidents.shortened import shortened
 from tests.soak.proxy import Proxy, proxy_to
 from tests.world.cluster import Cluster
-from tests.world.ports import free_port
+from tests.world.ports import free_port, free_ports_in_a_row
 from tests.world.prometheus import Prometheus, scraping
 
 ROLES: Final = ("ingress", "api", "worker", "notifier", "sealer")
@@ -80,7 +80,7 @@ class Scene:
     session: aiohttp.ClientSession
     receiver: Receiver
     stack: AsyncExitStack
-    port: int = field(default_factory=free_port)
+    port: int = field(default_factory=lambda: free_ports_in_a_row(len(ROLES)))
     silent: set[str] = field(default_factory=set)
     """Carriers that push nothing for now."""
     subscription_id: str = ""
