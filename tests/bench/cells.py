@@ -28,6 +28,7 @@ from tests.acceptance.cells_world import nginx_before
 from tests.acceptance.processes import BOOTSTRAP_KEY, ROOT
 from tests.bench.processor import command_line, descendants, server_cpu_seconds
 from tests.bench.traffic import Push, single_scans
+from tests.bench.volume import TABLE_SIZES
 from tests.world.ports import free_port
 
 CARRIERS: Final = ("ups", "fedex", "dhl_unified")
@@ -36,14 +37,6 @@ START_SECONDS: Final = 180
 DRAIN_SECONDS: Final = 1200
 MEASURED_FROM: Final = 0.2
 """The share of the messages that warms up: catalogues, plans, pools."""
-_SIZES: Final = """
-SELECT coalesce(p.relname, c.relname), sum(pg_total_relation_size(c.oid))::bigint
-FROM pg_class c
-LEFT JOIN pg_inherits i ON i.inhrelid = c.oid
-LEFT JOIN pg_class p ON p.oid = i.inhparent
-WHERE c.relnamespace = 'statesvc'::regnamespace AND c.relkind = 'r'
-GROUP BY 1 ORDER BY 2 DESC
-"""
 _EVENTS: Final = "SELECT count(*) FROM statesvc.event"
 _WRITTEN: Final = "SELECT (pg_current_wal_lsn() - '0/0'::pg_lsn)::bigint"
 
@@ -211,7 +204,7 @@ async def measure(count: int, *, cells: int, rate: float, core_each: bool) -> tu
         if cells == 1:
             (alone,) = running.values()
             total = await alone.value(_EVENTS)
-            for name, size in (await alone.rows(_SIZES))[:24]:
+            for name, size in (await alone.rows(TABLE_SIZES))[:24]:
                 _say(f"  {name:24} {size / total:8.1f} bytes an event")
         by_part = {part: 1000 * (seconds - before.get(part, 0.0)) / measured for part, seconds in used.items()}
         return sum(by_part.values()), by_part

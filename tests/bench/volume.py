@@ -23,7 +23,7 @@ _WAL_BYTES_MAX: Final = 8_000
 _DISK_BYTES_MAX: Final = 1_200
 _WRITTEN: Final = "SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint"
 _EVENTS: Final = "SELECT count(*) FROM statesvc.event"
-_SIZES: Final = """
+TABLE_SIZES: Final = """
 SELECT coalesce(p.relname, c.relname), sum(pg_total_relation_size(c.oid))::bigint
 FROM pg_class c
 LEFT JOIN pg_inherits i ON i.inhrelid = c.oid
@@ -31,6 +31,7 @@ LEFT JOIN pg_class p ON p.oid = i.inhparent
 WHERE c.relnamespace = 'statesvc'::regnamespace AND c.relkind = 'r'
 GROUP BY 1 ORDER BY 2 DESC
 """
+"""Bytes by table, partitions and indexes with theirs; the largest first."""
 _OF_EVENTS: Final = ("event", "transition", "event_key", "shipment", "stream", "fanout", "batch", "sealed_batch", "subtree")
 """The tables that the fill writes: what stays of an event. Bodies, verdicts and what was sent leave by days and months."""
 
@@ -41,7 +42,7 @@ async def measure(bench: Bench) -> list[Row]:
     template = await bench.server.filled("bench_years_seed", lambda place: seed(bench, place))
     async with bench.server.database(template) as place:
         log = await fill(bench, place, months=_MONTHS, events=scale.volume_events)
-        sizes = {name: size / log.events for name, size in await place.rows(_SIZES) if name in _OF_EVENTS}
+        sizes = {name: size / log.events for name, size in await place.rows(TABLE_SIZES) if name in _OF_EVENTS}
         return [*await _written(bench, place, log.events), *_disk(sizes, log.events)]
 
 

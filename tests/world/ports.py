@@ -2,9 +2,7 @@
 
 import random
 import socket
-from collections.abc import Iterator
 from contextlib import ExitStack
-from itertools import count
 from typing import Final
 
 _BELOW_CLIENTS: Final = range(15_000, 32_000)
@@ -21,13 +19,12 @@ def free_port() -> int:
 
 def free_ports_in_a_row(wanted: int) -> int:
     """The first of so many TCP ports in a row that nobody uses now."""
-    return next(first for first in _candidates(wanted) if _are_free(range(first, first + wanted)))
-
-
-def _candidates(wanted: int) -> Iterator[int]:
-    # processes of other tests draw at the same time
+    # drawn anew, because processes of other tests look for some at the same time
     draw = random.Random()
-    return (draw.randrange(_BELOW_CLIENTS.start, _BELOW_CLIENTS.stop - wanted) for _ in count())
+    while True:
+        first = draw.randrange(_BELOW_CLIENTS.start, _BELOW_CLIENTS.stop - wanted)
+        if _are_free(range(first, first + wanted)):
+            return first
 
 
 def _are_free(ports: range) -> bool:
