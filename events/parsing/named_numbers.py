@@ -35,8 +35,10 @@ class _Fields(NamedTuple):
     fields: tuple[_Field, ...]
     names: frozenset[str]
     """All that any of them is printed under."""
-    keys: tuple[bytes, ...]
-    """The same as keys of a JSON text."""
+    whole_keys: tuple[bytes, ...]
+    """Those of numbers that stand in one value, as keys of a JSON text."""
+    part_keys: tuple[bytes, ...]
+    """Those of numbers that are joined."""
 
 
 @lru_cache(maxsize=256)
@@ -45,8 +47,13 @@ def _fields(declared: tuple[str, ...]) -> _Fields:
     for each in declared:
         parent, dot, names = each.rpartition(".")
         found.append(_Field(parent if dot else None, tuple(tuple(name.split("+")) for name in names.split("|"))))
-    printed = frozenset(name for field in found for parts in field.names for name in parts)
-    return _Fields(tuple(found), printed, tuple(f'"{name}"'.encode() for name in sorted(printed)))
+    alternatives = [parts for field in found for parts in field.names]
+    whole, joined = ({name for parts in alternatives if (len(parts) > 1) is several for name in parts} for several in (False, True))
+    return _Fields(tuple(found), frozenset(whole | joined), _keys(whole), _keys(joined))
+
+
+def _keys(names: set[str]) -> tuple[bytes, ...]:
+    return tuple(f'"{name}"'.encode() for name in sorted(names))
 
 
 def named_numbers(body: bytes, declared: tuple[str, ...]) -> dict[str, None]:
@@ -64,11 +71,14 @@ def names_only(body: bytes, declared: tuple[str, ...], number: str) -> bool:
     """Whether a JSON text certainly names no number but this one: by its bytes alone, so False may mean that it was not looked at closely.
 
     Without a backslash a key stands in the text as it is, and nothing else stands there in quotes with a colon behind it.
+    Parts that are joined to a number are never enough.
     """
     if not body.startswith((b"{", b"[")) or b"\\" in body or b"\x00" in body:
         return False
-    value = f':"{number}"'.encode("utf-8", "replace")
-    return all(body.count(key) == body.count(key + value) for key in _fields(declared).keys if key in body)
+    fields, value = _fields(declared), f':"{number}"'.encode("utf-8", "replace")
+    if any(key in body for key in fields.part_keys):
+        return False
+    return all(body.count(key) == body.count(key + value) for key in fields.whole_keys if key in body)
 
 
 def _printed(body: bytes, declared: _Fields) -> Iterator[str]:

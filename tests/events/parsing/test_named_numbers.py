@@ -65,6 +65,7 @@ def test_the_bytes_alone_say_nothing_that_a_closer_look_does_not(said: object) -
         (b'{"number":"A1","code":"A2"}', False),
         (b'{"number":"A1","number":"A2"}', False),
         (b'{"number":["A1"]}', False),
+        (b'{"prefix":"A1","bill":"A1"}', False),
         (b'{"n\\u0075mber":"A2"}', False),
         (b'{"other":"{\\"number\\":\\"A2\\"}"}', False),
         ('{"number":"A2"}'.encode("utf-16"), False),
