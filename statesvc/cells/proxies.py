@@ -5,7 +5,7 @@ which carriers try again, and never with 404, which is final to several of them.
 """
 
 from importlib.resources import files
-from typing import Any, Final
+from typing import Final
 
 import jinja2
 import orjson
@@ -22,81 +22,44 @@ _AWAY: Final = {"type": "about:blank", "title": "The cell does not answer", "sta
 
 def nginx_configuration(directory: CellDirectory, *, port: int) -> str:
     """A file for `http { include ...; }`. Raises DirectoryError."""
-    text = files("statesvc.cells").joinpath("nginx.conf.jinja").read_text("utf-8")
-    # no HTML, and every value was validated
-    environment = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)  # noqa: S701
-    template = environment.from_string(text)
-    return template.render(
-        epoch=directory.epoch,
-        default=directory.default,
-        upstreams=_upstreams(directory),
+    return _rendered(
+        "nginx.conf.jinja",
+        directory,
+        port=port,
         carriers=sorted(directory.carriers.items()),
         paths="|".join(CARRIER_PATHS),
-        port=port,
         megabytes=BODY_MEGABYTES_MAX,
-        seconds=ANSWER_SECONDS,
-        away=orjson.dumps(_AWAY).decode(),
     )
 
 
 def envoy_configuration(directory: CellDirectory, *, port: int) -> str:
-    """A whole static configuration, in JSON. Raises DirectoryError."""
-    upstreams = _upstreams(directory)
+    """A whole static configuration, in YAML. Raises DirectoryError."""
     prefix = f"^/v1/({'|'.join(CARRIER_PATHS)})"
-    routes = [_route(f"{prefix}/{carrier}(/.*)?$", cell) for carrier, cell in sorted(directory.carriers.items())]
+    routes = [(f"{prefix}/{carrier}(/.*)?$", cell) for carrier, cell in sorted(directory.carriers.items())]
     # a shipment by its id alone may lie in any cell; all else with a carrier in it that no cell names is the default cell's
-    routes += [_route("^/v1/shipments/[^/]+$", "gateway"), _route(f"{prefix}/.+$", directory.default), _route("^/.*$", "gateway")]
-    manager = {
-        "@type": "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
-        "stat_prefix": "statesvc",
-        "use_remote_address": True,
-        "normalize_path": True,
-        "route_config": {"name": f"epoch-{directory.epoch}", "virtual_hosts": [{"name": "all", "domains": ["*"], "routes": routes}]},
-        "http_filters": [
-            {
-                "name": "envoy.filters.http.router",
-                "typed_config": {"@type": "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router"},
-            }
-        ],
-    }
-    listener = {
-        "name": "statesvc",
-        "address": _socket_address("0.0.0.0", port),  # noqa: S104 - the proxy is what faces the network
-        "filter_chains": [{"filters": [{"name": "envoy.filters.network.http_connection_manager", "typed_config": manager}]}],
-    }
-    resources = {"listeners": [listener], "clusters": [_cluster(name, servers) for name, servers in upstreams.items()]}
-    return orjson.dumps({"static_resources": resources}, option=orjson.OPT_INDENT_2).decode() + "\n"
+    routes += [("^/v1/shipments/[^/]+$", "gateway"), (f"{prefix}/.+$", directory.default), ("^/.*$", "gateway")]
+    return _rendered("envoy.yaml.jinja", directory, port=port, routes=routes)
+
+
+def _rendered(name: str, directory: CellDirectory, **values: object) -> str:
+    text = files("statesvc.cells").joinpath(name).read_text("utf-8")
+    # no HTML, and every value was validated
+    environment = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)  # noqa: S701
+    return environment.from_string(text).render(
+        epoch=directory.epoch,
+        default=directory.default,
+        upstreams=_upstreams(directory),
+        seconds=ANSWER_SECONDS,
+        away=orjson.dumps(_AWAY).decode(),
+        **values,
+    )
 
 
 def _upstreams(directory: CellDirectory) -> dict[str, list[str]]:
-    """`host:port` of each, by the name of the cell; the gateway's under `gateway`."""
+    """`host:port` of each server, by the name of the cell; the gateway's under `gateway`."""
     if not directory.gateway:
         raise DirectoryError('the directory names no gateway: add a line `gateway = ["http://host:port"]`')
     if "gateway" in directory.cells:
         raise DirectoryError("a cell must not be called `gateway`")
-    servers = {name: [url.removeprefix("http://") for url in cell.urls] for name, cell in directory.cells.items()}
-    return {**servers, "gateway": [url.removeprefix("http://") for url in directory.gateway]}
-
-
-def _route(regex: str, cluster: str) -> dict[str, Any]:
-    # 0: no end, for streams; a cell ends its own calls
-    return {"match": {"safe_regex": {"regex": regex}}, "route": {"cluster": cluster, "timeout": "0s"}}
-
-
-def _cluster(name: str, servers: list[str]) -> dict[str, Any]:
-    endpoints = [{"endpoint": {"address": _socket_address(*_split(server))}} for server in servers]
-    return {
-        "name": name,
-        "type": "STRICT_DNS",
-        "connect_timeout": "2s",
-        "load_assignment": {"cluster_name": name, "endpoints": [{"lb_endpoints": endpoints}]},
-    }
-
-
-def _split(server: str) -> tuple[str, int]:
-    host, _, port = server.rpartition(":")
-    return host.strip("[]"), int(port)
-
-
-def _socket_address(host: str, port: int) -> dict[str, Any]:
-    return {"socket_address": {"address": host, "port_value": port}}
+    urls = {**{name: cell.urls for name, cell in directory.cells.items()}, "gateway": directory.gateway}
+    return {name: [url.removeprefix("http://") for url in servers] for name, servers in urls.items()}

@@ -1,7 +1,6 @@
 """Two cells as they are run, each with its own database, a gateway, and a real nginx in front."""
 
 import asyncio
-import subprocess
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -11,10 +10,10 @@ from typing import Any
 import aiohttp
 
 from statesvc.cells.directory import CellDirectory, checked_directory, directory_text
-from statesvc.cells.proxies import nginx_configuration
 from tests.acceptance.processes import BOOTSTRAP_KEY, Service
 from tests.world.ports import free_port
 from tests.world.programs import required
+from tests.world.proxies import nginx_before
 
 CELLS = ("north", "south")
 
@@ -77,39 +76,6 @@ async def gateway_and_proxy(known: Mapping[str, Any], folder: Path) -> AsyncIter
         session = await stack.enter_async_context(aiohttp.ClientSession(url, headers=headers, timeout=timeout))
         await _until_ready(session)
         yield Front(gateway, session, directory, file, url)
-
-
-@asynccontextmanager
-async def nginx_before(directory: CellDirectory, folder: Path, *, port: int) -> AsyncIterator[asyncio.subprocess.Process]:
-    """A real one with the directory's configuration, for the time of the block."""
-    nginx = required("nginx", "nginx-light")
-    configuration = folder / "nginx.conf"
-    places = "".join(f"{kind}_temp_path {folder}/{kind};\n" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
-    configuration.write_text(
-        f"daemon off;\npid {folder}/nginx.pid;\nworker_processes 1;\nevents {{}}\n"
-        f"http {{\naccess_log off;\n{places}{nginx_configuration(directory, port=port)}}}\n"
-    )
-    command = (nginx, "-e", str(folder / "nginx.log"), "-p", str(folder), "-c", str(configuration))
-    proxy = await asyncio.create_subprocess_exec(*command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        await _listens(port)
-        yield proxy
-    finally:
-        if proxy.returncode is None:
-            proxy.terminate()
-        await proxy.wait()
-
-
-async def _listens(port: int) -> None:
-    async with asyncio.timeout(30):
-        while True:
-            try:
-                _, writer = await asyncio.open_connection("127.0.0.1", port)
-            except OSError:
-                await asyncio.sleep(0.02)
-            else:
-                writer.close()
-                return
 
 
 async def _until_ready(session: aiohttp.ClientSession) -> None:

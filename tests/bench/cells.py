@@ -24,12 +24,12 @@ from psycopg import AsyncConnection
 
 from statesvc.cells.directory import CellDirectory, checked_directory
 from statesvc.database.embedded import attach
-from tests.acceptance.cells_world import nginx_before
 from tests.acceptance.processes import BOOTSTRAP_KEY, ROOT
 from tests.bench.processor import command_line, descendants, server_cpu_seconds
 from tests.bench.traffic import Push, single_scans
 from tests.bench.volume import TABLE_SIZES
 from tests.world.ports import free_port
+from tests.world.proxies import nginx_before
 
 CARRIERS: Final = ("ups", "fedex", "dhl_unified")
 CONNECTIONS: Final = 16

@@ -12,6 +12,7 @@ _SBIN: Final = "/usr/sbin"
 """Not in everybody's PATH."""
 _OPT: Final = "/opt/patroni/bin"
 _MOTO: Final = "/opt/moto/bin"
+_ENVOY: Final = "/opt/envoy/bin"
 _PATRONI_MIN: Final = (4, 1)
 
 
@@ -40,6 +41,14 @@ def required_moto() -> str:
     program = shutil.which("moto_server", path=_MOTO) or shutil.which("moto_server")
     if program is None:
         _lacking("moto_server is not installed (CONTRIBUTING.md: /opt/moto)")
+    return program
+
+
+def required_envoy() -> str:
+    """Envoy, as `.ci/run` installs it."""
+    program = shutil.which("envoy", path=_ENVOY) or shutil.which("envoy")
+    if program is None:
+        _lacking("envoy is not installed (CONTRIBUTING.md: /opt/envoy)")
     return program
 
 

@@ -1,0 +1,60 @@
+"""A real nginx and a real Envoy before cells, with the configuration that the directory gives."""
+
+import asyncio
+import subprocess
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from statesvc.cells.directory import CellDirectory
+from statesvc.cells.proxies import envoy_configuration, nginx_configuration
+from tests.world.programs import required, required_envoy
+
+
+@asynccontextmanager
+async def nginx_before(directory: CellDirectory, folder: Path, *, port: int) -> AsyncIterator[asyncio.subprocess.Process]:
+    """For the time of the block."""
+    nginx = required("nginx", "nginx-light")
+    configuration = folder / "nginx.conf"
+    # its worker must write large bodies into the folder; without root nginx ignores the user
+    places = "".join(f"{kind}_temp_path {folder}/{kind};\n" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+    configuration.write_text(
+        f"user root;\ndaemon off;\npid {folder}/nginx.pid;\nworker_processes 1;\nevents {{}}\n"
+        f"http {{\n{places}{nginx_configuration(directory, port=port)}}}\n"
+    )
+    async with _running((nginx, "-e", str(folder / "nginx.log"), "-p", str(folder), "-c", str(configuration)), port) as process:
+        yield process
+
+
+@asynccontextmanager
+async def envoy_before(directory: CellDirectory, folder: Path, *, port: int) -> AsyncIterator[asyncio.subprocess.Process]:
+    """For the time of the block."""
+    configuration = folder / "envoy.yaml"
+    configuration.write_text(envoy_configuration(directory, port=port))
+    command = (required_envoy(), "--config-path", str(configuration), "--concurrency", "1", "--disable-hot-restart")
+    async with _running(command, port) as process:
+        yield process
+
+
+@asynccontextmanager
+async def _running(command: Sequence[str], port: int) -> AsyncIterator[asyncio.subprocess.Process]:
+    process = await asyncio.create_subprocess_exec(*command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        await _listens(port)
+        yield process
+    finally:
+        if process.returncode is None:
+            process.terminate()
+        await process.wait()
+
+
+async def _listens(port: int) -> None:
+    async with asyncio.timeout(30):
+        while True:
+            try:
+                _, writer = await asyncio.open_connection("127.0.0.1", port)
+            except OSError:
+                await asyncio.sleep(0.02)
+            else:
+                writer.close()
+                return
