@@ -75,7 +75,7 @@ class Server:
 
 @asynccontextmanager
 async def server(name: str) -> AsyncIterator[Server]:
-    """Answers every call with its name, the address that the proxy says the call came from, and its secret; a POST of `break` with nothing."""
+    """Answers a call with its name, the address that the proxy says it came from, and the secret; a POST of `break` with nothing."""
     calls = []
 
     async def answer(request: web.Request) -> web.Response:
