@@ -199,7 +199,7 @@ def _report(story: Story, verdict: Verdict) -> None:
         f"pushes {sent.pushes:,}, sent again {sent.retries:,}, answers {dict(sorted(sent.answers.items()))} (0: none)",
         f"ACK, from due: p50 {percentile(acks, 0.5) * 1e3:.0f} ms, p99 {percentile(acks, 0.99) * 1e3:.0f} ms, longest {acks[-1]:.1f} s",
         f"settled {verdict.messages:,}, dead letters {verdict.dead_letters:,}, events {verdict.events:,}, log entries {verdict.entries:,}",
-        f"notifications {verdict.notifications:,}, deliveries {verdict.deliveries:,}",
+        f"notifications {verdict.notifications:,} ({verdict.noticed:,} of what did not happen), deliveries {verdict.deliveries:,}",
         f"longest from received to settled {verdict.lag_seconds_max:.1f} s; largest backlog {max(look.backlog for look in looks):,}",
         f"process starts {story.crew.starts}; errors logged {_errors(story.service) or 'none'}",
         *story.notes,

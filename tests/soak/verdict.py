@@ -31,6 +31,8 @@ class Verdict:
     events: int = 0
     entries: int = 0
     notifications: int = 0
+    noticed: int = 0
+    """Those of what did not happen."""
     deliveries: int = 0
     lag_seconds_max: float = 0.0
 
@@ -138,6 +140,7 @@ async def _judge_notifications(verdict: Verdict, connection: AsyncConnection[Any
         for webhook_id, shipment, sequence in await _rows(connection, "SELECT webhook_id, shipment_id, sequence FROM statesvc.notification")
     }
     verdict.notifications, verdict.deliveries = len(due), len(received)
+    verdict.noticed = sum(sequence < 0 for _, sequence in due.values())
     # what was noticed just before the snapshot may still be on its way
     caused = {webhook_id for webhook_id, (_, sequence) in due.items() if sequence > 0}
     verdict.must("notifications that never came", caused - subscriber.said.keys())
