@@ -78,9 +78,10 @@ def _getter(story: Story) -> Any:
 
 async def _forget_notifications(story: Story) -> set[str]:
     """Those that the subscriber has and the restored database does not: their ids must never come again."""
-    there = {row[0] for row in await story.execute("SELECT webhook_id FROM statesvc.notification")}
-    given_up = story.subscriber.said.keys() - there
-    story.subscriber.received = [each for each in story.subscriber.received if each in there]
+    # taken before the look: what comes meanwhile is of the restored database
+    said = set(story.subscriber.said)
+    given_up = said - {row[0] for row in await story.execute("SELECT webhook_id FROM statesvc.notification")}
+    story.subscriber.received = [each for each in story.subscriber.received if each not in given_up]
     for webhook_id in given_up:
         del story.subscriber.said[webhook_id]
-    return set(given_up)
+    return given_up
