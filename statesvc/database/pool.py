@@ -17,6 +17,7 @@ from psycopg_pool import AsyncConnectionPool
 
 from statesvc.database.pooled import PooledConnection, PooledCursor
 from statesvc.database.queries import queries
+from statesvc.database.retrying_connection import RetryingConnection
 
 KEEPALIVE: Final[Mapping[str, Any]] = MappingProxyType(
     {"keepalives": 1, "keepalives_idle": 5, "keepalives_interval": 3, "keepalives_count": 3, "tcp_user_timeout": 15_000}
@@ -86,7 +87,7 @@ def make_pool(dsn: str, *, name: str, limits: PoolLimits, prepared_statements: b
     parameters = {"autocommit": True, "application_name": name, "connect_timeout": CONNECT_TIMEOUT_SECONDS, **KEEPALIVE}
     pool: Pool = AsyncConnectionPool(
         dsn,
-        connection_class=AsyncConnection if direct else PooledConnection,
+        connection_class=RetryingConnection if direct else PooledConnection,
         kwargs=parameters if direct else {**parameters, "cursor_factory": PooledCursor},
         name=name,
         min_size=min(limits.connections_min, limits.connections_max),

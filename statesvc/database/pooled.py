@@ -9,15 +9,16 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, LiteralString
 
-from psycopg import AsyncConnection, AsyncCursor, AsyncTransaction
+from psycopg import AsyncCursor, AsyncTransaction
 from psycopg.pq import TransactionStatus
 
 from statesvc.database.queries import queries
+from statesvc.database.retrying_connection import RetryingConnection
 
 _SQL = queries("statesvc.database", "pool")
 
 
-class PooledConnection(AsyncConnection[Any]):
+class PooledConnection(RetryingConnection):
     """Has limits as soon as `limit_transactions` was called."""
 
     _limits_ms: dict[str, int] | None = None

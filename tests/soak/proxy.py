@@ -23,6 +23,8 @@ class Proxy:
         self._pumps: set[asyncio.Task[None]] = set()
         self._listening: asyncio.Server | None = None
         self.port = 0
+        self.refused = 0
+        """Connections, while it was cut."""
 
     async def start(self) -> None:
         self._listening = await asyncio.start_server(self._carry, "127.0.0.1", 0)
@@ -62,6 +64,7 @@ class Proxy:
         self._wires.add(writer)
         try:
             if self._refuses:
+                self.refused += 1
                 return
             with suppress(OSError):
                 onward, out = await asyncio.open_connection("127.0.0.1", self._server_port)
