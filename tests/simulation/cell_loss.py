@@ -14,6 +14,8 @@ from typing import Final
 
 MINUTES_A_DAY: Final = 1440
 SENDING_DAYS: Final = 4
+CPU_MS: Final = 0.8
+"""What a message costs a cell that has as many as it can read: docs/scale.md."""
 RETRIES: Final = {
     "AfterShip, 14 times in 68 h": tuple(round(0.5 * (2 ** (n + 1) - 1)) for n in range(14)),
     "Ship24, 20 times in 6 days": tuple(round(12 + n * (6 * 1440 - 12) / 19) for n in range(20)),
@@ -31,7 +33,7 @@ class Fleet:
     messages_a_day: int = 100_000_000
     cells: int = 10
     cores: int = 4
-    cpu_ms: float = 2.05
+    cpu_ms: float = CPU_MS
     peak: float = 2.5
 
     @property
@@ -114,7 +116,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cells", type=int, default=10)
     parser.add_argument("--cores", type=int, default=4)
-    parser.add_argument("--cpu-ms", type=float, default=2.05, help="processor milliseconds a message (docs/scale.md)")
+    parser.add_argument("--cpu-ms", type=float, default=CPU_MS, help="processor milliseconds a message (docs/scale.md)")
     options = parser.parse_args()
     fleet = Fleet(cells=options.cells, cores=options.cores, cpu_ms=options.cpu_ms)
     busiest = fleet.offered(MINUTES_A_DAY // 2) / 60
