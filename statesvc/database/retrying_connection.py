@@ -8,7 +8,7 @@ import psycopg
 from psycopg import AsyncConnection
 
 _AGAIN_SECONDS: Final = (0.05, 0.1, 0.2, 0.4)
-"""Between the tries of one attempt; the pool's own attempts are a second apart, then two."""
+"""Between the tries of one attempt; the pool itself tries again after a second, then after two."""
 
 
 class RetryingConnection(AsyncConnection[Any]):

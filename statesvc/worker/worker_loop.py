@@ -52,6 +52,8 @@ class WorkerLimits:
     sweep_seconds: float = 30.0
     deaf_sweep_seconds: float = 0.5
     """The longest sleep while the listener is down."""
+    cooldown_seconds: float = 0.01
+    """Until the next claim after one of fewer than `batch_min` messages: what comes meanwhile shares a batch, at the same cost as one."""
     batches_in_progress: int = 2
     """Measured: a third one settles no more, for the loop is busy with two, and everybody else on the machine waits longer for a core."""
     grace_seconds: float = 30.0
@@ -115,6 +117,8 @@ class Worker:
                     self._rescues.lanes_served()
                     for part in split_by_volume(self._without_postponed(messages)):
                         self._start(part)
+                    if len(messages) < self._limits.batch_min:
+                        await set_within(self._stopping, self._limits.cooldown_seconds)
         finally:
             await self._drain()
 
