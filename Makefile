@@ -57,7 +57,7 @@ soak: $(READY_DEV) ## long runs under load and failures (tests marked soak)
 
 fuzz: $(READY_DEV) ## 60 s of mutated messages for each carrier, then the property tests; ARGS="ups --seconds 10" for one
 	@$(BIN)/python -m tests.fuzz $(ARGS)
-	@[ -n "$(ARGS)" ] || STATESVC_HYPOTHESIS=fuzz $(BIN)/python -m pytest -m hypothesis -n 2
+	@[ -n "$(ARGS)" ] || STATESVC_HYPOTHESIS=fuzz $(BIN)/python -m pytest -m hypothesis -n 2 --timeout 0
 
 wheel: $(READY_DEV) ## dist/statesvc-....whl and the source distribution
 	@$(BIN)/python -m hatchling build
