@@ -19,7 +19,7 @@ DEPTH_MAX: Final = 254
 DIGITS_MAX: Final = 64
 
 _AS_ZERO: Final = bytes(0x30 if 0x30 <= byte <= 0x39 else byte for byte in range(256))
-_LONG_NUMBER: Final = b"0" * 20
+_LONG_NUMBER: Final = b"0" * 19
 _BEFORE_A_NUMBER: Final = b":,[- \t\r\n"
 _STRING_OR_BRACKET: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[{\]}]', re.DOTALL)
 _OPENING: Final = ("{", "[")
@@ -79,7 +79,7 @@ def _refuse_depth(body: bytes) -> None:
 
 
 def has_long_number(body: bytes) -> bool:
-    """Whether a bare number of 20 digits or more stands in the body: orjson would read it as a float."""
+    """Whether a bare number of 19 digits or more stands in the body: below -2^63, and from 2^64 on, orjson would read a float."""
     masked = body.translate(_AS_ZERO)
     at = masked.find(_LONG_NUMBER)
     while at >= 0:

@@ -70,7 +70,13 @@ def test_many_brackets_side_by_side_are_no_nesting() -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "number"), [(b'{"n": 9400100000000000000012}', 9400100000000000000012), (b"[18446744073709551616]", 2**64)]
+    ("body", "number"),
+    [
+        (b'{"n": 9400100000000000000012}', 9400100000000000000012),
+        (b"[18446744073709551616]", 2**64),
+        (b"[-9223372036854775809]", -(2**63) - 1),
+        (b"[-9223372036854775808]", -(2**63)),
+    ],
 )
 def test_long_numbers_keep_all_digits(body: bytes, number: int) -> None:
     value = read_json(body)
