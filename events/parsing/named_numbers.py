@@ -48,7 +48,8 @@ def _fields(declared: tuple[str, ...]) -> _Fields:
         parent, dot, names = each.rpartition(".")
         found.append(_Field(parent if dot else None, tuple(tuple(name.split("+")) for name in names.split("|"))))
     alternatives = [parts for field in found for parts in field.names]
-    whole, joined = ({name for parts in alternatives if (len(parts) > 1) is several for name in parts} for several in (False, True))
+    whole = {parts[0] for parts in alternatives if len(parts) == 1}
+    joined = {name for parts in alternatives if len(parts) > 1 for name in parts}
     return _Fields(tuple(found), frozenset(whole | joined), _keys(whole), _keys(joined))
 
 

@@ -11,8 +11,6 @@ import pytest
 _SBIN: Final = "/usr/sbin"
 """Not in everybody's PATH."""
 _OPT: Final = "/opt/patroni/bin"
-_MOTO: Final = "/opt/moto/bin"
-_ENVOY: Final = "/opt/envoy/bin"
 _PATRONI_MIN: Final = (4, 1)
 
 
@@ -37,19 +35,21 @@ def required_patroni() -> str:
 
 
 def required_moto() -> str:
-    """moto's server, as `.ci/run` installs it."""
-    program = shutil.which("moto_server", path=_MOTO) or shutil.which("moto_server")
-    if program is None:
-        _lacking("moto_server is not installed (CONTRIBUTING.md: /opt/moto)")
-    return program
+    """moto's server."""
+    return _of_environment("moto_server", "moto")
 
 
 def required_envoy() -> str:
-    """Envoy, as `.ci/run` installs it."""
-    program = shutil.which("envoy", path=_ENVOY) or shutil.which("envoy")
-    if program is None:
-        _lacking("envoy is not installed (CONTRIBUTING.md: /opt/envoy)")
-    return program
+    """Envoy itself."""
+    return _of_environment("envoy", "envoy")
+
+
+def _of_environment(program: str, name: str) -> str:
+    """From the environment in `/opt` that `.ci/run` makes, or the one in PATH."""
+    found = shutil.which(program, path=f"/opt/{name}/bin") or shutil.which(program)
+    if found is None:
+        _lacking(f"{program} is not installed (CONTRIBUTING.md: /opt/{name})")
+    return found
 
 
 def _lacking(reason: str) -> NoReturn:

@@ -16,8 +16,8 @@ async def nginx_before(directory: CellDirectory, folder: Path, *, port: int) -> 
     """For the time of the block."""
     nginx = required("nginx", "nginx-light")
     configuration = folder / "nginx.conf"
-    # its worker must write large bodies into the folder; without root nginx ignores the user
     places = "".join(f"{kind}_temp_path {folder}/{kind};\n" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+    # `user`: its worker must write large bodies into the folder; nginx that was not started by root ignores it
     configuration.write_text(
         f"user root;\ndaemon off;\npid {folder}/nginx.pid;\nworker_processes 1;\nevents {{}}\n"
         f"http {{\n{places}{nginx_configuration(directory, port=port)}}}\n"

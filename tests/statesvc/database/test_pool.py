@@ -18,7 +18,7 @@ from statesvc.database.pool import Pool, PoolLimits, make_pool
 from statesvc.database.retrying_connection import RetryingConnection
 from statesvc.database.sql_errors import Failure, failure
 from statesvc.database.wakeups.direct import connect_direct
-from tests.soak.proxy import Proxy
+from tests.soak.proxy import proxy_to
 from tests.world.postgres import Server
 
 LIMITS = PoolLimits(connections_max=3, acquire_seconds=5, statement_seconds=1.5, lock_seconds=0.75, idle_in_transaction_seconds=15)
@@ -88,18 +88,14 @@ async def test_connections_that_died_while_idle_reach_nobody(pool: Pool, databas
 
 
 async def test_a_server_that_is_back_at_once_is_found_by_the_same_attempt(database: Any, server: Server) -> None:
-    proxy = Proxy(int(str(conninfo_to_dict(server.service_dsn)["port"])))
-    await proxy.start()
-    proxy.cut()
-    try:
+    async with proxy_to(int(str(conninfo_to_dict(server.service_dsn)["port"]))) as proxy:
+        proxy.cut()
         attempt = asyncio.create_task(RetryingConnection.connect(make_conninfo(database.service_dsn, host="127.0.0.1", port=proxy.port)))
         while proxy.refused == 0:  # noqa: ASYNC110 - the proxy says it to nobody
             await asyncio.sleep(0.001)
         proxy.heal()
         async with await attempt as connection:
             assert await one(connection, "SELECT 1") == 1
-    finally:
-        await proxy.stop()
 
 
 async def test_who_gets_no_connection_in_time_is_told_that_the_database_is_unavailable(database: Any) -> None:
