@@ -169,6 +169,22 @@ async def test_however_often_it_is_woken_it_looks_ahead_but_once_a_second(shop: 
     assert 1 <= sum(looks) <= time.monotonic() - began + 1
 
 
+async def test_what_comes_after_a_small_claim_waits_for_the_cooldown_which_ends_when_the_worker_stops(shop: Shop) -> None:
+    listener, waker = Listener(shop.database.service_dsn, [INBOX]), Waker(shop.database.service_dsn)
+    await shop.push(_scan("N1"))
+    worker = _worker(shop, listener, waker, cooldown_seconds=60)
+    running = asyncio.create_task(worker.run())
+    async with asyncio.timeout(10):
+        await shop.until("SELECT count(*) FROM statesvc.message", 1)
+        await shop.push(_scan("N2"))
+        listener.event(INBOX).set()
+        await asyncio.sleep(0.2)
+        worker.stop()
+        await running
+    await waker.stop()
+    assert await shop.rows("SELECT token, attempts FROM statesvc.inbox") == [(None, 0)]
+
+
 async def test_what_is_not_finished_within_the_grace_is_given_back_uncharged(shop: Shop) -> None:
     await _at_event(shop, "AR", "PERFORM pg_sleep(8);")
     listener, waker = Listener(shop.database.service_dsn, [INBOX]), Waker(shop.database.service_dsn)
