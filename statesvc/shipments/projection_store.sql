@@ -3,7 +3,8 @@
 SELECT shipment_id, state FROM statesvc.shipment WHERE shipment_id = ANY (%(shipment_ids)b::uuid[]);
 
 -- name: save_shipments
--- Writes what the log means now. The streams of these shipments are locked by the append.
+-- Writes what the log means now. The streams of these shipments are locked by the append. What an update leaves out is the same in all events
+-- of a shipment (what its id is made of), or is that of the first.
 INSERT INTO statesvc.shipment AS s
     (shipment_id, version, recorded_at, first_recorded_at, last_event_at, status_since, delivered_at, attempts, terminal, carrier_id, number,
      tracking_number, discriminator, status, reason, flags, estimated_delivery, signed_by_event_id, promised_until, lane, service, due_at, state)
@@ -20,6 +21,6 @@ FROM unnest(%(shipment_ids)b::uuid[], %(versions)b::int[], %(recorded_ats)b::tim
 ON CONFLICT (shipment_id) DO UPDATE SET
     version = excluded.version, recorded_at = excluded.recorded_at, last_event_at = excluded.last_event_at,
     status_since = excluded.status_since, delivered_at = excluded.delivered_at, attempts = excluded.attempts, terminal = excluded.terminal,
-    status = excluded.status, reason = excluded.reason, flags = excluded.flags, estimated_delivery = excluded.estimated_delivery,
+    tracking_number = excluded.tracking_number, status = excluded.status, reason = excluded.reason, flags = excluded.flags, estimated_delivery = excluded.estimated_delivery,
     signed_by_event_id = excluded.signed_by_event_id,
     promised_until = excluded.promised_until, lane = excluded.lane, service = excluded.service, due_at = excluded.due_at, state = excluded.state;

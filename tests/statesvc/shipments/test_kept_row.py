@@ -1,0 +1,158 @@
+"""The row of a shipment that is kept up to date, against the fold of its whole history: equal in every column, whatever happened.
+
+One number in several spellings, numbers that are used twice, late and repeated scans, values that come later, corrections of carriers and
+of ours, erased shipments. Triggers that spoil the row, and a fold that takes the wrong event, show that a difference is seen.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+from uuid import UUID
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from psycopg import AsyncConnection, sql
+
+from events.vocabulary import Kind, Reason, Status
+from projections.fact import decode_event
+from projections.observed import is_observation
+from projections.row import ShipmentRow, rebuilt_row
+from statesvc.log.archive.log_archive import LogArchive
+from statesvc.shipments.expectation_rules import read_rules
+from statesvc.shipments.rebuild.rebuild import Rebuild
+from tests.statesvc.shipments.shipment_history import SCANS, STEPS, Erased, History, Look, Messages, Push, Reread, Scan, Step
+from tests.world.database import Database
+from tests.world.story import Story, story
+
+Rebuilt = Callable[[UUID, Sequence[bytes], Any], ShipmentRow]
+EXAMPLES = settings(
+    max_examples=200,
+    deadline=None,
+    database=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+OF_ITS_ID = {"shipment_id", "carrier_id", "number", "discriminator"}
+"""The shipment's id is made of them, so they are the same in all its events."""
+OF_ITS_FIRST_EVENT = {"first_recorded_at"}
+COLUMNS = sql.SQL(", ").join(map(sql.Identifier, ShipmentRow._fields))
+LIVE = sql.SQL("SELECT {} FROM statesvc.shipment WHERE number = ANY (%s) ORDER BY shipment_id").format(COLUMNS)
+HISTORIES = b"""
+SELECT x.shipment_id, x.canonical FROM (
+    SELECT e.shipment_id, e.version, e.canonical FROM statesvc.event e
+    UNION ALL SELECT v.shipment_id, v.version, v.canonical FROM statesvc.observation v
+) x WHERE x.shipment_id = ANY (%s) ORDER BY x.shipment_id, x.version"""
+
+TOLD_SCANS = (
+    Scan(status=Status.INFO_RECEIVED, hours_ago=300, country="CA"),
+    Scan(status=Status.OUT_FOR_DELIVERY, hours_ago=200, reason=Reason.WEATHER),
+    Scan(status=Status.DELIVERY_ATTEMPTED, hours_ago=210),
+    Scan(status=Status.DELIVERED, hours_ago=5),
+    Scan(kind=Kind.UNMAPPED, hours_ago=4),
+)
+TOLD_STEPS: tuple[Step, ...] = (
+    Messages(((Push(0, service="UPS Ground"),),)),
+    Messages(((Push(1, spelling=1, estimated_delivery="2026-03-06"),),)),
+    Look(),
+    Messages(((Push(2, spelling=2, estimated_delivery="2026-03-05"),),)),
+    Messages(((Push(3, spelling=1, service="UPS SurePost"),), (Push(3, signed_by="R. Roe"),))),
+    Messages(((Push(4, spelling=2),),)),
+    Reread(3),
+)
+"""A parcel that is late, attempted (which comes late), delivered, signed for later; the delivery is taken back."""
+ERASED_STEPS: tuple[Step, ...] = (Messages(((Push(0),),)), Erased(0), Messages(((Push(3, signed_by="R. Roe"),),)))
+LEFT_OUT = "NEW.{column} := OLD.{column};"
+NOT_ERASED = """
+IF (SELECT erased_at IS NOT NULL FROM statesvc.stream WHERE shipment_id = NEW.shipment_id) AND NEW.status = 'delivered' THEN
+    NEW.signed_by_event_id := 'who signed, all the same';
+END IF;"""
+
+
+async def compare(history: History, rebuilt: Rebuilt) -> None:
+    """Every column of every row of this history."""
+    connection = history.log.connection
+    live = {row[0]: ShipmentRow(*row) for row in await (await connection.execute(LIVE, (history.numbers(),))).fetchall()}
+    rules = (await read_rules(connection)).of
+    entries = await (await connection.execute(HISTORIES, (list(live),))).fetchall()
+    canonicals = {shipment_id: [canonical for _, canonical in its] for shipment_id, its in groupby(entries, key=itemgetter(0))}
+    for shipment_id, row in live.items():
+        assert row._asdict() == rebuilt(shipment_id, canonicals[shipment_id], rules)._asdict()
+
+
+async def play(log: Story, scans: Sequence[Scan], steps: Sequence[Step], rebuilt: Rebuilt = rebuilt_row) -> None:
+    """Compares after each step."""
+    history = History(log, scans)
+    for step in steps:
+        await history.take(step)
+        await compare(history, rebuilt)
+
+
+@asynccontextmanager
+async def spoiling(database: Database, body: str) -> AsyncIterator[None]:
+    """Meanwhile each update of a shipment's row is spoiled so."""
+    async with await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as owner:
+        await owner.execute(
+            f"CREATE FUNCTION public.spoil() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {body} RETURN NEW; END $$".encode()
+        )
+        await owner.execute("CREATE TRIGGER spoil BEFORE UPDATE ON statesvc.shipment FOR EACH ROW EXECUTE FUNCTION public.spoil()")
+        yield
+        await owner.execute("DROP FUNCTION public.spoil() CASCADE")
+
+
+@pytest.fixture
+async def log(database: Database) -> AsyncIterator[Story]:
+    async with story(database) as telling:
+        yield telling
+
+
+async def test_the_row_kept_up_to_date_is_the_fold_of_its_history(log: Story) -> None:
+    loop = asyncio.get_running_loop()
+
+    @EXAMPLES
+    @example(scans=TOLD_SCANS, steps=TOLD_STEPS)
+    @example(scans=TOLD_SCANS, steps=ERASED_STEPS)
+    @given(scans=SCANS, steps=STEPS)
+    def examples(scans: Sequence[Scan], steps: Sequence[Step]) -> None:
+        told: Coroutine[Any, Any, None] = play(log, scans, steps)
+        asyncio.run_coroutine_threadsafe(told, loop).result(60)
+
+    await asyncio.to_thread(examples)
+
+
+@pytest.mark.usefixtures("own_processes")
+async def test_a_rebuild_finds_no_drift_in_a_number_of_several_spellings(database: Database, log: Story) -> None:
+    for steps in (TOLD_STEPS, ERASED_STEPS):
+        await play(log, TOLD_SCANS, steps)
+    task = Rebuild(owner_dsn=database.owner_dsn, actor="t", processes=1, progress=lambda *_: None, archive=LogArchive(None))
+    assert (await task.compare())[1] == []
+
+
+@pytest.mark.parametrize("column", sorted(set(ShipmentRow._fields) - OF_ITS_ID - OF_ITS_FIRST_EVENT))
+async def test_a_column_left_out_of_the_update_is_noticed(database: Database, log: Story, column: str) -> None:
+    async with spoiling(database, LEFT_OUT.format(column=column)):
+        with pytest.raises(AssertionError, match=column):
+            await play(log, TOLD_SCANS, TOLD_STEPS)
+
+
+def _spelled_as_at_first(shipment_id: UUID, history: Sequence[bytes], rules: Any) -> ShipmentRow:
+    first = next(canonical for canonical in history if not is_observation(canonical))
+    return rebuilt_row(shipment_id, history, rules)._replace(tracking_number=decode_event(first).tracking_number)
+
+
+def _newest_first(shipment_id: UUID, history: Sequence[bytes], rules: Any) -> ShipmentRow:
+    return rebuilt_row(shipment_id, history[::-1], rules)
+
+
+@pytest.mark.parametrize("rebuilt", [_spelled_as_at_first, _newest_first])
+async def test_a_fold_that_takes_the_first_event_for_the_last_is_noticed(log: Story, rebuilt: Rebuilt) -> None:
+    with pytest.raises(AssertionError, match="tracking_number"):
+        await play(log, TOLD_SCANS, TOLD_STEPS, rebuilt)
+
+
+async def test_who_signed_for_an_erased_shipment_is_noticed(database: Database, log: Story) -> None:
+    async with spoiling(database, NOT_ERASED):
+        with pytest.raises(AssertionError, match="signed_by_event_id"):
+            await play(log, TOLD_SCANS, ERASED_STEPS)
