@@ -37,6 +37,7 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "amazon": ("reason", "code"),
     "australiapost": ("always:event", "lower:text"),
     "austrianpost": ("type", "code", "reason"),
+    "bluedart": ("stated:type", "code"),
     "canadapost": ("code", "lower:text"),
     "chronopost": ("always:event", "code"),
     "delhivery": ("type", "lower:code"),

@@ -45,6 +45,8 @@ RECIPES: Final[dict[str, Recipe]] = {
     "asendia": _LOCAL,
     "australiapost": replace(_INSTANT, place=_ADDRESS),
     "austrianpost": replace(_INSTANT, codes=("type", "code", "reason"), place=(), translates=True),
+    # a push prints the city of a scan, an answer only the place, and at times a code as a number
+    "bluedart": replace(_LOCAL, precision=_MINUTE, codes=("type", "code"), place=(), ignored_in_code=re.compile(r"\A0{1,2}(?=\d)")),
     "bpost": replace(_INSTANT, place=(), translates=True),
     "bring": replace(_INSTANT, place=(), translates=True),
     "cainiao": replace(_LOCAL, place=(), translates=True),
@@ -66,8 +68,8 @@ RECIPES: Final[dict[str, Recipe]] = {
     "dhl_ecommerce": replace(_LOCAL, place=(), ignored_in_number=_USPS.ignored_in_number),
     # an answer in XML prints no offset, the area is the place in all of them
     "dhl_express": replace(_LOCAL, place=_FACILITY, piece=True, translates=True),
-    # places are printed in the language of the answer
-    "dhl_parcel_de": Recipe(time="local", precision=_MINUTE, translates=True),
+    # places are printed in the language of the answer; a list of events prints the number without the two zeros that mark it
+    "dhl_parcel_de": Recipe(time="local", precision=_MINUTE, translates=True, ignored_in_number=re.compile(r"\A00(?=\d{18}\Z)")),
     "dhl_parcel_nl": replace(_INSTANT, place=()),
     "dhl_poland": _LOCAL,
     # the state of a shipment prints the local time of its scan as UTC

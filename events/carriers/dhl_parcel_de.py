@@ -7,6 +7,7 @@ back (`ruecksendung`) movement is `returning` and a delivery `returned`. Times a
 
 from collections.abc import Iterator
 from datetime import datetime
+from functools import lru_cache
 from typing import Final
 
 from lxml.etree import _Element
@@ -16,10 +17,11 @@ from events.errors import Cause, UnreadableMessageError
 from events.event import Raw, Reading
 from events.parsing.enrichment import with_signer
 from events.parsing.formats import TimeFormats
-from events.parsing.meanings import Meaning, finest, meanings
+from events.parsing.meanings import UNMAPPED, Meaning, finest, meanings
 from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
-from events.parsing.scan import Scan, reading_of
+from events.parsing.scan import Scan, readings_of
+from events.parsing.sentences import by_sentence
 from events.parsing.text import signer, text
 from events.parsing.times import Clock
 from events.parsing.xml import Document, answers, read_xml
@@ -27,6 +29,9 @@ from events.vocabulary import Kind, Status
 
 CODES: Final = meanings("dhl_parcel_de_codes.csv")
 """(ICE, RIC, standard event code), each blank where it makes no difference."""
+
+by_text = by_sentence({words: meaning for (service, words), meaning in meanings("dhl_unified_texts.csv").items() if service == "parcel-de"})
+"""What the texts mean that Unified Tracking prints, too: for an event without codes."""
 
 CLOCK: Final = Clock(formats=TimeFormats("%d.%m.%Y[ %H:%M[:%S]]", "%Y-%m-%dT%H:%M:%S[%f][%z]"), default_zone="Europe/Berlin")
 ON_THE_WAY: Final = frozenset({Status.PICKED_UP, Status.IN_TRANSIT, Status.OUT_FOR_DELIVERY, Status.AVAILABLE_FOR_PICKUP})
@@ -50,54 +55,101 @@ COUNTRIES: Final = {
 
 WAY: Final = "ruecksendung"
 BACK: Final = f"{WAY}=true"
+CODE_ATTRIBUTES: Final = ("ice", "ric", "standard-event-code")
+SENT_BACK: Final = "RETRN"
+TIMES: Final = ("event-timestamp", "status-timestamp", "last-event-timestamp")
 
-PIECES: Final = frozenset({"piece-shipment", "piece-status-public"})
-LISTS: Final = frozenset({"piece-shipment-list", "piece-status-public-list", "status-for-public-user", "piece-event-list"})
+PIECES: Final = frozenset({"pieceshipment", "piecestatuspublic"})
+EVENT_LIST: Final = "pieceeventlist"
+EVENT: Final = "pieceevent"
+NAMES: Final = PIECES | {"pieceshipmentlist", "piecestatuspubliclist", "statusforpublicuser", EVENT_LIST}
+ERRORLESS: Final = (None, "", "0")
+
+Named = list[tuple[str, _Element]]
 
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Events of all pieces of one answer."""
-    for index, piece in enumerate(_pieces(read_xml(body)), start=1):
-        found: list[Reading] = []
-        for where, event in _events(piece, f"piece-shipment[{index}]"):
-            found += _reading(event, piece, where, received_at, rejections)
-        yield from with_signer(found, signer(piece.get("recipient-name")))
+    named = [(_name(element), element) for answer in _answers(read_xml(body)) for element in answer.iter()]
+    pieces = [element for name, element in named if name in PIECES]
+    lists = [element for name, element in named if name == EVENT_LIST]
+    if not pieces and not lists and all(element.get("code") in ERRORLESS for _, element in named):
+        rejections.add("data", "neither a piece nor an error")
+    bound: set[_Element] = set()
+    for index, piece in enumerate(pieces, start=1):
+        own = [each for each in lists if each.getparent() is piece] or [each for each in lists if _is_of(each, piece)]
+        bound.update(own)
+        events = [element for element in piece.iter() if _name(element) == EVENT] or [event for each in own for event in _events_in(each)]
+        yield from _piece(piece, events, f"piece-shipment[{index}]", received_at, rejections)
+    for index, each in enumerate(lists, start=1):
+        if each not in bound:
+            yield from _piece(each, _events_in(each), f"piece-event-list[{index}]", received_at, rejections)
 
 
-def _pieces(document: Document) -> Iterator[_Element]:
+def _answers(document: Document) -> Iterator[_Element]:
     for answer in answers(document):
-        if answer.tag != "data" or answer.get("name") not in PIECES | LISTS:
+        if not any(_name(element) in NAMES for element in answer.iter()):
             raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no tracking answer of DHL Parcel Germany")
-        yield from (element for element in answer.iter("data") if element.get("name") in PIECES)
+        yield answer
 
 
-def _events(piece: _Element, where: str) -> Iterator[tuple[str, _Element]]:
+def _name(element: _Element) -> str:
+    """What an element is: the `name` of a `data`, else its own, without hyphens."""
+    return (element.get("name") or element.tag).replace("-", "").lower()
+
+
+def _events_in(listed: _Element) -> list[_Element]:
+    return [element for element in listed.iter() if _name(element) == EVENT]
+
+
+def _is_of(listed: _Element, piece: _Element) -> bool:
+    """Whether a list next to a piece names it."""
+    return any(piece.get(name) and piece.get(name) == listed.get(name) for name in ("piece-id", "piece-identifier", "piece-code"))
+
+
+def _piece(piece: _Element, events: list[_Element], where: str, received_at: datetime, rejections: Rejections) -> list[Reading]:
     """The events of a piece; a piece without any has its status as its only event, at the status' own time."""
-    events = [element for element in piece.iter("data") if element.get("name") == "piece-event"]
-    if not events and piece.get("ice"):
-        yield where, piece
-    yield from ((f"{where}/piece-event[{index}]", event) for index, event in enumerate(events, start=1))
+    number = text(piece.get("piece-code")) or text(piece.get("searched-piece-code")) or text(piece.get("piece-identifier"))
+    placed = [(f"{where}/piece-event[{index}]", event) for index, event in enumerate(events, start=1)]
+    if not placed and any(piece.get(name) for name in ("ice", "standard-event-code", "status")) and piece.get("error-status") in ERRORLESS:
+        placed = [(where, piece)]
+    back = _first_on_the_way_back(piece, events)
+    scans = (
+        _scan(event, pointer, received_at, is_back=event is not piece and back is not None and _time(event) >= back)
+        for pointer, event in placed
+    )
+    found = readings_of(scans, number, rejections, service=text(piece.get("product-name")))
+    return with_signer(found, signer(piece.get("recipient-name")))
 
 
-def _reading(event: _Element, piece: _Element, where: str, received_at: datetime, rejections: Rejections) -> tuple[Reading, ...]:
-    ice, ric, code = (text(event.get(name)) for name in ("ice", "ric", "standard-event-code"))
-    way = text(event.get(WAY))
+def _first_on_the_way_back(piece: _Element, events: list[_Element]) -> datetime | None:
+    """When a piece was sent back that says so itself, while its events do not: at the first event that does, else at its newest."""
+    if piece.get(WAY) != "true" or any(event.get(WAY) for event in events):
+        return None
+    times = sorted((_time(event), event.get("ice") == SENT_BACK) for event in events)
+    return next((at for at, is_sent_back in times if is_sent_back), times[-1][0] if times else None)
+
+
+def _time(event: _Element) -> datetime:
+    wall = CLOCK.formats.read(text(event.get("event-timestamp")) or "")
+    return wall.local if wall else datetime.min  # noqa: DTZ901 - compared with local times
+
+
+def _scan(event: _Element, where: str, received_at: datetime, *, is_back: bool) -> Scan:
+    ice, ric, code = (text(event.get(name)) for name in CODE_ATTRIBUTES)
+    way = "true" if is_back else text(event.get(WAY))
+    printed = next((found for name in TIMES if (found := text(event.get(name)))), None)
     raw = Raw(type=ice, code=ric, reason=code, further=(f"{WAY}={way}",) if way else ())
-    meaning = _meaning(raw)
     country = text(event.get("event-country"))
-    return reading_of(
-        Scan(
-            where=where,
-            raw=raw,
-            meaning=meaning,
-            time=CLOCK.read(text(event.get("event-timestamp")) or text(event.get("status-timestamp")), received_at=received_at),
-            place=place(city=event.get("event-location"), country=COUNTRIES.get((country or "").casefold(), country)),
-            description=text(event.get("event-text")) or text(event.get("event-status")) or text(event.get("status")),
-        ),
-        text(piece.get("piece-code")),
-        rejections,
-        service=text(piece.get("product-name")),
+    words = text(event.get("event-text")) or text(event.get("event-status")) or text(event.get("status"))
+    return Scan(
+        where=where,
+        raw=raw,
+        meaning=_meaning(raw) if ice or code else by_text(words or "") or UNMAPPED,
+        time=CLOCK.read(printed, received_at=received_at),
+        place=place(city=event.get("event-location"), country=COUNTRIES.get((country or "").casefold(), country)),
+        description=words,
     )
 
 
@@ -113,8 +165,20 @@ def _of_codes(raw: Raw) -> Meaning:
     return finest((ice, next((known for key in keys if (known := CODES.get(key))), None)), (code, CODES.get(("", "", code))))
 
 
+@lru_cache(maxsize=1024)
+def by_detail(printed: str) -> Meaning | None:
+    """What the codes of a scan mean as Unified Tracking prints them in one: `SRTED_NRQRD_PO`; None where the table knows none of them."""
+    codes = printed.split("_")
+    if len(codes) != len(CODE_ATTRIBUTES):
+        return None
+    found = _of_codes(Raw(type=codes[0], code=codes[1], reason=codes[2]))
+    return None if found is UNMAPPED else found
+
+
 def _reread(raw: Raw) -> Meaning | None:
-    """Where the direction is not stated it may be the way back."""
+    """Where the direction is not stated it may be the way back, and without codes the text decides."""
+    if not raw.type and not raw.reason:
+        return None
     meaning = _meaning(raw)
     return meaning if raw.further or _on_the_way_back(meaning) == meaning else None
 
@@ -128,7 +192,7 @@ def _on_the_way_back(meaning: Meaning) -> Meaning:
 CARRIER: Final = Carrier(
     carrier_id="dhl_parcel_de",
     name="DHL Parcel Germany",
-    number_fields=("data.@piece-code", "data.@searched-piece-code"),
+    number_fields=("data.@piece-code", "data.@searched-piece-code", "data.@piece-identifier"),
     normalizers={"1": normalize},
     formats=("Sendungsverfolgung XML",),
     reread=_reread,

@@ -1,19 +1,20 @@
 """DHL Shipment Tracking Unified: the push and the answer of the API have the same shape, for all of DHL's services.
 
 A scan carries a category (`statusCode`) that DHL documents and, in `status`, a code or a text of the service; where there is neither, the
-text is in `description`. A code or a text that the service documents is read as such, everything else by its category. No text means a
-delivery that another category denies (DHL's own sample says `pre-transit` and `DELIVERED` of one scan). The number is the shipment's
-`id`; a piece named by a scan distinguishes it and is no shipment of its own. The XML of DHL eCommerce Americas (formerly Global Mail)
-prints the same codes as its service, and its times in the zones of the United States.
+text is in `description`. A code or a text that the service documents is read as such, everything else by its category. Parcel Germany
+prints the codes of its own answer as `statusDetailed`, Blue Dart one code for many texts. What is delivered of a shipment with
+`returnFlag` came back to its sender. No text means a delivery that another category denies (DHL's own sample says `pre-transit` and
+`DELIVERED` of one scan). The number is the shipment's `id`; a piece named by a scan distinguishes it and is no shipment of its own. The
+XML of DHL eCommerce Americas (formerly Global Mail) prints the same codes as its service, and its times in the zones of the United States.
 """
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
 from typing import Final
 
+from events.carriers import bluedart, dhl_parcel_de
 from events.carriers.carrier import Carrier, ShipperChoice
 from events.clear_part import is_stand_in, looks_like_code
 from events.errors import Cause, UnreadableMessageError
@@ -26,7 +27,8 @@ from events.parsing.meanings import UNMAPPED, Meaning, meanings, texts_of
 from events.parsing.places import country_code, known_countries, place
 from events.parsing.rejections import Rejections
 from events.parsing.scan import Scan, readings_of
-from events.parsing.text import signer, text, without_markup
+from events.parsing.sentences import as_compared, by_sentence
+from events.parsing.text import signer, text
 from events.parsing.times import Clock
 from events.parsing.whereabouts import Journey
 from events.parsing.xml import Document, is_xml, read_xml, text_at, texts
@@ -39,14 +41,12 @@ TEXTS: Final = meanings("dhl_unified_texts.csv")
 """(service, text in lower case without the full stop): what services print instead of a code, where it is clear. A `*` stands for
 whatever a sentence names there: a place, a day."""
 
-SENTENCES: Final = {
-    service: tuple(
-        (re.compile(".*".join(map(re.escape, words.split("*")))), meaning)
-        for (of, words), meaning in TEXTS.items()
-        if of == service and "*" in words
-    )
-    for service in {service for service, words in TEXTS if "*" in words}
-}
+PARCEL_DE: Final = "parcel-de"
+BY_TEXT: Final = {
+    service: by_sentence({words: meaning for (of, words), meaning in TEXTS.items() if of == service}) for service in {of for of, _ in TEXTS}
+} | {"bluedart": bluedart.by_text, PARCEL_DE: dhl_parcel_de.by_text}
+WORDED: Final = frozenset({"bluedart"})
+"""The services that print one code for many scans: the text says more."""
 
 DOCUMENTED: Final = frozenset(code for _, code in (*CODES, *TEXTS))
 
@@ -90,6 +90,8 @@ AMERICAN_ZONES: Final = {
     for season in ("", "S", "D")
 }
 """The clock of the zone holds, whichever of its names is printed: some senders print the standard one all year."""
+
+BACK: Final = "returnFlag=true"
 
 SUBSCRIPTION: Final = "subscription."
 WAITING_SUBSCRIPTIONS: Final = {
@@ -144,21 +146,25 @@ def _shipment(shipment: JsonObject, where: str, received_at: datetime, rejection
     number = text(shipment.get("id"))
     service = (text(shipment.get("service")) or "").casefold()
     journey = Journey(_place(child(shipment, "origin")), _place(child(shipment, "destination")))
-    scanned = (_scan(scan, service, pointer, received_at, journey) for pointer, scan in scans)
+    is_back = shipment.get("returnFlag") in (True, "true")
+    scanned = (_scan(scan, service, pointer, received_at, journey, is_back=is_back) for pointer, scan in scans)
     readings = with_signer(
         readings_of(scanned, number, rejections, service=text(child(shipment, "details", "product").get("productName"))), _signer(shipment)
     )
     return with_estimate(readings, estimate(text(shipment.get("estimatedTimeOfDelivery")), ISO))
 
 
-def _scan(scan: JsonObject, service: str, pointer: str, received_at: datetime, journey: Journey) -> Scan:
+def _scan(scan: JsonObject, service: str, pointer: str, received_at: datetime, journey: Journey, *, is_back: bool) -> Scan:
     raw, at = _raw(scan), _place(child(scan, "location"))
+    meant = _documented(raw, service, scan.get("description")) or _by_category(raw)
+    if is_back and meant.status is Status.DELIVERED:
+        raw, meant = raw._replace(further=(*raw.further, BACK)), meant._replace(status=Status.RETURNED)
     printed = text(scan.get("timestamp"))
     clocks = ROLLUP_CLOCKS if pointer.endswith("/status") and printed and printed.endswith("Z") else CLOCKS
     return Scan(
         where=pointer,
         raw=raw,
-        meaning=(meant := _documented(raw, service, scan.get("description")) or _by_category(raw)),
+        meaning=meant,
         time=clocks.get(service, clocks[""]).read(printed, at, received_at=received_at, journey=journey.at(meant.status)),
         place=at,
         piece=_piece(scan),
@@ -208,30 +214,27 @@ def _raw(scan: JsonObject) -> Raw:
 
 
 def _documented(raw: Raw, service: str, description: object) -> Meaning | None:
-    """The detail of a code goes before it; the description says more where the code is the category again."""
+    """The detail of a code goes before it; the description says more where the code is the category again, or one for many scans."""
     category = _category(raw)
+    words = (text(description) or "",)
     printed = (*raw.further, raw.code or "")
-    if _repeats_category(raw):
-        printed = (*printed, text(description) or "")
+    if service in WORDED:
+        printed = (*words, *printed)
+    elif _repeats_category(raw):
+        printed = (*printed, *words)
+    by_text = BY_TEXT.get(service, _nothing)
     for code in printed:
-        known = CODES.get((service, code))
+        known = CODES.get((service, code)) or (dhl_parcel_de.by_detail(code) if service == PARCEL_DE else None)
         if known is None:
-            known = _by_text(service, code)
+            known = by_text(code)
             known = None if known is not None and known.status is Status.DELIVERED and category not in ("", "delivered") else known
         if known is not None:
             return known
     return None
 
 
-@lru_cache(maxsize=4096)
-def _by_text(service: str, printed: str) -> Meaning | None:
-    words = _words(printed)
-    known = TEXTS.get((service, words))
-    return known or next((meaning for pattern, meaning in SENTENCES.get(service, ()) if pattern.fullmatch(words)), None)
-
-
-def _words(printed: str) -> str:
-    return (without_markup(printed) or "").casefold().rstrip(".")
+def _nothing(_printed: str) -> None:
+    """For a service whose texts no table knows."""
 
 
 def _category(raw: Raw) -> str:
@@ -251,7 +254,7 @@ def _reread(raw: Raw) -> Meaning | None:
     """What a service documents depends on the service, and no code at all on the description, which the raw fields lack."""
     printed = (*raw.further, raw.code or "")
     is_text = any(is_stand_in(each) or not looks_like_code(each) for each in printed)
-    depends = is_text or _repeats_category(raw) or DOCUMENTED & {*printed, *map(_words, printed)}
+    depends = BACK in printed or is_text or _repeats_category(raw) or DOCUMENTED & {*printed, *map(as_compared, printed)}
     return None if depends else _by_category(raw)
 
 
@@ -294,6 +297,6 @@ CARRIER: Final = Carrier(
     normalizers={"1": normalize},
     formats=("Shipment Tracking Unified push JSON", "Shipment Tracking Unified API JSON", "eCommerce Americas tracking XML"),
     reread=_reread,
-    texts=texts_of(CODES, TEXTS),
+    texts=texts_of(CODES, TEXTS, bluedart.TEXTS),
     authentication=(ShipperChoice(),),
 )

@@ -4,6 +4,7 @@ from typing import Any, Final
 
 from tests.events.carriers.added_envelope_pairs import ADDED_PAIRS
 from tests.events.carriers.envelope_pairs import CARRIER_PAIRS, Pair, pair
+from tests.events.carriers.later_envelope_pairs import LATER_PAIRS
 
 
 def _delhivery(**shipment: Any) -> dict[str, Any]:
@@ -204,4 +205,4 @@ PLATFORM_PAIRS: Final = (
     pair("yanwen", "two_zones", _yanwen("2026-03-01T14:05:00", "+8"), _yanwen("2026-03-01T06:05:00", "+00:00")),
 )
 
-PAIRS: Final[tuple[Pair, ...]] = (*CARRIER_PAIRS, *PLATFORM_PAIRS, *ADDED_PAIRS)
+PAIRS: Final[tuple[Pair, ...]] = (*CARRIER_PAIRS, *PLATFORM_PAIRS, *ADDED_PAIRS, *LATER_PAIRS)
