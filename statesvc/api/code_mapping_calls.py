@@ -48,7 +48,7 @@ from statesvc.inbox.rollouts.mapped_code import PrintedCode
 from statesvc.log.archive.folder import ArchivePath
 from statesvc.repair.dead_letters.reread import Rereader
 from statesvc.repair.renormalize.renormalize import RereadTask
-from statesvc.repair.teaching.code_events import LogPlace
+from statesvc.repair.teaching.code_events import NO_EVENT, LogPlace, as_events_have_it, has_events
 from statesvc.repair.teaching.mapping_list import ListedMapping, MappingExport, export, listed
 from statesvc.repair.teaching.preview import MappingPreview, preview_mapping
 from statesvc.repair.teaching.reread_code import CodeReread, RereadPosition, RereadRequest
@@ -133,7 +133,11 @@ class CodeMappingCalls:
         carrier = self._carrier(parameters(request, CarrierMappingParameters).carrier_id)
         printed = _printed(asked, carrier)
         meaning = asked.meaning.meaning if asked.meaning is not None else None
+        digest = self.keyring.carrier_digest(carrier.carrier_id)
         async with self.pool.connection() as connection:
+            printed = await as_events_have_it(connection, printed, digest)
+            if meaning is not None and not asked.force and not await has_events(connection, printed.clear(digest)):
+                raise Problem(Code.INVALID_REQUEST, f"{NO_EVENT}; `force` maps it all the same")
             try:
                 actor = caller_of(request).actor
                 revision = await teach(connection, self.keyring, printed, meaning, why=asked.why, actor=actor, replaces=asked.replaces)
@@ -205,7 +209,8 @@ class CodeMappingCalls:
             rolls_back=True,
             archive=self.archive,
         )
-        code = printed.clear(self.keyring.carrier_digest(carrier.carrier_id))
+        digest = self.keyring.carrier_digest(carrier.carrier_id)
+        code = (await as_events_have_it(connection, printed, digest)).clear(digest)
         return await preview_mapping(connection, task, code, asked.meaning.meaning if asked.meaning is not None else None)
 
     async def _listed(

@@ -118,7 +118,13 @@ class PreviewRequest(ClosedModel):
     )
 
     raw_type: Annotated[Part | None, Field(description="Null: the carrier prints none.", json_schema_extra=_NO_LISTED_TEXT)] = None
-    raw_code: Annotated[Part | None, Field(description="Null: the carrier prints none.", json_schema_extra=_NO_LISTED_TEXT)] = None
+    raw_code: Annotated[
+        Part | None,
+        Field(
+            description="Null: the carrier prints none. Without `raw_type` also `TYPE/CODE`, as `carrier_code` has it.",
+            json_schema_extra=_NO_LISTED_TEXT,
+        ),
+    ] = None
     raw_reason: Annotated[Part | None, Field(description="Only with this reason code next to it; null: any.")] = None
     raw_text: Annotated[
         Part | None, Field(description="Only with this text; case and blanks do not matter. Alone where the carrier prints no code.")
@@ -149,6 +155,7 @@ class TeachRequest(PreviewRequest):
         int | None,
         Field(ge=0, le=REVISION_MAX, description="As the preview said: 409 where the code was mapped since. Null: whatever is there."),
     ] = None
+    force: Annotated[bool, Field(description="Map the code although no event has it.")] = False
 
 
 class RenormalizeRequest(ClosedModel):

@@ -99,6 +99,7 @@ def routes(
             request=TeachRequest,
             response=ListedMapping,
             statuses={CREATED: "mapped"},
+            rules=("No event has the code, and `force` is not set.",),
             problems=(Code.UNKNOWN_CARRIER, Code.CONFLICT),
         ),
         route(

@@ -6,12 +6,14 @@
 import argparse
 import asyncio
 import os
+import shlex
 import socket
 from typing import Any, Final
 
 from psycopg import AsyncConnection
 
 from events.carriers import CARRIERS
+from events.clear_part import TEXT
 from events.crypto.keyring import Keyring
 from events.parsing.meanings import Meaning
 from events.vocabulary import Kind, Reason, Status
@@ -37,10 +39,11 @@ from statesvc.log.archive.folder import archive_folder
 from statesvc.repair.dead_letters.dead_letter import SENTENCES
 from statesvc.repair.dead_letters.reread import Rereader
 from statesvc.repair.renormalize.renormalize import RereadTask
+from statesvc.repair.teaching.code_events import NO_EVENT, as_events_have_it
 from statesvc.repair.teaching.mapping_list import ListedMapping, export, listed
 from statesvc.repair.teaching.preview import CodeMeaning, MappingPreview, preview_mapping
 from statesvc.repair.teaching.reread_code import CodeReread, RereadRequest
-from statesvc.repair.teaching.unmapped_codes import unmapped_codes
+from statesvc.repair.teaching.unmapped_codes import UnmappedCode, unmapped_codes
 from statesvc.roles.master_key import open_master_keys
 from statesvc.settings.service_settings import Settings, load_settings
 
@@ -57,7 +60,7 @@ def configure_mapping(commands: Subcommands) -> None:
         command = commands.add_parser(name, help=f"{summary}; shows what it would change, and changes it with --yes")
         command.add_argument("carrier", nargs="?" if name == "map" else None, help="a carrier id")
         command.add_argument("--type", help="the type as the carrier prints it, where it prints one")
-        command.add_argument("--code", help="the code as the carrier prints it, or the text in its place")
+        command.add_argument("--code", help="the code as the carrier prints it, TYPE/CODE as `unmapped` does, or the text in its place")
         command.add_argument("--carrier-reason", metavar="CODE", help="only with this reason code next to it (default: any)")
         command.add_argument("--text", help="only with this text; alone where the carrier prints no code (default: any)")
         command.add_argument("--why", default="", help="recorded in the log; needed with --yes")
@@ -72,6 +75,7 @@ def configure_mapping(commands: Subcommands) -> None:
             meaning.add_argument("--list", action="store_true", help="list the mappings, of one carrier or of all")
             meaning.add_argument("--show", type=int, metavar="REVISION", help="show a mapping and what came before it")
             meaning.add_argument("--export", action="store_true", help="print the carrier's mappings as a patch of its table")
+            command.add_argument("--force", action="store_true", help="map the code although no event has it")
             command.add_argument("--reason", choices=[reason.value for reason in Reason], metavar="REASON", help="the reason of the scan")
 
 
@@ -124,7 +128,9 @@ async def _teach(settings: Settings, options: argparse.Namespace) -> int:
     printed, meaning = _printed(options), _meaning(options)
     async with service_connection(settings) as connection:
         keyring = await load_keyring(connection, await open_master_keys(settings, connection))
-        code = printed.clear(keyring.carrier_digest(options.carrier))
+        digest = keyring.carrier_digest(options.carrier)
+        printed = await as_events_have_it(connection, printed, digest)
+        code = printed.clear(digest)
         task = RereadTask(
             carrier=CARRIERS[options.carrier],
             keyring=keyring,
@@ -138,6 +144,8 @@ async def _teach(settings: Settings, options: argparse.Namespace) -> int:
             raise CommandError("no mapping of the code is in effect: the normalizer reads it")
         if not options.json:
             _write_preview(preview, meaning)
+        if meaning is not None and not preview.events and not options.force:
+            raise CommandError(f"{NO_EVENT}; --force maps it all the same")
         if not options.yes:
             if options.json:
                 write_json(preview.model_dump(mode="json", by_alias=True))
@@ -304,6 +312,13 @@ def _words(meaning: CodeMeaning | None) -> str:
     return " ".join(each for each in (meaning.status or meaning.kind, meaning.reason) if each)
 
 
+def _command(code: UnmappedCode) -> str:
+    """What maps it. Of a text only its place is listed: a history, or a sample of the console, has the text itself."""
+    parts = (("--type", code.raw_type), ("--code", code.raw_code))
+    named = [f"{option} {'TEXT' if part == TEXT else shlex.quote(part)}" for option, part in parts if part is not None]
+    return " ".join(["statesvc carriers map", code.carrier_id, *(named or ["--text TEXT"]), "--status STATUS"])
+
+
 async def _unmapped(settings: Settings, *, as_json: bool) -> int:
     async with service_connection(settings) as connection:
         found = await unmapped_codes(connection)
@@ -325,6 +340,10 @@ async def _unmapped(settings: Settings, *, as_json: bool) -> int:
             for each in found
         ]
         write_table(("CARRIER", "CODE", "READ", "EVENTS", "SHIPMENTS", "SINCE", "DEAD LETTER", "MAPPED", "EXAMPLES"), rows)
+        write_line("\nto say what one means (first it shows what would change):")
+        for each in found:
+            if each.mapped is None:
+                write_line(f"  {_command(each)}")
     else:
         write_line("every code that was pushed is mapped")
     return 0

@@ -34,6 +34,7 @@ async def _teach_inputs(visit: Visit) -> Sequence[Input]:
         Input(name="kind", label="Means", options=[("scan", "a scan, with a status"), ("info", "information that never moves a status")]),
         Input(name="status", label="Status", options=[("", "none"), *((status, status) for status in statuses)]),
         Input(name="reason", label="Reason", options=[("", "none"), *((reason.value, reason.value) for reason in Reason)]),
+        Input(name="force", label="Where no event has the code", options=[("", "refuse it"), ("yes", "map it all the same")]),
     ]
 
 
@@ -44,10 +45,10 @@ def _taught(values: Values) -> dict[str, Any]:
 
 
 async def _would_teach(visit: Visit, values: Values) -> DryRun:
-    return await _preview(visit, _taught(values))
+    return await _preview(visit, _taught(values), needs_events=not values.get("force"))
 
 
-async def _preview(visit: Visit, wanted: Mapping[str, Any]) -> DryRun:
+async def _preview(visit: Visit, wanted: Mapping[str, Any], *, needs_events: bool = False) -> DryRun:
     """What the mapping would change if its history were read again."""
     found = await visit.ask(f"POST {_MAPPINGS}/preview", wanted, carrier_id=visit.path("carrier_id"))
     more = " at least" if found["counts_capped"] else ""
@@ -73,11 +74,12 @@ async def _preview(visit: Visit, wanted: Mapping[str, Any]) -> DryRun:
         hidden={"replaces": str(found["replaces"]), "total": str(found["messages"])},
         columns=("What", "From", "To", "How many"),
         rows=rows,
+        refusal="No event has this code: a code is compared as it is written." if needs_events and not found["events"] else None,
     )
 
 
 async def _teach(visit: Visit, values: Values) -> Done:
-    order = {**_taught(values), "why": values["why"], "replaces": values.get("replaces") or None}
+    order = {**_taught(values), "why": values["why"], "replaces": values.get("replaces") or None, "force": bool(values.get("force"))}
     row = await visit.ask(f"POST {_MAPPINGS}", order, carrier_id=visit.path("carrier_id"))
     then = MAPPING.format(carrier_id=row["carrier_id"], revision=row["revision"])
     return Done(sentence=f"Mapping {row['revision']} is in effect. Its history is not read again yet.", then=then)

@@ -229,7 +229,7 @@ class Scene:
 
     async def _teach(self) -> None:
         for carrier, code in STRANGE:
-            await self.shell.until_done("carriers", "map", carrier, *mapping_of(code))
+            await self.shell.until_done("carriers", "map", carrier, *mapping_of(code), "--force")
 
     async def _teach_and_replay(self) -> None:
         """What was read before the mapping, and settled after the last replay."""

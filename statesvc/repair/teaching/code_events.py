@@ -1,15 +1,16 @@
 """The events of the log that have a code, whatever they were read as: a pass over the log in its order, and the newest of them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from psycopg import AsyncConnection
 
+from events.clear_part import Digest
 from events.event import Raw
 from events.identity import carrier_code
 from statesvc.database.queries import queries
-from statesvc.inbox.rollouts.mapped_code import MappedCode
+from statesvc.inbox.rollouts.mapped_code import MappedCode, PrintedCode
 
 _SQL = queries("statesvc.repair.teaching", "code_events")
 
@@ -17,6 +18,12 @@ PAGE: Final = 20_000
 """Events of the log that a pass looks at in one statement."""
 COUNT_MAX: Final = 10_000
 SEARCHED_MAX: Final = 50_000
+CODES_TRIED_MAX: Final = 3
+NO_EVENT: Final = (
+    "no event has this code, so mapping it would change nothing: a code is compared as it is written, it is no pattern; "
+    "`statesvc carriers unmapped` lists unknown codes"
+)
+"""Why a mapping is refused, unless it is forced."""
 Connection = AsyncConnection[Any]
 
 
@@ -68,6 +75,24 @@ async def newest_with_code(connection: Connection, code: MappedCode, *, messages
     ).fetchall()
     is_capped = indexed >= COUNT_MAX or searched >= SEARCHED_MAX
     return CodeEvents(events=events, shipments=shipments, messages=messages, is_capped=is_capped, message_ids=message_ids)
+
+
+async def has_events(connection: Connection, code: MappedCode) -> bool:
+    """Whether an event has the code, as far as events are searched for it."""
+    return (await newest_with_code(connection, code, messages_max=1)).events > 0
+
+
+async def as_events_have_it(connection: Connection, printed: PrintedCode, digest: Digest) -> PrintedCode:
+    """`TYPE/CODE`, as lists and histories join them, is both parts, where events have them and none has it as one code."""
+    code = printed.raw_code or ""
+    if printed.raw_type is not None or "/" not in code or await has_events(connection, printed.clear(digest)):
+        return printed
+    slashes = [place for place, letter in enumerate(code) if letter == "/" and 0 < place < len(code) - 1]
+    for place in slashes[:CODES_TRIED_MAX]:
+        split = replace(printed, raw_type=code[:place], raw_code=code[place + 1 :])
+        if await has_events(connection, split.clear(digest)):
+            return split
+    return printed
 
 
 async def open_code_dead_letter(connection: Connection, listed: tuple[str, str | None, str | None]) -> int | None:

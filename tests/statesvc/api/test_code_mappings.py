@@ -26,6 +26,12 @@ def australiapost(number: str, words: str) -> bytes:
     return json.dumps({"tracking_results": [{"tracking_id": number, "trackable_items": [article]}]}).encode()
 
 
+def easypost(number: str, status: str, detail: str) -> bytes:
+    scan = {"datetime": "2026-03-02T10:04:00Z", "status": status, "status_detail": detail, "message": "Seen", "tracking_location": {}}
+    tracker = {"object": "Tracker", "tracking_code": number, "status": status, "carrier": "USPS", "tracking_details": [scan]}
+    return json.dumps({"object": "Event", "description": "tracker.updated", "result": tracker}).encode()
+
+
 @pytest.fixture
 def royal(shop: Shop) -> Shop:
     shop.context = replace(shop.context, carriers=CARRIERS)
@@ -141,7 +147,9 @@ async def test_texts_are_shown_to_those_who_may_read_them_and_stand_nowhere_in_c
 async def test_of_two_operators_who_map_a_code_at_once_one_is_refused(api: Any, royal: Shop) -> None:
     await api.key("ops")
     lessons = ({"status": "lost"}, {"status": "delivered"}, {"kind": "info"})
-    replies = await asyncio.gather(*(post(api, MAPPINGS, raw_code="EVZZ9", meaning=each, why="x", replaces=0) for each in lessons))
+    replies = await asyncio.gather(
+        *(post(api, MAPPINGS, raw_code="EVZZ9", meaning=each, why="x", replaces=0, force=True) for each in lessons)
+    )
     assert sorted(reply.status for reply in replies) == [201, 409, 409]
     assert {reply.body["latest_revision"] for reply in replies if reply.status == 409} == {1}
     assert await royal.value("SELECT count(*) FROM statesvc.code_mapping") == 1
@@ -163,9 +171,32 @@ async def test_many_messages_are_read_again_in_several_calls(api: Any, royal: Sh
     assert bound["code"] == "invalid_cursor"
 
 
+@pytest.mark.parametrize("raw_code", ["EVZZ8", "(.*)+$", "EVZZ", "handed to depot/agent"])
+async def test_a_mapping_that_no_event_meets_is_refused_unless_forced(api: Any, royal: Shop, raw_code: str) -> None:
+    await push_unknown(royal, 1)
+    wanted: dict[str, Any] = {"raw_code": raw_code, "meaning": {"kind": "info"}, "why": "x"}
+    refused = await post(api, MAPPINGS, **wanted)
+    assert (refused.status, refused.body["code"]) == (422, "invalid_request")
+    assert "no event has this code" in refused.body["detail"]
+    assert await royal.value("SELECT count(*) FROM statesvc.code_mapping") == 0
+    assert (await post(api, MAPPINGS, **wanted, force=True)).status == 201
+
+
+async def test_type_and_code_are_taken_as_the_history_joins_them(api: Any, royal: Shop) -> None:
+    await royal.push(easypost("EZ1", "in_transit", "seen"), carrier_id="easypost")
+    await royal.work()
+    (unknown,) = (await get(api, "/v1/unmapped-codes")).body["items"]
+    assert unknown["carrier_code"] == "in_transit/seen"
+    path = "/v1/carriers/easypost/mappings"
+    joined: dict[str, Any] = {"raw_code": unknown["carrier_code"], "meaning": {"status": "in_transit"}}
+    assert (await post(api, f"{path}/preview", **joined)).body["events"] == 1
+    taught = (await post(api, path, **joined, why="their list")).body
+    assert (taught["raw_type"], taught["raw_code"]) == ("in_transit", "seen")
+
+
 async def test_a_list_has_pages(api: Any) -> None:
     for number in range(5):
-        await post(api, MAPPINGS, raw_code=f"EV{number}", meaning={"kind": "info"}, why="x")
+        await post(api, MAPPINGS, raw_code=f"EV{number}", meaning={"kind": "info"}, why="x", force=True)
     pages = await api.pages(MAPPINGS, scopes="ops", limit=2)
     assert [[each["revision"] for each in page] for page in pages] == [[5, 4], [3, 2], [1]]
 
@@ -200,6 +231,6 @@ async def test_scope_ops_is_needed_and_strangers_are_not_found(api: Any) -> None
         assert (await post(api, path, others, **LESSON, why="x")).status == 403
     assert (await get(api, f"{MAPPINGS}/1")).status == 404
     assert (await post(api, f"{MAPPINGS}/1/renormalize")).status == 404
-    assert (await post(api, MAPPINGS, raw_code="X", meaning={"kind": "info"}, why="x")).status == 201
+    assert (await post(api, MAPPINGS, raw_code="X", meaning={"kind": "info"}, why="x", force=True)).status == 201
     assert (await get(api, "/v1/carriers/ups/mappings/1")).status == 404
     assert (await get(api, "/v1/carriers/nobody/mappings")).body["code"] == "unknown_carrier"

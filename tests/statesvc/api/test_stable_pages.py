@@ -55,7 +55,7 @@ class Planter:
         await self._post("/v1/subscriptions", url=f"https://receiver-{next(self.numbers)}.invalid/")
 
     async def mapping(self) -> None:
-        await self._post("/v1/carriers/ups/mappings", raw_code=f"EV{next(self.numbers)}", meaning={"kind": "info"}, why="x")
+        await self._post("/v1/carriers/ups/mappings", raw_code=f"EV{next(self.numbers)}", meaning={"kind": "info"}, why="x", force=True)
 
     async def attempt(self) -> None:
         if not (await self.api.get("/v1/subscriptions", scopes="admin")).body["items"]:

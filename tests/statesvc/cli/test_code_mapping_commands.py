@@ -39,6 +39,12 @@ def australiapost(number: str, words: str) -> bytes:
     ).encode()
 
 
+def easypost(number: str, status: str, detail: str) -> bytes:
+    scan = {"datetime": "2026-03-02T10:04:00Z", "status": status, "status_detail": detail, "message": "Seen", "tracking_location": {}}
+    tracker = {"object": "Tracker", "tracking_code": number, "status": status, "carrier": "USPS", "tracking_details": [scan]}
+    return json.dumps({"object": "Event", "description": "tracker.updated", "result": tracker}).encode()
+
+
 async def statuses(shop: Shop) -> dict[str, int]:
     return dict(await shop.rows("SELECT status, count(*)::int FROM statesvc.shipment GROUP BY 1"))
 
@@ -117,6 +123,36 @@ async def test_a_text_is_taught_where_the_carrier_prints_no_code(royal: Shop, sh
     assert "revision 1 is redundant" in as_released(learned, "carriers", "map", "australiapost", "--export")
     await shell("carriers", "unmap", "australiapost", "--text", "Handed to the robot", "--why", "in the table", "--yes")
     assert await royal.value("SELECT count(*) FROM statesvc.mapped_text") == 0
+
+
+@pytest.mark.usefixtures("own_processes")
+async def test_what_the_list_of_unknown_codes_prints_is_taken_and_it_prints_the_command(royal: Shop, shell: Shell) -> None:
+    await royal.push(easypost("EZ1", "in_transit", "seen"), carrier_id="easypost")
+    await royal.push(royalmail("AB1GB", "EVZZ9"), carrier_id="royalmail")
+    await royal.push(australiapost("33AB1", "Handed to the robot"), carrier_id="australiapost")
+    await royal.work()
+    printed = await shell("carriers", "unmapped")
+    assert "in_transit/seen" in printed
+    assert "  statesvc carriers map easypost --type in_transit --code seen --status STATUS\n" in printed
+    assert "  statesvc carriers map royalmail --code EVZZ9 --status STATUS\n" in printed
+    assert "  statesvc carriers map australiapost --text TEXT --status STATUS\n" in printed
+    lesson = ("carriers", "map", "easypost", "--code", "in_transit/seen", "--status", "delivered")
+    assert "1 shipments change status" in await shell(*lesson)
+    await shell(*lesson, "--why", "their list", "--yes", "--renormalize")
+    assert await royal.rows("SELECT raw_type, raw_code FROM statesvc.code_mapping") == [("in_transit", "seen")]
+    assert await royal.value("SELECT status FROM statesvc.shipment WHERE carrier_id = 'easypost'") == "delivered"
+    await shell("carriers", "unmap", "easypost", "--code", "in_transit/seen", "--why", "wrong", "--yes")
+
+
+@pytest.mark.usefixtures("own_processes")
+async def test_a_mapping_that_no_event_meets_is_refused_unless_forced(royal: Shop, shell: Shell) -> None:
+    await royal.push(royalmail("AB1GB", "EVZZ9"), carrier_id="royalmail")
+    await royal.work()
+    for code in ("EVZZ8", "(.*)+$", "event/EVZZ9"):
+        lesson = ("carriers", "map", "royalmail", "--code", code, "--info", "--why", "x", "--yes")
+        assert "no event has this code" in await shell(*lesson, exit_code=1)
+    assert await royal.value("SELECT count(*) FROM statesvc.code_mapping") == 0
+    assert "revision 1" in await shell(*lesson, "--force")
 
 
 async def test_what_makes_no_sense_is_refused_before_anything_is_asked(royal: Shop, shell: Shell) -> None:

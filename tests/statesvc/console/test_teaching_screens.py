@@ -56,6 +56,7 @@ async def test_what_cannot_be_meant_is_refused(tab: Tab) -> None:
     await tab.log_in("ops", may_change="on")
     assert "name the code" in await tab.preview(f"{UPS}/teach", why="x", kind="info")
     assert "a scan has a status" in await tab.preview(f"{UPS}/teach", why="x", raw_code="9", kind="scan")
+    assert "No event has this code" in await tab.preview(f"{UPS}/teach", why="x", raw_code="(.*)+$", kind="info")
     assert "stands for any text" in await tab.preview(f"{UPS}/teach", why="x", raw_code="text", kind="info")
     assert (await tab.get("/console/carriers/nobody/code")).status == 404
     assert (await tab.get(f"{UPS}/mappings/7")).status == 404
@@ -85,7 +86,7 @@ async def test_texts_are_shown_to_who_says_why_and_a_text_is_mapped_by_what_stan
 
 async def test_a_mapping_is_a_patch_of_the_table(tab: Tab) -> None:
     await tab.log_in("ops", may_change="on")
-    await tab.act(f"{UPS}/teach", why="their list", raw_type="X", raw_code="ZZ9", kind="scan", status="in_transit")
+    await tab.act(f"{UPS}/teach", why="their list", raw_type="X", raw_code="ZZ9", kind="scan", status="in_transit", force="yes")
     page = await (await tab.get(f"{UPS}/mappings/export")).text()
     assert "+++ b/events/carriers/ups_codes.csv" in page
     assert "ZZ9" in page
