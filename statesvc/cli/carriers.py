@@ -14,8 +14,8 @@ from statesvc.cli.code_mappings import configure_mapping, run_mapping
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.output import write_json, write_line, write_table
 from statesvc.cli.session import actor, connect, service_connection
-from statesvc.database.dsns import Dsns
-from statesvc.database.embedded import attach
+from statesvc.database.embedded import locate
+from statesvc.database.embedded_error import NoDataError
 from statesvc.database.queries import queries
 from statesvc.database.wakeups.channels import INBOX
 from statesvc.inbox.allotment import IN_FLIGHT_MAX, WEIGHT_MAX, WEIGHT_MIN, Allotment, allot, allotment_of, list_allotments
@@ -117,13 +117,13 @@ async def _allot(settings: Settings, options: argparse.Namespace) -> int:
 
 async def _allotments(settings: Settings) -> dict[str, Allotment] | None:
     """By carrier, where one was given; None where no database answers, for the list of carriers needs none."""
-    found = Dsns.from_settings(settings.database) or attach(settings.database.data_dir)
-    if found is None:
-        return None
     try:
+        found = locate(settings.database)
+        if found is None:
+            return None
         async with await connect(found.service) as connection:
             return {allotment.carrier_id: allotment for allotment in await list_allotments(connection)}
-    except psycopg.Error:
+    except (NoDataError, psycopg.Error):
         return None
 
 

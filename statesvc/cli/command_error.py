@@ -5,6 +5,7 @@ import errno
 import psycopg
 from pydantic import ValidationError
 
+from statesvc.database.embedded_error import NoDataError
 from statesvc.database.sql_errors import Failure, failure
 from statesvc.settings.carrier_settings import SettingError
 
@@ -25,7 +26,7 @@ def explain(error: Exception) -> CommandError | None:
             explained = error
         case ValidationError():
             explained = CommandError("; ".join(_settings(error)), exit_code=2)
-        case SettingError():
+        case SettingError() | NoDataError():
             explained = CommandError(str(error), exit_code=2)
         case psycopg.errors.UndefinedTable() | psycopg.errors.InvalidSchemaName() | psycopg.errors.UndefinedFunction():
             explained = CommandError("the database has no schema, or an older one: run `statesvc migrate`")

@@ -31,7 +31,7 @@ def run(options: argparse.Namespace) -> int:
 
 async def _run(*, check: bool) -> int:
     settings = load_settings()
-    async with running_database(settings, migrated=False) as dsns:
+    async with running_database(settings, make=not check, migrated=False) as dsns:
         role = settings.database.auditor_role
         report = await migrate(dsns.owner, dsns.listen, check_only=check, superuser_dsn=dsns.superuser, auditor_role=role)
     for label in report.applied:

@@ -2,6 +2,7 @@
 
 import asyncio
 import getpass
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -9,8 +10,9 @@ from typing import Any
 from psycopg import AsyncConnection
 
 from statesvc.cli.command_error import CommandError
-from statesvc.database.dsns import Dsns
-from statesvc.database.embedded import EmbeddedServer, attach
+from statesvc.database.dsns import Dsns, database_name
+from statesvc.database.embedded import EmbeddedServer, locate
+from statesvc.database.embedded_error import NoDataError
 from statesvc.database.migration_files import compare, read_migrations
 from statesvc.database.migrator import migrate, read_ledger
 from statesvc.database.pool import CONNECT_TIMEOUT_SECONDS, KEEPALIVE
@@ -22,20 +24,28 @@ from statesvc.telemetry.logs import configure_logging, log_format
 
 
 @asynccontextmanager
-async def running_database(settings: Settings, *, migrated: bool = True) -> AsyncIterator[Dsns]:
-    """The addresses, for the time of the block.
+async def running_database(settings: Settings, *, make: bool = False, migrated: bool = True) -> AsyncIterator[Dsns]:
+    """The addresses, for the time of the block; standard error names the database first.
 
-    An embedded server that is not running is started, and with `migrated` brought up to date, as `up` would do it.
+    A server that is stopped is started, and with `migrated` its schema brought up to date, as `up` does it. With `make` it is made where
+    there is none; otherwise raises `NoDataError`.
     """
     configure_logging(process="command", output_format=log_format(settings.telemetry), level="warning")
-    found = Dsns.from_settings(settings.database) or attach(settings.database.data_dir)
+    try:
+        found = locate(settings.database)
+    except NoDataError:
+        if not make:
+            raise
+        found = None
+    sys.stderr.write(f"database: {database_name(settings.database)}\n")
     if found is not None:
         yield found
         return
     server = EmbeddedServer(settings.database.data_dir, tcp_port=settings.database.embedded_port)
     try:
         dsns = await asyncio.to_thread(server.start)
-        ensure_master_key(settings)
+        if make:
+            ensure_master_key(settings)
         if migrated:
             await migrate(dsns.owner, dsns.listen, superuser_dsn=dsns.superuser, auditor_role=settings.database.auditor_role)
         yield dsns

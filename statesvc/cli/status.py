@@ -10,6 +10,7 @@ from typing import Any, Final
 from statesvc.api.service_status import ServiceStatus, Urgency, duration, read_status
 from statesvc.cli.output import write_json, write_line, write_table
 from statesvc.cli.session import service_connection
+from statesvc.database.dsns import database_name
 from statesvc.settings.service_settings import load_settings
 
 MARKS: Final = {Urgency.NOW: "NOW", Urgency.HUMAN: "DO", Urgency.NOTE: "note"}
@@ -29,14 +30,17 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _run(*, watch: bool, as_json: bool) -> int:
-    async with service_connection(load_settings()) as connection:
+    settings = load_settings()
+    database = database_name(settings.database)
+    async with service_connection(settings) as connection:
         while True:
             status = await read_status(connection)
             if as_json:
-                write_json(document(status))
+                write_json({"database": database, **document(status)})
             else:
                 if watch and sys.stdout.isatty():
                     sys.stdout.write(_CLEAR)
+                write_line(f"{time.strftime('%Y-%m-%d %H:%M:%S')}  {database}")
                 _show(status)
             if not watch:
                 return 1 if status.needs_human else 0
@@ -62,7 +66,6 @@ def document(status: ServiceStatus) -> dict[str, Any]:
 
 
 def _show(status: ServiceStatus) -> None:
-    write_line(time.strftime("%Y-%m-%d %H:%M:%S"))
     if status.troubles:
         write_table(
             ("", "ABOUT", "", "SEE"),

@@ -3,6 +3,9 @@
 from dataclasses import dataclass, field
 from typing import Self
 
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.pq import Conninfo
+
 from statesvc.settings.service_settings import DatabaseSettings
 
 
@@ -36,3 +39,15 @@ class Dsns:
             listen=settings.listen_url.get_secret_value() if settings.listen_url else service,
             auditor=settings.auditor_url.get_secret_value() if settings.auditor_url else None,
         )
+
+
+def database_name(settings: DatabaseSettings) -> str:
+    """Which database a command speaks of, for people: host and database, or the data folder. Never a password."""
+    if settings.database_url is None:
+        return str(settings.data_dir.absolute())
+    given = conninfo_to_dict(settings.database_url.get_secret_value())
+    if given.get("service"):
+        return f"service {given['service']}"
+    defaults = {option.keyword.decode(): option.val.decode() for option in Conninfo.get_defaults() if option.val is not None}
+    host, port, name, user = (given.get(key) or defaults.get(key) for key in ("host", "port", "dbname", "user"))
+    return f"{host or given.get('hostaddr') or 'localhost'}:{port}/{name or user}"

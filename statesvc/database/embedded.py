@@ -28,9 +28,10 @@ from statesvc.database.data_dir import (
 )
 from statesvc.database.dsns import Dsns
 from statesvc.database.embedded_config import FILE_NAME, configuration
-from statesvc.database.embedded_error import EmbeddedServerError
+from statesvc.database.embedded_error import DataInUseError, EmbeddedServerError, NoDataError
 from statesvc.database.postmaster import PID_FILE, Listening, listening_at, recorded_pid, running_pid
 from statesvc.database.server_user import ServerUser, choose_user, with_access
+from statesvc.settings.service_settings import DatabaseSettings
 
 MAJOR: Final = 18
 _INSTALLATIONS: Final = {16: "pginstall", 18: "pginstall18"}
@@ -87,13 +88,24 @@ class EmbeddedServer:
         return _dsns(place, passwords)
 
     def stop(self) -> None:
-        """Disconnects everybody, ends the server cleanly and lets go of the data. Safe when it does not run."""
+        """Disconnects everybody, ends the server cleanly and releases the data. Does nothing while another process has it."""
+        if not self._may_stop():
+            return
         if self._folder.exists():
             self._end(self._user())
             remove_socket_dir(self._folder)
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
+
+    def _may_stop(self) -> bool:
+        """Holds the lock, or takes that of a process that died."""
+        if self._lock is None and self._folder.exists():
+            try:
+                self._lock = take_lock(self._data_dir)
+            except DataInUseError:
+                return False
+        return self._lock is not None
 
     def restart(self, *, immediate: bool = False) -> None:
         """Ends the server and starts it again; `immediate`: as after a power cut, with recovery."""
@@ -191,6 +203,16 @@ class EmbeddedServer:
             made = ServerUser().run(command, environment=environment)
         if made.returncode != 0:
             raise EmbeddedServerError(f"the roles of the database could not be made:\n{_tail(made.stdout)}")
+
+
+def locate(settings: DatabaseSettings) -> Dsns | None:
+    """The addresses of DATABASE_URL, or of the embedded server; None while that one is stopped. Raises `NoDataError`."""
+    given = Dsns.from_settings(settings)
+    if given is not None:
+        return given
+    if not (settings.data_dir / _FOLDER).is_dir():
+        raise NoDataError(str(settings.data_dir.absolute()))
+    return attach(settings.data_dir)
 
 
 def attach(data_dir: Path) -> Dsns | None:

@@ -5,6 +5,13 @@ class EmbeddedServerError(RuntimeError):
     """The embedded server can't be used; the message says why and what to do."""
 
 
+class NoDataError(EmbeddedServerError):
+    """There is no data folder, and no address of a server."""
+
+    def __init__(self, data_dir: str) -> None:
+        super().__init__(f"no statesvc data in {data_dir}; set DATABASE_URL or STATESVC_DATA_DIR, or give --env-file")
+
+
 class DataInUseError(EmbeddedServerError):
     """Another process serves the same data. `pid` is None where it could not be read."""
 

@@ -8,14 +8,12 @@ import uvloop
 from statesvc.api.computations import ComputingHere
 from statesvc.api.computing import Sources
 from statesvc.background.process_pool import Task, serve_tasks
-from statesvc.database.dsns import Dsns
-from statesvc.database.embedded import attach
 from statesvc.database.keyring_store import load_keyring
 from statesvc.database.pool import PoolLimits, make_pool
 from statesvc.log.archive.folder import archive_folder
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.roles.master_key import open_master_keys
-from statesvc.roles.runtime import NoDatabaseError
+from statesvc.roles.runtime import require_database
 from statesvc.settings.service_settings import Settings, load_settings
 from statesvc.telemetry.logs import configure_logging, log_format
 
@@ -28,9 +26,7 @@ async def compute(settings: Settings) -> None:
     """Opens what computing needs, then serves."""
     tasks: dict[str, Task] = {}
     serve = serve_tasks(tasks)
-    dsns = Dsns.from_settings(settings.database) or attach(settings.database.data_dir)
-    if dsns is None:
-        raise NoDatabaseError(str(settings.database.data_dir.absolute()))
+    dsns = require_database(settings.database)
     prepared = settings.database.prepared_statements
     pool = make_pool(dsns.service, name="statesvc computing", limits=LIMITS, prepared_statements=prepared, direct=not dsns.is_pooled)
     async with pool:

@@ -18,7 +18,7 @@ from events.crypto.keyring import Keyring
 from statesvc import __version__
 from statesvc.background.waiting import set_within
 from statesvc.database.dsns import Dsns
-from statesvc.database.embedded import attach
+from statesvc.database.embedded import locate
 from statesvc.database.keyring_store import load_keyring
 from statesvc.database.kms.kms import KmsError
 from statesvc.database.partitions import require_partitions
@@ -94,8 +94,8 @@ class Runtime:
         return [task for task in (self.waker.task, self.listener.task) if task is not None]
 
 
-class NoDatabaseError(RuntimeError):
-    """DATABASE_URL is not set, and no embedded server runs."""
+class StoppedDatabaseError(RuntimeError):
+    """DATABASE_URL is not set, and the embedded server does not run."""
 
     def __init__(self, data_dir: str) -> None:
         super().__init__(f"no database: DATABASE_URL is not set, and no embedded server runs on {data_dir} (`statesvc up` starts one)")
@@ -115,8 +115,8 @@ async def open_runtime(launch: Launch, limits: PoolLimits, *, channel: str | Non
     signals = StopSignals()
     signals.listen()
     settings = launch.settings
+    dsns = require_database(settings.database)
     sources = key_sources(settings)
-    dsns = _dsns(settings.database)
     resource = resource_of(launch.role, launch.worker_id)
     tracing = build_provider(resource)
     tracer = tracing.get_tracer("statesvc") if tracing is not None else None
@@ -161,11 +161,11 @@ def _normalizers() -> list[str]:
     return [f"{carrier.carrier_id}/{version}" for carrier in CARRIERS.values() for version in carrier.normalizers]
 
 
-def _dsns(settings: DatabaseSettings) -> Dsns:
-    """DATABASE_URL, or the embedded server that `statesvc up` keeps running."""
-    dsns = Dsns.from_settings(settings) or attach(settings.data_dir)
+def require_database(settings: DatabaseSettings) -> Dsns:
+    """DATABASE_URL, or the embedded server that `statesvc up` keeps running. Raises NoDataError and StoppedDatabaseError."""
+    dsns = locate(settings)
     if dsns is None:
-        raise NoDatabaseError(str(settings.data_dir.absolute()))
+        raise StoppedDatabaseError(str(settings.data_dir.absolute()))
     return dsns
 
 

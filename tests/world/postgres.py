@@ -40,6 +40,8 @@ OVERRIDES = {
 MEMORY = Path("/dev/shm")  # noqa: S108 - a folder with a random name is made in it
 MEMORY_BYTES_MIN = 4 * 1024**3
 _superusers: dict[str, Connection[Any]] = {}
+_started: dict[Path, EmbeddedServer] = {}
+"""By this process: it holds their locks."""
 _PASSWORD = "for-tests-only"
 _MOVABLE_CLOCK = """
 CREATE TABLE statesvc.test_clock (shift interval NOT NULL);
@@ -153,7 +155,8 @@ def _external() -> Server | None:
 
 
 def _embedded(folder: Path) -> Server:
-    dsns = EmbeddedServer(folder / "data", major=MAJOR, tcp_port=free_port(), overrides=OVERRIDES).start()
+    _started[folder] = EmbeddedServer(folder / "data", major=MAJOR, tcp_port=free_port(), overrides=OVERRIDES)
+    dsns = _started[folder].start()
     assert dsns.superuser is not None
     assert dsns.auditor is not None
     server = Server(superuser_dsn=dsns.superuser, owner_dsn=dsns.owner, service_dsn=dsns.service, auditor_dsn=dsns.auditor).on("postgres")
@@ -202,7 +205,8 @@ def _end_servers_of_dead_runs() -> None:
 
 def _end(folder: Path) -> None:
     if (folder / "data").exists():
-        EmbeddedServer(folder / "data", major=MAJOR).stop()
+        started = _started.pop(folder, None) or EmbeddedServer(folder / "data", major=MAJOR)
+        started.stop()
     shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -18,14 +18,19 @@ class Shell:
         self._capsys = capsys
 
     async def __call__(self, *arguments: str, exit_code: int = 0) -> str:
+        out, err = await self._run(arguments, exit_code)
+        return out if exit_code == 0 else out + err
+
+    async def json(self, *arguments: str, exit_code: int = 0) -> Any:
+        out, _ = await self._run((*arguments, "--json"), exit_code)
+        return json.loads(out)
+
+    async def _run(self, arguments: tuple[str, ...], exit_code: int) -> tuple[str, str]:
         self._capsys.readouterr()
         ended = await asyncio.to_thread(main, arguments)
         printed = self._capsys.readouterr()
         assert ended == exit_code, printed.out + printed.err
-        return printed.out if ended == 0 else printed.out + printed.err
-
-    async def json(self, *arguments: str, exit_code: int = 0) -> Any:
-        return json.loads(await self(*arguments, "--json", exit_code=exit_code))
+        return printed.out, printed.err
 
 
 @pytest.fixture

@@ -19,8 +19,8 @@ from statesvc.cli.doctor.pooler_checks import check_pooler
 from statesvc.cli.doctor.replica_check import check_replica
 from statesvc.cli.doctor.server_checks import check_server
 from statesvc.cli.session import connect
-from statesvc.database.dsns import Dsns
-from statesvc.database.embedded import attach
+from statesvc.database.embedded import locate
+from statesvc.database.embedded_error import NoDataError
 from statesvc.database.keyring_store import MasterKeyError, load_keyring
 from statesvc.database.kms.kms import KmsError
 from statesvc.database.kms.root_key import is_outdated
@@ -51,7 +51,11 @@ async def run_checks(settings: Settings, environment: Mapping[str, str]) -> Asyn
     for finding in (check_interpreter(), *_settings(settings, environment), *_carriers(settings), *_disk(settings)):
         yield finding
     yield await check_tombstones(settings)
-    dsns = Dsns.from_settings(settings.database) or attach(settings.database.data_dir)
+    try:
+        dsns = locate(settings.database)
+    except NoDataError as error:
+        yield fail("database", str(error))
+        return
     if dsns is None:
         yield warn("database", f"not running: DATABASE_URL is not set and no `statesvc up` serves {settings.database.data_dir.absolute()}")
         return

@@ -5,11 +5,10 @@ import asyncio
 from psycopg import AsyncConnection
 
 from statesvc.database.dsns import Dsns
-from statesvc.database.embedded import attach
 from statesvc.database.migrator import migrate
 from statesvc.database.partitions import require_partitions
 from statesvc.roles.pooler_faults import require_usable_pooler
-from statesvc.roles.runtime import NoDatabaseError
+from statesvc.roles.runtime import require_database
 from statesvc.settings.service_settings import Settings
 
 
@@ -20,13 +19,11 @@ def prepare(settings: Settings) -> int:
 
 
 async def _prepare(settings: Settings) -> None:
-    given = Dsns.from_settings(settings.database)
-    if given is not None:
-        await require_usable_pooler(given, settings)
-    dsns = given or attach(settings.database.data_dir)
-    if dsns is None:
-        raise NoDatabaseError(str(settings.database.data_dir.absolute()))
-    await _migrate(dsns, settings.database.auditor_role, has_owner=given is None or settings.database.owner_url is not None)
+    dsns = require_database(settings.database)
+    is_embedded = settings.database.database_url is None
+    if not is_embedded:
+        await require_usable_pooler(dsns, settings)
+    await _migrate(dsns, settings.database.auditor_role, has_owner=is_embedded or settings.database.owner_url is not None)
     async with await AsyncConnection.connect(dsns.listen, autocommit=True) as connection:
         await require_partitions(connection)
 

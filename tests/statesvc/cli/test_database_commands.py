@@ -102,7 +102,7 @@ async def test_migrations_are_checked_then_applied(bare_database: Database, shel
     assert "up to date" in await shell("migrate", "--check")
     async with await AsyncConnection.connect(bare_database.owner_dsn, autocommit=True) as owner:
         await owner.execute("UPDATE statesvc.schema_functions SET sha256 = 'of an older text' WHERE file = 'claim_protocol'")
-    assert await shell("migrate", "--check", exit_code=1) == "pending  functions/claim_protocol\n"
+    assert (await shell("migrate", "--check", exit_code=1)).startswith("pending  functions/claim_protocol\n")
     assert "applied  functions/claim_protocol" in await shell("migrate")
     # the tests' server runs without fsync, which is a finding of its own
     found = {(each["about"], each["severity"]) for each in await shell.json("doctor", exit_code=1)}

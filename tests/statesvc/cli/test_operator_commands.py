@@ -104,7 +104,7 @@ async def test_many_subscriptions_in_the_same_trouble_are_one_line(owner: AsyncC
 
 
 async def _document(shell: Shell) -> Any:
-    return json.loads(await shell("status", "--json", exit_code=1))
+    return await shell.json("status", exit_code=1)
 
 
 async def test_a_carrier_that_fell_silent_is_named(owner: AsyncConnection[Any], shell: Shell) -> None:

@@ -25,7 +25,7 @@ def shell(database: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest
         ended = await asyncio.to_thread(main, arguments)
         printed = capsys.readouterr()
         assert ended == exit_code, printed.out + printed.err
-        return printed.out if ended == 0 else printed.out + printed.err
+        return printed.out if ended == 0 or "--json" in arguments else printed.out + printed.err
 
     return call
 

@@ -96,7 +96,7 @@ def test_the_service_role_owns_nothing(make_server: MakeServer) -> None:
     assert ask(dsns.owner, "SELECT rolsuper OR rolcreaterole FROM pg_roles WHERE rolname = current_user") is False
 
 
-def test_a_second_service_on_the_same_data_is_refused_and_names_the_first(make_server: MakeServer, tmp_path: Path) -> None:
+def test_a_second_service_on_the_same_data_is_refused_and_leaves_the_first_alone(make_server: MakeServer, tmp_path: Path) -> None:
     first = subprocess.Popen(
         [sys.executable, str(SERVE), str(tmp_path / "data")],
         stdin=subprocess.PIPE,
@@ -112,6 +112,7 @@ def test_a_second_service_on_the_same_data_is_refused_and_names_the_first(make_s
         with pytest.raises(DataInUseError, match=f"process {first.pid}") as refused:
             second.start()
         assert refused.value.pid == first.pid
+        second.stop()
         attached = attach(tmp_path / "data")
         assert attached is not None
         assert attached.superuser == dsn

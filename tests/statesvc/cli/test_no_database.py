@@ -1,0 +1,140 @@
+"""Every command in a folder without data: only `up`, `init` and `migrate` make anything. A new command is covered when it is added."""
+
+# ruff: noqa: SLF001 - argparse has no public way to walk a parser
+
+import argparse
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+import pytest
+
+from statesvc.cli import COMMANDS, build_parser, main
+from statesvc.database.dsns import database_name
+from statesvc.settings.service_settings import DatabaseSettings
+
+MAKE_DATA = frozenset({"up", "init", "migrate"})
+NEED_NO_DATABASE = frozenset({"cell", "completion", "gateway", "normalize", "shovel"})
+"""They work without one, or ask first for a file, or a broker, that is not there."""
+VALUES = MappingProxyType(
+    {
+        "carrier": "ups",
+        "cell": "one",
+        "tracking": "1Z999AA10123456784",
+        "out": "evidence.json",
+        "scopes": "read",
+        "percent": "0",
+        "since": "2026-01-01T00:00:00Z",
+        "query": "SELECT 1",
+        "numbers": "1Z999AA10123456784",
+        "limits": "stalled=24",
+    }
+)
+UUID = "6f9619ff-8b86-4d01-b42d-00cf4fc964ff"
+FURTHER: Final[Mapping[tuple[str, ...], tuple[str, ...]]] = MappingProxyType(
+    {
+        ("carriers", "map"): ("ups", "--code", "X1", "--status", "in_transit", "--yes", "--why", "known"),
+        ("carriers", "allot"): ("--weight", "1"),
+        ("carriers", "unmap"): ("--code", "X1", "--yes", "--why", "wrong"),
+        ("dead-letters", "discard"): ("--carrier", "ups"),
+        ("dead-letters", "replay"): ("--carrier", "ups"),
+        ("archive", "log"): ("--hot-months", "1"),
+        ("rollout", "set"): ("--candidate", "2"),
+    }
+)
+
+
+def leaves(parser: argparse.ArgumentParser, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], argparse.ArgumentParser]]:
+    inner = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    if not inner or not inner[0].required:
+        yield path, parser
+    for action in inner:
+        for name, subparser in action.choices.items():
+            yield from leaves(subparser, (*path, name))
+
+
+def arguments_of(path: tuple[str, ...], parser: argparse.ArgumentParser) -> list[str]:
+    """The fewest that the parser takes, and what the command wants beyond."""
+    given = [*path]
+    for action in parser._actions:
+        if not action.required or action.nargs == "*" or isinstance(action, argparse._SubParsersAction):
+            continue
+        value = str(next(iter(action.choices))) if action.choices else VALUES.get(action.dest, "1")
+        for candidate in (value, UUID, "00000001"):
+            try:
+                parser._get_values(action, [candidate])
+            except argparse.ArgumentError:
+                continue
+            given += [*action.option_strings[-1:], candidate]
+            break
+    for group in parser._mutually_exclusive_groups:
+        if group.required:
+            action = group._group_actions[0]
+            given += [*action.option_strings[-1:], VALUES.get(action.dest, "1")]
+    return [*given, *FURTHER.get(path, ())]
+
+
+COMMAND_LINES = [
+    pytest.param(arguments_of(path, parser), id=" ".join(path))
+    for path, parser in leaves(build_parser(COMMANDS)[0])
+    if path[0] not in MAKE_DATA
+]
+
+
+@pytest.fixture
+def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in os.environ:
+        if name == "DATABASE_URL" or name.startswith("STATESVC_"):
+            monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("arguments", COMMAND_LINES)
+def test_a_command_without_data_says_so_and_writes_nothing(arguments: list[str], empty: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ended = main(arguments)
+    printed = capsys.readouterr()
+    said = f"no statesvc data in {empty / '.statesvc'}; set DATABASE_URL or STATESVC_DATA_DIR, or give --env-file"
+    assert list(empty.iterdir()) == []
+    if arguments[0] in NEED_NO_DATABASE or arguments == ["carriers"]:
+        return
+    if arguments[0] == "doctor":
+        assert said in printed.out
+        assert ended == 1
+    else:
+        assert printed.err == f"statesvc: {said}\n", printed.out
+        assert printed.out == ""
+        assert ended == 2
+
+
+@pytest.mark.parametrize("arguments", [["migrate", "--check"], ["queue", "--json"]])
+def test_looking_at_a_folder_that_is_not_there_does_not_make_it(
+    arguments: list[str], empty: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("STATESVC_DATA_DIR", str(empty / "elsewhere"))
+    assert main(arguments) == 2
+    assert f"no statesvc data in {empty / 'elsewhere'};" in capsys.readouterr().err
+    assert list(empty.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [
+        ("postgresql://someone:hush@db.example:6432/parcels", "db.example:6432/parcels"),
+        ("host=one,two port=5432 dbname=parcels password=hush", "one,two:5432/parcels"),
+        ("postgresql://someone:hush@/parcels?host=/run/postgresql", "/run/postgresql:5432/parcels"),
+        ("service=parcels password=hush", "service parcels"),
+    ],
+)
+def test_a_database_is_named_without_its_password(url: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", url)
+    monkeypatch.delenv("PGPORT", raising=False)
+    assert database_name(DatabaseSettings()) == name
+
+
+def test_an_embedded_database_is_named_by_its_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+    monkeypatch.setenv("STATESVC_DATA_DIR", str(tmp_path))
+    assert database_name(DatabaseSettings()) == str(tmp_path)
