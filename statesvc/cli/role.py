@@ -14,6 +14,12 @@ SHARING = frozenset({"ingress", "api"})
 def configure(parser: argparse.ArgumentParser) -> None:
     """What the commands take."""
     add_address(parser)
+    parser.add_argument(
+        "--wakeups",
+        type=Path,
+        metavar="FOLDER",
+        help="folder over which the roles of one machine wake each other at once; else the database does",
+    )
     if parser.prog.rsplit(maxsplit=1)[-1] in SHARING:
         parser.add_argument(
             "--socket",
@@ -34,5 +40,6 @@ def run(options: argparse.Namespace) -> int:
             port=port,
             settings=settings,
             socket=getattr(options, "socket", None),
+            wakeups=options.wakeups,
         )
     )

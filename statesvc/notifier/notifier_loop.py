@@ -24,9 +24,9 @@ import structlog
 from psycopg import AsyncConnection
 
 from statesvc.background.waiting import cancel_fully, set_within
-from statesvc.database.queries import queries
 from statesvc.database.wakeups.channels import LOG, OUTBOX
 from statesvc.database.wakeups.direct import reconnect_delays
+from statesvc.database.wakeups.waker import notify
 from statesvc.delivery.limiter.permits import Permits
 from statesvc.log.archive.log_archive_errors import ArchivedHistoryError, LogArchiveError
 from statesvc.notifier.attempts import Attempts, UnsettledAttempt
@@ -45,7 +45,6 @@ _SENDING_SHARE: Final = 0.8
 _RELEASE_SECONDS: Final = 2.0
 _UNHEARD_SWEEP_SECONDS: Final = (0.25, 1.0)
 
-_WAKE = queries("statesvc.database.wakeups", "wakeup")
 _log = structlog.get_logger()
 
 
@@ -216,7 +215,7 @@ class Notifier:
         try:
             async with asyncio.timeout(_RELEASE_SECONDS), self._context.pool.connection() as connection:
                 await release(connection, tokens)
-                await connection.execute(_WAKE["notify"], {"channels": [OUTBOX]})
+                await notify(connection, OUTBOX)
         except (psycopg.Error, TimeoutError) as error:
             _log.warning("leases_not_released", error=error)
 

@@ -46,13 +46,17 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """Which role to run, and where it listens. `port` 0: a free one. `socket`: where `ingress` and `api` hand connections to each other."""
+    """Which role to run, and where it listens. `port` 0: a free one. `socket`: where `ingress` and `api` hand connections to each other.
+
+    `wakeups`: a folder over which the roles of this machine wake each other at once.
+    """
 
     role: Role
     host: str
     port: int
     settings: Settings
     socket: Path | None = None
+    wakeups: Path | None = None
     start: str = field(default_factory=lambda: secrets.token_hex(4))
     """Distinguishes this start from any other: hosts and process numbers come again (every container is process 1)."""
 
@@ -124,9 +128,9 @@ async def open_runtime(launch: Launch, limits: PoolLimits, *, channel: str | Non
     try:
         async with pool_of(launch, dsns, name=f"statesvc {launch.role}", limits=limits) as pool:
             keyring = await _keyring(pool, dsns, settings, sources, signals)
-            waker = Waker(dsns.listen)
+            waker = Waker(dsns.listen, folder=launch.wakeups)
             await waker.start()
-            listener = Listener(dsns.listen, [] if channel is None else [channel])
+            listener = Listener(dsns.listen, [] if channel is None else [channel], folder=launch.wakeups)
             if channel is not None:
                 await listener.start()
                 telemetry.observe(names.LISTENER_UP, lambda: [(float(listener.is_up), {})])

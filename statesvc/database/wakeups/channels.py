@@ -10,3 +10,5 @@ LOG: Final = "statesvc_log"
 """Entries may have been committed that wait to be sealed."""
 SEALED: Final = "statesvc_sealed"
 """A checkpoint was published: the sealed log has grown."""
+UNHURRIED: Final = frozenset({LOG})
+"""Their listeners have a pace of their own, slower than a waker's."""

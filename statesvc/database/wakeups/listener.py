@@ -8,6 +8,7 @@ A consumer clears its event *before* it claims, never after: a hint that comes d
 import asyncio
 import random
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Final
 
 import psycopg
@@ -17,6 +18,7 @@ from psycopg import AsyncConnection, sql
 from statesvc.background.waiting import cancel_fully
 from statesvc.database.queries import queries
 from statesvc.database.wakeups.direct import ANSWER_SECONDS, connect_direct, reconnect_delays
+from statesvc.database.wakeups.local import LocalListener
 
 PING_SECONDS: Final = 10.0
 
@@ -25,10 +27,17 @@ _log = structlog.get_logger()
 
 
 class Listener:
-    """One connection that only listens. Its pings are the sole other statement, sent while nobody waits for notifications."""
+    """One connection that only listens. Its pings are the sole other statement, sent while nobody waits for notifications.
 
-    def __init__(self, direct_dsn: str, channels: Sequence[str], *, ping_seconds: float = PING_SECONDS) -> None:
+    `folder`: where wake-ups of this machine come in (`local`).
+    """
+
+    def __init__(self, direct_dsn: str, channels: Sequence[str], *, ping_seconds: float = PING_SECONDS, folder: Path | None = None) -> None:
         self._dsn = direct_dsn
+        self._folder = folder
+        self._local_listener: LocalListener | None = None
+        self._local_senders: set[str] = set()
+        """Senders that are heard without the server."""
         self._events = {channel: asyncio.Event() for channel in channels}
         self._ping_seconds = ping_seconds
         self._task: asyncio.Task[None] | None = None
@@ -38,6 +47,8 @@ class Listener:
     async def start(self) -> None:
         """Starts listening. Does not wait for the connection."""
         if self._task is None:
+            if self._folder is not None:
+                self._local_listener = LocalListener(self._folder, self._events, self._heard)
             self._task = asyncio.create_task(self._run(), name="listener")
 
     @property
@@ -57,6 +68,8 @@ class Listener:
     async def stop(self) -> None:
         """Ends listening. Safe to call twice, and before `start`."""
         task, self._task = self._task, None
+        if self._local_listener is not None:
+            self._local_listener.close()
         if task is not None:
             await cancel_fully(task)
 
@@ -86,9 +99,14 @@ class Listener:
     async def _follow(self, connection: AsyncConnection[Any]) -> None:
         while True:
             async for notification in connection.notifies(timeout=self._ping_seconds):
-                self._events[notification.channel].set()
+                if notification.payload not in self._local_senders:
+                    self._events[notification.channel].set()
             async with asyncio.timeout(ANSWER_SECONDS):
                 await connection.execute(_SQL["ping"])
+
+    def _heard(self, channel: str, sender: str) -> None:
+        self._local_senders.add(sender)
+        self._events[channel].set()
 
     def _mark_down(self) -> None:
         if self._is_up:

@@ -2,22 +2,30 @@
 
 The first request goes out at once (leading edge); requests within the interval after it go out together at its end (trailing
 edge), so the last one is never lost. While the server is away, requests wait and are sent after the reconnect.
+Listeners of this machine hear each request at once (`local`). Where one has, and on channels whose listeners have a pace of their own,
+the interval is a long one.
 """
 
 import asyncio
 import random
+import secrets
+from pathlib import Path
 from typing import Any, Final, Protocol
 
 import psycopg
 import structlog
 from psycopg import AsyncConnection
 
-from statesvc.background.waiting import cancel_fully
+from statesvc.background.waiting import cancel_fully, set_within
 from statesvc.database.queries import queries
+from statesvc.database.wakeups.channels import UNHURRIED
 from statesvc.database.wakeups.direct import ANSWER_SECONDS, connect_direct, reconnect_delays
+from statesvc.database.wakeups.local import LocalWaker
 
 DEFAULT_INTERVAL_SECONDS: Final = 0.010
+LONG_INTERVAL_SECONDS: Final = 0.25
 _FLUSH_SECONDS: Final = 1.0
+_PREPARED_AFTER: Final = 2
 
 _SQL = queries("statesvc.database.wakeups", "wakeup")
 _log = structlog.get_logger()
@@ -25,7 +33,7 @@ _log = structlog.get_logger()
 
 async def notify(connection: AsyncConnection[Any], *channels: str) -> None:
     """Sends one wake-up at once, for a caller without a waker, such as a command that has just committed."""
-    await connection.execute(_SQL["notify"], {"channels": list(channels)})
+    await connection.execute(_SQL["notify"], {"channels": list(channels), "payloads": [""] * len(channels)})
 
 
 class Wakes(Protocol):
@@ -36,13 +44,21 @@ class Wakes(Protocol):
 
 
 class Waker:
-    """`wake` is called after commit, from the same event loop; everything else happens in a task of its own."""
+    """`wake` is called after commit, from the same event loop; everything else happens in a task of its own.
 
-    def __init__(self, direct_dsn: str, *, interval_seconds: float = DEFAULT_INTERVAL_SECONDS) -> None:
+    `folder`: where listeners of this machine are (`local`).
+    """
+
+    def __init__(self, direct_dsn: str, *, interval_seconds: float = DEFAULT_INTERVAL_SECONDS, folder: Path | None = None) -> None:
         self._dsn = direct_dsn
         self._interval_seconds = interval_seconds
-        self._wanted: set[str] = set()
+        self._sender = secrets.token_hex(8)
+        self._local = None if folder is None else LocalWaker(folder, sender=self._sender)
+        self._wanted: dict[str, str] = {}
+        """Channels, with what is said of the sender: nothing where no listener of this machine has heard it."""
         self._dirty = asyncio.Event()
+        self._urgent = asyncio.Event()
+        """A wake-up that nobody has heard yet."""
         self._task: asyncio.Task[None] | None = None
         self._connection: AsyncConnection[Any] | None = None
         self._jitter = random.Random()  # noqa: S311 - spreads reconnects, guards nothing
@@ -59,7 +75,13 @@ class Waker:
 
     def wake(self, channel: str) -> None:
         """Asks for a wake-up on `channel`. Cheap, never fails, never waits."""
-        self._wanted.add(channel)
+        reached = self._local is not None and self._local.wake(channel)
+        if not reached:
+            self._wanted[channel] = ""
+            if channel not in UNHURRIED:
+                self._urgent.set()
+        else:
+            self._wanted.setdefault(channel, self._sender)
         self._dirty.set()
 
     async def stop(self) -> None:
@@ -74,6 +96,8 @@ class Waker:
         except (psycopg.Error, TimeoutError):
             _log.info("wakeup_not_flushed")
         await self._close()
+        if self._local is not None:
+            self._local.close()
 
     async def _run(self) -> None:
         delays = reconnect_delays(self._jitter)
@@ -90,26 +114,32 @@ class Waker:
             else:
                 delays = reconnect_delays(self._jitter)
                 await asyncio.sleep(self._interval_seconds)
+                await set_within(self._urgent, max(0.0, LONG_INTERVAL_SECONDS - self._interval_seconds))
 
     async def _connect(self) -> AsyncConnection[Any]:
         connection = await connect_direct(self._dsn, application_name="statesvc waker")
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 await connection.execute(_SQL["settings"])
+            # past any pooler, and one statement for as long as it lasts
+            connection.prepare_threshold = _PREPARED_AFTER
         except BaseException:
             await connection.close()
             raise
         return connection
 
     async def _send(self, connection: AsyncConnection[Any]) -> None:
-        wanted, self._wanted = self._wanted, set()
+        wanted, self._wanted = self._wanted, {}
         self._dirty.clear()
+        self._urgent.clear()
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
-                await notify(connection, *wanted)
+                await connection.execute(_SQL["notify"], {"channels": list(wanted), "payloads": list(wanted.values())})
         except BaseException:
-            self._wanted |= wanted
+            # to be sent again: with nothing of the sender, for what was heard here may be known to nobody else
+            self._wanted = dict.fromkeys([*wanted, *self._wanted], "")
             self._dirty.set()
+            self._urgent.set()
             raise
 
     async def _close(self) -> None:

@@ -3,5 +3,5 @@
 SET synchronous_commit = off;
 
 -- name: notify
--- Wakes all who listen on these channels.
-SELECT pg_notify(c, '') FROM unnest(%(channels)b::text[]) AS c;
+-- Notifies listeners on these channels.
+SELECT pg_notify(u.channel, u.payload) FROM unnest(%(channels)b::text[], %(payloads)b::text[]) AS u(channel, payload);

@@ -44,6 +44,11 @@ class ServicePlan:
     """Pushes a second of the sample carriers; None: no demo."""
 
     @property
+    def wakeups(self) -> Path:
+        """The folder over which the roles wake each other."""
+        return self.socket.parent
+
+    @property
     def reached_at(self) -> str:
         """The address at which this machine reaches it."""
         return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)  # noqa: S104 - compared, not bound
@@ -90,7 +95,7 @@ def forked_programs(plan: ServicePlan) -> list[ForkedProgram]:
 
 def _run_role(plan: ServicePlan, role: Role) -> int:
     shared = plan.socket if role in {INGRESS, API} else None
-    return run_role(Launch(role=role, host=plan.host, port=plan.ports[role], settings=plan.settings, socket=shared))
+    return run_role(Launch(role=role, host=plan.host, port=plan.ports[role], settings=plan.settings, socket=shared, wakeups=plan.wakeups))
 
 
 def programs(plan: ServicePlan, server: ForkServer, environment: Mapping[str, str]) -> list[ChildProgram]:
@@ -113,7 +118,7 @@ def demo_environment(environment: Mapping[str, str]) -> dict[str, str]:
 def arguments_of(plan: ServicePlan, role: str) -> list[str]:
     """The command line of a role."""
     shared = ("--socket", str(plan.socket)) if role in {INGRESS, API} else ()
-    return [role, "--host", plan.host, "--port", str(plan.ports[role]), *shared]
+    return [role, "--host", plan.host, "--port", str(plan.ports[role]), "--wakeups", str(plan.wakeups), *shared]
 
 
 class PortTakenError(RuntimeError):

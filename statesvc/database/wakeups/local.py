@@ -1,0 +1,76 @@
+"""Wake-ups between the processes of one machine: a datagram each, where a NOTIFY takes a statement and wakes every listener there is.
+
+Those who hear a channel bind a socket `CHANNEL.TOKEN` in a folder that all of them know. NOTIFY still goes out for listeners elsewhere; its
+payload is the sender's id, so who has heard this sender here need not claim again.
+"""
+
+import asyncio
+import os
+import secrets
+import socket
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+
+
+class LocalWaker:
+    """Sends. `sender`: what its wake-ups say of whom they come from."""
+
+    def __init__(self, folder: Path, *, sender: str) -> None:
+        self._folder = folder
+        self._sender = sender.encode()
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+
+    def wake(self, channel: str) -> bool:
+        """Wakes who hears the channel on this machine; whether there is anyone. Never waits."""
+        reached = False
+        with suppress(OSError):
+            for name in os.listdir(self._folder):  # noqa: PTH208 - a few names, at each wake-up
+                if name.startswith(f"{channel}."):
+                    reached = self._send(self._folder / name) or reached
+        return reached
+
+    def close(self) -> None:
+        """Safe to call twice."""
+        self._socket.close()
+
+    def _send(self, path: Path) -> bool:
+        try:
+            self._socket.sendto(self._sender, str(path))
+        except BlockingIOError:
+            return True  # it has wake-ups waiting
+        except ConnectionRefusedError:
+            path.unlink(missing_ok=True)  # its process died
+            return False
+        except OSError:
+            return False
+        return True
+
+
+class LocalListener:
+    """Receives, in the running loop, until it is closed. `heard` is called with the channel and the sender."""
+
+    def __init__(self, folder: Path, channels: Iterable[str], heard: Callable[[str, str], None]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._heard = heard
+        self._sockets: dict[Path, socket.socket] = {}
+        folder.mkdir(parents=True, exist_ok=True)
+        for channel in channels:
+            path = folder / f"{channel}.{secrets.token_hex(4)}"
+            bound = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+            bound.bind(str(path))
+            self._sockets[path] = bound
+            self._loop.add_reader(bound, self._read, channel, bound)
+
+    def close(self) -> None:
+        """Safe to call twice."""
+        for path, bound in self._sockets.items():
+            self._loop.remove_reader(bound)
+            bound.close()
+            path.unlink(missing_ok=True)
+        self._sockets.clear()
+
+    def _read(self, channel: str, bound: socket.socket) -> None:
+        with suppress(BlockingIOError):
+            while True:
+                self._heard(channel, bound.recv(64).decode())
