@@ -21,6 +21,8 @@ CREATE TABLE statesvc.body_archive (
     deleted_at timestamptz,
     checked_at timestamptz,
     fault text,
+    -- an operator said that the file is lost for good: archiving goes on without it
+    lost_at timestamptz,
     failures int NOT NULL DEFAULT 0,
     failed_at timestamptz,
     failure text,
@@ -30,7 +32,8 @@ CREATE TABLE statesvc.body_archive (
     CHECK (verified_at IS NULL OR written_at IS NOT NULL),
     CHECK (dropped_at IS NULL OR verified_at IS NOT NULL),
     CHECK (expired_at IS NULL OR dropped_at IS NOT NULL),
-    CHECK (deleted_at IS NULL OR expired_at IS NOT NULL)
+    CHECK (deleted_at IS NULL OR expired_at IS NOT NULL),
+    CHECK (lost_at IS NULL OR dropped_at IS NOT NULL)
 );
 
 -- Bodies that outlive their day: of messages that still wait, of open dead letters, under legal hold. A reader looks here when
@@ -95,6 +98,7 @@ CREATE TABLE statesvc.log_archive (
     dropped_at timestamptz,
     -- the dedupe keys of shipments that ended with it are packed
     packed_at timestamptz,
+    lost_at timestamptz,
     failures int NOT NULL DEFAULT 0,
     failed_at timestamptz,
     failure text,
@@ -104,7 +108,8 @@ CREATE TABLE statesvc.log_archive (
     CHECK (verified_at IS NULL OR written_at IS NOT NULL),
     CHECK (leaving_at IS NULL OR verified_at IS NOT NULL),
     CHECK (dropped_at IS NULL OR leaving_at IS NOT NULL),
-    CHECK (packed_at IS NULL OR dropped_at IS NOT NULL)
+    CHECK (packed_at IS NULL OR dropped_at IS NOT NULL),
+    CHECK (lost_at IS NULL OR dropped_at IS NOT NULL)
 );
 
 -- Whose entries of an archived month are in the database too: retained when the month was archived, or brought back since.
@@ -114,4 +119,13 @@ CREATE TABLE statesvc.log_resident (
     retained_at timestamptz NOT NULL,
     why text NOT NULL CHECK (why IN ('held', 'active', 'unread', 'asked')),
     PRIMARY KEY (shipment_id, month)
+);
+
+-- Why nothing is archived, dropped or deleted: the folder or bucket is not the archive that the ledgers name (a volume that is not mounted),
+-- or cannot be written. `noted_at`: by the last pass.
+CREATE TABLE statesvc.archive_refusal (
+    one_row boolean PRIMARY KEY DEFAULT true CHECK (one_row),
+    why text NOT NULL,
+    since timestamptz NOT NULL,
+    noted_at timestamptz NOT NULL
 );

@@ -43,5 +43,6 @@ GRANT INSERT, UPDATE, DELETE ON statesvc.sealing_refusal TO {service_role};
 GRANT INSERT ON statesvc.checkpoint_stamp, statesvc.root_key TO {service_role};
 REVOKE UPDATE, DELETE, TRUNCATE ON statesvc.checkpoint_stamp, statesvc.root_key FROM {service_role};
 GRANT INSERT, UPDATE ON statesvc.log_archive TO {service_role};
+GRANT INSERT, UPDATE, DELETE ON statesvc.archive_refusal TO {service_role};
 GRANT INSERT ON statesvc.log_resident TO {service_role};
 GRANT INSERT, UPDATE ON statesvc.expectation_rules, statesvc.shipment_references TO {service_role};

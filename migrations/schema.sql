@@ -135,6 +135,16 @@ ALTER TABLE ONLY statesvc.api_key
     ADD CONSTRAINT api_key_pkey PRIMARY KEY (key_id);
 CREATE INDEX api_key_owner ON statesvc.api_key USING btree (owner);
 
+CREATE TABLE statesvc.archive_refusal (
+    one_row boolean DEFAULT true NOT NULL,
+    why text NOT NULL,
+    since timestamp with time zone NOT NULL,
+    noted_at timestamp with time zone NOT NULL,
+    CONSTRAINT archive_refusal_one_row_check CHECK (one_row)
+);
+ALTER TABLE ONLY statesvc.archive_refusal
+    ADD CONSTRAINT archive_refusal_pkey PRIMARY KEY (one_row);
+
 CREATE TABLE statesvc.attempt (
     shipment_id uuid NOT NULL,
     sequence integer NOT NULL,
@@ -208,6 +218,7 @@ CREATE TABLE statesvc.body_archive (
     deleted_at timestamp with time zone,
     checked_at timestamp with time zone,
     fault text,
+    lost_at timestamp with time zone,
     failures integer DEFAULT 0 NOT NULL,
     failed_at timestamp with time zone,
     failure text,
@@ -218,6 +229,7 @@ CREATE TABLE statesvc.body_archive (
     CONSTRAINT body_archive_check4 CHECK (((dropped_at IS NULL) OR (verified_at IS NOT NULL))),
     CONSTRAINT body_archive_check5 CHECK (((expired_at IS NULL) OR (dropped_at IS NOT NULL))),
     CONSTRAINT body_archive_check6 CHECK (((deleted_at IS NULL) OR (expired_at IS NOT NULL))),
+    CONSTRAINT body_archive_check7 CHECK (((lost_at IS NULL) OR (dropped_at IS NOT NULL))),
     CONSTRAINT body_archive_sha256_check CHECK ((octet_length(sha256) = 32))
 );
 ALTER TABLE ONLY statesvc.body_archive
@@ -590,6 +602,7 @@ CREATE TABLE statesvc.log_archive (
     leaving_at timestamp with time zone,
     dropped_at timestamp with time zone,
     packed_at timestamp with time zone,
+    lost_at timestamp with time zone,
     failures integer DEFAULT 0 NOT NULL,
     failed_at timestamp with time zone,
     failure text,
@@ -600,6 +613,7 @@ CREATE TABLE statesvc.log_archive (
     CONSTRAINT log_archive_check4 CHECK (((leaving_at IS NULL) OR (verified_at IS NOT NULL))),
     CONSTRAINT log_archive_check5 CHECK (((dropped_at IS NULL) OR (leaving_at IS NOT NULL))),
     CONSTRAINT log_archive_check6 CHECK (((packed_at IS NULL) OR (dropped_at IS NOT NULL))),
+    CONSTRAINT log_archive_check7 CHECK (((lost_at IS NULL) OR (dropped_at IS NOT NULL))),
     CONSTRAINT log_archive_index_sha256_check CHECK ((octet_length(index_sha256) = 32)),
     CONSTRAINT log_archive_month_check CHECK ((EXTRACT(day FROM month) = (1)::numeric)),
     CONSTRAINT log_archive_sha256_check CHECK ((octet_length(sha256) = 32))

@@ -15,6 +15,7 @@ from yarl import URL
 from statesvc.database.queries import queries
 from statesvc.inbox.queue_depths import QueueDepths, read_depths
 from statesvc.inbox.rollouts.dial import lacking_workers
+from statesvc.log.archive.archive_identity import ArchiveFailure, ArchiveRefusal, read_archive_failures, read_refusal
 from statesvc.operations.database_gauges import Sample, SubscriptionGauges, read_sample
 
 _SQL = queries("statesvc.api", "service_status")
@@ -128,6 +129,7 @@ async def read_status(connection: AsyncConnection[Any]) -> ServiceStatus:
     unsent = [Unsent(*row) for row in await (await connection.execute(_SQL["unsent"], asked)).fetchall()]
     troubles = [
         *_refusal(refusal),
+        *_archive(await read_refusal(connection), await read_archive_failures(connection)),
         *_promises(sample),
         *_roles(sample),
         *_database(sample),
@@ -147,6 +149,15 @@ def _refusal(refusal: tuple[Any, ...] | None) -> Iterator[Trouble]:
         why, seconds = refusal
         text = f"for {duration(seconds)} nothing is sealed and nobody is notified: {why}"
         yield Trouble(urgency=Urgency.NOW, about="sealer", text=text, page="SealerRefuses")
+
+
+def _archive(refusal: ArchiveRefusal | None, failures: Sequence[ArchiveFailure]) -> Iterator[Trouble]:
+    if refusal is not None:
+        text = f"for {duration(refusal.seconds)} nothing is archived and nothing leaves the database: {refusal.why}"
+        yield Trouble(urgency=Urgency.NOW, about="archive", text=text, page="ArchiveRefused")
+    for failure in failures:
+        text = f"{failure.periods:,} {failure.unit} cannot be archived and stay in the database; the last: {failure.why}"
+        yield Trouble(urgency=Urgency.HUMAN, about="archive", text=text, page="ArchiveRefused")
 
 
 def _promises(sample: Sample) -> Iterator[Trouble]:

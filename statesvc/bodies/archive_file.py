@@ -75,8 +75,11 @@ class ArchiveWriter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._index.close()
-        self._file.close()
+        # on a full disk each close fails, for what it still holds in memory
+        try:
+            self._index.close()
+        finally:
+            self._file.close()
 
     def add(self, record: BodyRecord) -> None:
         """Records come in the order of their ids, each once."""

@@ -54,7 +54,7 @@ class BodyArchiver(Periodic):
         except Exception:
             self._telemetry.archive_failures.add(1)
             raise
-        return _AGAIN_SECONDS if outcome is not None and (outcome.failed or outcome.busy) else None
+        return _AGAIN_SECONDS if outcome is not None and (outcome.refused or outcome.failed or outcome.busy) else None
 
     async def once(self) -> DayPassResult | None:
         """A pass; None: another worker leads."""
@@ -64,7 +64,7 @@ class BodyArchiver(Periodic):
             self._worked_since = time.monotonic()
             outcome = await archive_days(connection, self._archiving)
         self._telemetry.archived_bodies.add(outcome.bodies)
-        if failures := len(outcome.failed) + len(outcome.faults):
+        if failures := len(outcome.failed) + len(outcome.faults) + (outcome.refused is not None):
             self._telemetry.archive_failures.add(failures)
         return outcome
 

@@ -21,6 +21,7 @@ class ArchivedDay(NamedTuple):
 
     day: date
     file_name: str
+    is_lost: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +44,7 @@ class DayRecord:
     deleted_at: datetime | None
     checked_at: datetime | None
     fault: str | None
+    lost_at: datetime | None
     failures: int
     failed_at: datetime | None
     failure: str | None

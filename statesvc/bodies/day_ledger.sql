@@ -49,7 +49,7 @@ SELECT statesvc.drop_archived_day(%(day)s, %(sha256)b);
 
 -- name: expiring_days
 -- Archives whose months are over.
-SELECT a.day, a.file_name FROM statesvc.body_archive a
+SELECT a.day, a.file_name, a.lost_at IS NOT NULL FROM statesvc.body_archive a
 WHERE a.dropped_at IS NOT NULL AND a.expired_at IS NULL
     AND a.day + 1 + make_interval(months => %(keep_months)s::int) <= (statesvc.clock() AT TIME ZONE 'UTC')
 ORDER BY a.day;
@@ -81,7 +81,7 @@ UPDATE statesvc.body_archive SET deleted_at = statesvc.clock() WHERE day = %(day
 -- name: longest_unchecked
 -- The file that was not checked for the longest time, if that is too long.
 SELECT a.day, a.file_name, a.sha256 FROM statesvc.body_archive a
-WHERE a.dropped_at IS NOT NULL AND a.expired_at IS NULL
+WHERE a.dropped_at IS NOT NULL AND a.expired_at IS NULL AND a.lost_at IS NULL
     AND coalesce(a.checked_at, a.verified_at) < statesvc.clock() - make_interval(days => %(days)s::int)
 ORDER BY coalesce(a.checked_at, a.verified_at) LIMIT 1;
 
@@ -92,5 +92,5 @@ UPDATE statesvc.body_archive SET checked_at = statesvc.clock(), fault = %(fault)
 -- name: archives
 -- The whole ledger, the oldest day first: a row a day, for some years.
 SELECT a.day, a.begun_at, a.file_name, a.sha256, a.size_bytes, a.bodies, a.compressed, a.unopened, a.erased, a.written_at, a.verified_at,
-    a.dropped_at, a.expired_at, a.deleted_at, a.checked_at, a.fault, a.failures, a.failed_at, a.failure
+    a.dropped_at, a.expired_at, a.deleted_at, a.checked_at, a.fault, a.lost_at, a.failures, a.failed_at, a.failure
 FROM statesvc.body_archive a ORDER BY a.day;

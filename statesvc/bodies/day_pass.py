@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date
+from functools import partial
 from itertools import islice
 from typing import Any, Final
 
@@ -35,7 +36,8 @@ from statesvc.bodies.retained_bodies import held_among, prune_retained, retain_a
 from statesvc.bodies.verify_day import verify_day
 from statesvc.bodies.write_day import BODY_FILES, Pause, write_day
 from statesvc.database.brief_locks import TRIES, until_let_go
-from statesvc.log.archive.archive_pass import ArchivePass, ArchivePassResult, ArchiveProgress, PeriodFailedError
+from statesvc.log.archive.archive_identity import ArchiveIdentity, ArchiveRefusedError
+from statesvc.log.archive.archive_pass import ArchivePass, ArchivePassResult, ArchiveProgress, PeriodFailedError, run_in_archive
 from statesvc.log.archive.folder import ArchivePath, file_fault, remove
 
 log = structlog.get_logger()
@@ -72,24 +74,29 @@ class DayPassResult(ArchivePassResult):
 
 async def archive_days(connection: Connection, archiving: BodyArchiving) -> DayPassResult:
     """Does what is due. The caller's session leads; the connection is in autocommit. Database errors pass through."""
-    result = DayPassResult()
+    identity, result = ArchiveIdentity(connection, archiving.folder, archiving.keyring), DayPassResult()
+    await run_in_archive(identity, result, partial(_archive_days, identity, archiving, result))
+    return result
+
+
+async def _archive_days(identity: ArchiveIdentity, archiving: BodyArchiving, result: DayPassResult) -> None:
+    connection = identity.connection
     steps = _DayPass(
-        connection=connection,
+        identity=identity,
         ledger=BODY_LEDGER,
         names=BODY_FILES,
-        folder=archiving.folder,
-        keyring=archiving.keyring,
         drop_tries=archiving.drop_tries,
         pause=archiving.pause,
         result=result,
     )
     for day in await due_days(connection, hot_days=archiving.hot_days):
         await steps.archive(day, first=day, name=day.isoformat())
+    # what follows deletes files, and bodies that files have
+    await identity.require()
     await _expire(connection, archiving, result)
     await _expire_messages(connection, archiving, result)
     result.pruned = await prune_retained(connection)
     await _check_oldest(connection, archiving, result)
-    return result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +142,10 @@ async def _expire(connection: Connection, archiving: BodyArchiving, outcome: Day
         if await expire_day(connection, archive.day, holds_known=holds_known):
             outcome.expired.append(archive.day)
     for archive in await undeleted_days(connection):
-        await asyncio.to_thread(remove, archiving.folder / archive.file_name)
+        try:
+            await asyncio.to_thread(remove, archiving.folder / archive.file_name)
+        except OSError as error:
+            raise ArchiveRefusedError.of(archiving.folder, error) from error
         await note_deleted(connection, archive.day)
 
 
@@ -147,7 +157,7 @@ async def _expire_messages(connection: Connection, archiving: BodyArchiving, out
 
 async def retain_held(connection: Connection, archiving: BodyArchiving, archive: ArchivedDay) -> None:
     """Copies out what a legal hold stands on: it outlives the file."""
-    if not await any_hold(connection):
+    if archive.is_lost or not await any_hold(connection):
         return
     with await asyncio.to_thread(ArchiveReader, archiving.folder / archive.file_name) as reader:
         records = iter(reader)

@@ -35,7 +35,7 @@ WITH candidates AS MATERIALIZED (
         AND NOT EXISTS (SELECT FROM statesvc.message m
             WHERE m.message_id = l.message_id AND m.received_at = l.received_at AND statesvc.under_legal_hold(m.shipments))
         AND EXISTS (SELECT FROM statesvc.body_archive a
-            WHERE a.day = (l.received_at AT TIME ZONE 'UTC')::date AND a.dropped_at IS NOT NULL AND (a.fault IS NULL OR a.expired_at IS NOT NULL))
+            WHERE a.day = (l.received_at AT TIME ZONE 'UTC')::date AND a.dropped_at IS NOT NULL AND (num_nulls(a.fault, a.lost_at) = 2 OR a.expired_at IS NOT NULL))
     RETURNING k.message_id
 )
 SELECT (SELECT count(*) FROM gone) AS pruned, (SELECT l.message_id FROM candidates l ORDER BY l.message_id DESC LIMIT 1) AS after;

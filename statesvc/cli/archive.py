@@ -11,13 +11,16 @@ from statesvc.bodies.day_pass import BodyArchiving, DayPassResult, archive_days
 from statesvc.cli.archive_question import ask_archive, configure_query
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.output import show_progress, write_json, write_line, write_table
-from statesvc.cli.session import connect, running_database, service_connection
+from statesvc.cli.session import actor, connect, running_database, service_connection
 from statesvc.database.keyring_store import load_keyring
 from statesvc.database.wakeups.channels import LOG
 from statesvc.database.wakeups.waker import notify
+from statesvc.log.archive.archive_identity import ArchiveRefusedError
+from statesvc.log.archive.archive_pass import ArchivePassResult
 from statesvc.log.archive.file_queries import file_faults
 from statesvc.log.archive.folder import ArchivePath, archive_folder, file_fault
 from statesvc.log.archive.log_archive_errors import NoParquetError
+from statesvc.log.archive.lost_files import NotLostError, give_up
 from statesvc.log.archive.month_ledger import LOG_LEDGER, LogMonth, months
 from statesvc.roles.master_key import open_master_keys
 from statesvc.settings.service_settings import Settings, load_settings
@@ -25,11 +28,14 @@ from statesvc.settings.service_settings import Settings, load_settings
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """What the commands take."""
-    commands = parser.add_subparsers(dest="action", required=True, metavar="list | run | verify | log | query")
+    commands = parser.add_subparsers(dest="action", required=True, metavar="list | run | verify | lost | log | query")
     listing = commands.add_parser("list", help="every day, and how far it came")
     listing.add_argument("--json", action="store_true", help="for scripts")
     commands.add_parser("run", help="archive now what is due, at full speed; a worker does it by itself once an hour")
     commands.add_parser("verify", help="read every file and compare it with what was written; exit code 1 where one differs")
+    lost = commands.add_parser("lost", help="give a missing file up that no backup has: archiving goes on without it, what it held is gone")
+    lost.add_argument("file", metavar="FILE", help="its name, as `archive list` and `archive log --list` show it")
+    lost.add_argument("--why", required=True, help="for the log")
     _configure_log(commands.add_parser("log", help="archive months of the log now, or list them"))
     configure_query(commands.add_parser("query", help="ask the archived months of the log a question in SQL"))
 
@@ -49,6 +55,8 @@ def run(options: argparse.Namespace) -> int:
             return asyncio.run(_list(settings, as_json=options.json))
         case "run":
             return asyncio.run(_run(settings, folder))
+        case "lost":
+            return asyncio.run(_give_up(settings, folder, options.file, why=options.why))
         case _:
             return asyncio.run(_verify(settings, folder))
 
@@ -74,6 +82,7 @@ async def _list(settings: Settings, *, as_json: bool) -> int:
 def _state(archive: DayRecord) -> str:
     steps = (
         (archive.expired_at, "expired"),
+        (archive.lost_at, "LOST"),
         (archive.fault, "FAULTY"),
         (archive.dropped_at, "archived"),
         (archive.failure, "FAILED"),
@@ -98,7 +107,7 @@ async def _run(settings: Settings, folder: ArchivePath) -> int:
             ),
         )
     _write_result(outcome)
-    return 1 if outcome.failed or outcome.busy or outcome.faults else 0
+    return 1 if outcome.refused or outcome.failed or outcome.busy or outcome.faults else 0
 
 
 async def _at_full_speed() -> None:
@@ -107,12 +116,18 @@ async def _at_full_speed() -> None:
 
 def _write_result(outcome: DayPassResult) -> None:
     write_line(f"{len(outcome.archived)} days archived with {outcome.bodies} bodies, {len(outcome.expired)} expired")
+    _write_refusal(outcome)
     for day in outcome.busy:
         write_line(f"{day}: verified, but its partition is in use: it is dropped later")
     for day in outcome.failed:
         write_line(f"{day}: failed, its bodies are still in the database; `statesvc archive list --json` says why")
     for day in outcome.faults:
         write_line(f"{day}: its file is missing or altered")
+
+
+def _write_refusal(outcome: ArchivePassResult) -> None:
+    if outcome.refused is not None:
+        write_line(f"REFUSED, nothing leaves the database: {outcome.refused}")
 
 
 async def _verify(settings: Settings, folder: ArchivePath) -> int:
@@ -139,6 +154,19 @@ async def _is_faulty(connection: AsyncConnection[tuple[object, ...]], folder: Ar
     if fault is not None:
         write_line(f"{archive.file_name}: {fault}")
     return fault is not None
+
+
+async def _give_up(settings: Settings, folder: ArchivePath, file_name: str, *, why: str) -> int:
+    async with service_connection(settings) as connection:
+        try:
+            fault = await give_up(connection, folder, file_name, actor=actor(), why=why)
+        except NotLostError as error:
+            raise CommandError(str(error)) from error
+        except OSError as error:
+            raise CommandError(str(ArchiveRefusedError.of(folder, error))) from error
+        await notify(connection, LOG)
+    write_line(f"{file_name} is given up ({fault}); archiving goes on without it")
+    return 0
 
 
 def _configure_log(parser: argparse.ArgumentParser) -> None:
@@ -175,6 +203,7 @@ async def _list_months(settings: Settings, *, as_json: bool) -> int:
 
 def _month_state(month: LogMonth) -> str:
     steps = (
+        (month.lost_at, "LOST"),
         (month.dropped_at, "archived"),
         (month.failure, "FAILED"),
         (month.leaving_at, "leaving"),
@@ -210,6 +239,7 @@ async def _archive_months(settings: Settings, folder: ArchivePath, hot_months: i
         # what was done stands in the log and waits to be sealed
         await notify(connection, LOG)
     write_line(f"{len(outcome.archived)} months archived; {outcome.stayed} shipments of theirs stay in the database")
+    _write_refusal(outcome)
     if outcome.packed:
         write_line(f"{outcome.packed} dedupe keys of shipments that are archived as a whole were packed")
     for outcome_text, found in (
@@ -220,7 +250,7 @@ async def _archive_months(settings: Settings, folder: ArchivePath, hot_months: i
     ):
         for month in found:
             write_line(f"{month:%Y-%m}: {outcome_text}")
-    return 1 if outcome.busy or outcome.waiting or outcome.failed else 0
+    return 1 if outcome.refused or outcome.busy or outcome.waiting or outcome.failed else 0
 
 
 async def _at_once(_seconds: float) -> None:

@@ -39,6 +39,7 @@ LEAVING: Final = MappingProxyType(
         "unsealed",
         "subscription_failing",
         "sealing_refusal",
+        "archive_refusal",
         "mapped_text",
     )
     | _of(

@@ -15,6 +15,7 @@ from events.crypto.sealing import unsalted
 from statesvc.bodies.day_ledger import BODY_LEDGER, DayRecord, archives
 from statesvc.bodies.day_pass import BodyArchiving, DayPassResult, archive_days
 from statesvc.bodies.find_bodies import BodyLocation, body_locations, find_bodies
+from statesvc.log.archive.archive_identity import MARKER
 from tests.world.database import Database
 from tests.world.shop import Shop
 
@@ -108,7 +109,9 @@ class Archivist:
         return found[0][0]
 
     def files(self) -> list[str]:
-        return sorted(path.name for path in self.folder.iterdir()) if self.folder.is_dir() else []
+        """Without the marker."""
+        names = (path.name for path in self.folder.iterdir()) if self.folder.is_dir() else ()
+        return sorted(name for name in names if not name.startswith(MARKER))
 
     async def archived(self) -> date:
         """Lets today get old, and archives it."""

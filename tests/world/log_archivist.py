@@ -12,6 +12,7 @@ from psycopg import AsyncConnection
 from events.crypto.keyring import Keyring
 from events.identity import shipment_id
 from events.spelling import normalize_number
+from statesvc.log.archive.archive_identity import MARKER
 from statesvc.log.archive.folder import ArchivePath, files_of
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.archive.month_ledger import LOG_LEDGER, LogMonth, months
@@ -97,7 +98,8 @@ class Archivist:
         return dict(await self.log.rows("SELECT shipment_id, why FROM statesvc.log_resident"))
 
     def files(self) -> list[str]:
-        return sorted(path.name for path in files_of(self.archiving.folder))
+        """Without the marker."""
+        return sorted(path.name for path in files_of(self.archiving.folder) if not path.name.startswith(MARKER))
 
     def verify(self, **options: Any) -> VerificationReport:
         return verify(self.database, archive=self.archiving.folder, **options)

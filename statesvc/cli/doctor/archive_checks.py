@@ -10,9 +10,10 @@ from psycopg import AsyncConnection
 
 from statesvc.bodies.day_ledger import DayRecord, archives, due_days
 from statesvc.cli.doctor.finding import Finding, fail, ok, warn
+from statesvc.log.archive.archive_identity import read_refusal
 from statesvc.log.archive.file_names import index_of
 from statesvc.log.archive.folder import ArchivePath, archive_folder, file_fault, size_fault, size_of
-from statesvc.log.archive.month_ledger import due_months, months
+from statesvc.log.archive.month_ledger import LogMonth, due_months, months
 from statesvc.log.archive.object_path import ObjectStoreError
 from statesvc.settings.service_settings import Settings
 
@@ -42,6 +43,10 @@ async def _body_archive(connection: AsyncConnection[Any], settings: Settings) ->
         else:
             yield warn("archive", f"off: {unset}, so every body stays in the database for good")
         return
+    if (refusal := await read_refusal(connection)) is not None:
+        yield fail("archive", f"since {refusal.since:%Y-%m-%d %H:%M} nothing is archived and nothing leaves the database: {refusal.why}")
+    if lost := [archive for archive in ledger if archive.lost_at is not None and archive.expired_at is None]:
+        yield warn("archive", f"{len(lost)} days were given up as lost: {_named(lost)}")
     for finding in (*_progress(ledger, await due_days(connection, hot_days=settings.archive.hot_days + LATE_DAYS)), *_failures(ledger)):
         yield finding
     async for finding in _files(ledger, folder):
@@ -49,7 +54,7 @@ async def _body_archive(connection: AsyncConnection[Any], settings: Settings) ->
 
 
 def _is_retained(archive: DayRecord) -> bool:
-    return archive.dropped_at is not None and archive.expired_at is None
+    return archive.dropped_at is not None and archive.expired_at is None and archive.lost_at is None
 
 
 def _progress(ledger: Sequence[DayRecord], late: Sequence[date]) -> Iterator[Finding]:
@@ -115,14 +120,13 @@ async def check_log_archive(connection: AsyncConnection[Any], settings: Settings
 
 async def _log_archive(connection: AsyncConnection[Any], settings: Settings) -> AsyncIterator[Finding]:
     ledger, folder = await months(connection), archive_folder(settings)
-    gone = [month for month in ledger if month.dropped_at is not None]
+    gone = [month for month in ledger if month.dropped_at is not None and month.lost_at is None]
     hot_months = settings.archive.log_hot_months
     if gone and folder is None:
         yield fail(_LOG, f"{len(gone)} months are archived, but STATESVC_ARCHIVE_DIR is not set here: they cannot be read")
         return
-    for month in ledger:
-        if month.failures and month.dropped_at is None:
-            yield fail(_LOG, f"{month.month:%Y-%m} failed {month.failures} times: {month.failure}; its entries are still in the database")
+    for finding in _troubled_months(ledger):
+        yield finding
     late = [] if hot_months is None else await due_months(connection, hot_months=hot_months + 1)
     if late:
         yield fail(_LOG, f"{len(late)} months are overdue, the oldest is {late[0]}: is a worker running that has the folder and pyarrow?")
@@ -139,6 +143,14 @@ async def _log_archive(connection: AsyncConnection[Any], settings: Settings) -> 
         yield ok(_LOG, f"up to {gone[-1].month:%Y-%m}, {len(gone)} months; their files are there (`statesvc verify` reads them)")
     elif not gone and hot_months is not None and not late:
         yield ok(_LOG, "nothing was old enough yet")
+
+
+def _troubled_months(ledger: Sequence[LogMonth]) -> Iterator[Finding]:
+    for month in ledger:
+        if month.failures and month.dropped_at is None:
+            yield fail(_LOG, f"{month.month:%Y-%m} failed {month.failures} times: {month.failure}; its entries are still in the database")
+        elif month.lost_at is not None:
+            yield warn(_LOG, f"{month.month:%Y-%m} was given up as lost: `statesvc verify` says what is missing")
 
 
 def _size_fault(entries: ArchivePath, size_bytes: int) -> str | None:

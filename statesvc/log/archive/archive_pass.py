@@ -4,13 +4,14 @@
 begin > write > verify > [notice] > leave: the period is in files alone
           ^------- forget: the files are not what the database has
 ```
+The place is held against the ledgers again and again (`archive_identity`): where that fails the pass ends, and nothing leaves the database.
 Each step ends in the ledger before the next begins, so a crash anywhere leaves what the next pass goes on from.
 """
 
 import asyncio
 import errno
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from functools import partial
@@ -24,7 +25,8 @@ from events.crypto.keyring import Keyring
 from statesvc.database.brief_locks import until_let_go
 from statesvc.database.queries import Queries
 from statesvc.database.sql_errors import Failure, failure
-from statesvc.log.archive.folder import ArchiveNames, ArchivePath, file_fault, remove
+from statesvc.log.archive.archive_identity import ArchiveIdentity, ArchiveRefusedError
+from statesvc.log.archive.folder import ArchiveNames, ArchivePath, file_fault, read_back, remove, version_of
 from statesvc.log.archive.object_path import ObjectStoreError
 from statesvc.log.epochs import read_epochs
 
@@ -52,11 +54,27 @@ class ArchiveProgress:
 
 @dataclass(slots=True, kw_only=True)
 class ArchivePassResult:
-    """What a pass did, by the first days of the periods. `busy`: verified ones, whose tables others would not let go."""
+    """What a pass did, by the first days of the periods. `busy`: verified ones, whose tables others would not let go.
+
+    `refused`: why the place is not the archive, so that the pass ended there.
+    """
+
+    refused: str | None = None
 
     archived: list[date] = field(default_factory=list)
     busy: list[date] = field(default_factory=list)
     failed: list[date] = field(default_factory=list)
+
+
+async def run_in_archive(identity: ArchiveIdentity, result: ArchivePassResult, steps: Callable[[], Awaitable[None]]) -> None:
+    """Runs the steps of a pass as long as the place is the archive that the ledgers name."""
+    try:
+        await identity.require()
+        await identity.end_refusal()
+        await steps()
+    except ArchiveRefusedError as error:
+        result.refused = str(error)
+        await identity.note_refusal(error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +104,28 @@ class ArchiveLedger:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchivePass(ABC, Generic[P]):
-    """One pass of a leader. The connection is in autocommit."""
+    """One pass of a leader."""
 
-    connection: Connection
+    identity: ArchiveIdentity
     ledger: ArchiveLedger
     names: ArchiveNames
-    folder: ArchivePath
-    keyring: Keyring
     drop_tries: int
     result: ArchivePassResult
+
+    @property
+    def connection(self) -> Connection:
+        """In autocommit."""
+        return self.identity.connection
+
+    @property
+    def folder(self) -> ArchivePath:
+        """The place of the archive."""
+        return self.identity.folder
+
+    @property
+    def keyring(self) -> Keyring:
+        """Of this installation."""
+        return self.identity.keyring
 
     @abstractmethod
     async def begin(self, period: P) -> ArchiveProgress:
@@ -117,13 +148,14 @@ class ArchivePass(ABC, Generic[P]):
         """Takes the period out of the database; how many of its bodies or shipments stay. Raises where a lock does not come at once."""
 
     async def archive(self, period: P, *, first: date, name: str) -> None:
-        """Takes the period, which begins on the day `first`, as far as it goes now. Database errors pass through."""
+        """Takes the period, which begins on the day `first`, as far as it goes now. Raises ArchiveRefusedError, psycopg.Error."""
         try:
             await self._archive(period, first, name)
         except ObjectStoreError as error:
             await self._failed(first, name, str(error))
         except OSError as error:
-            await self._failed(first, name, f"the archive's folder: {errno.errorcode.get(error.errno or 0, 'error')}")
+            code = errno.errorcode.get(error.errno or 0, "error")
+            await self._failed(first, name, f"the archive's folder: {code} ({error.strerror or type(error).__name__})")
         except NotVerifiedError as error:
             await self.ledger.forget_written(self.connection, first)
             await self._failed(first, name, str(error))
@@ -131,6 +163,7 @@ class ArchivePass(ABC, Generic[P]):
             await self._failed(first, name, str(error))
 
     async def _archive(self, period: P, first: date, name: str) -> None:
+        await self.identity.require()
         progress = await self.begin(period)
         epoch = (await read_epochs(self.connection)).current
         prefix, retained = self.names.prefix(self.keyring, name, epoch=epoch), next(iter(progress.digests), None)
@@ -146,11 +179,13 @@ class ArchivePass(ABC, Generic[P]):
             await self.verify(period, self.folder / file_name)
             await self.ledger.note_verified(self.connection, first, sha256)
         if await self.may_leave(period, sha256):
-            await self._leave(period, first, name, sha256)
+            await self._leave(period, first, name, digests)
 
-    async def _leave(self, period: P, first: date, name: str, sha256: bytes) -> None:
+    async def _leave(self, period: P, first: date, name: str, digests: Mapping[str, bytes]) -> None:
+        await self.identity.require()
+        versions = await asyncio.to_thread(self._read_back, digests)
         try:
-            stayed = await until_let_go(partial(self.leave, period, sha256), tries=self.drop_tries)
+            stayed = await until_let_go(partial(self._leave_if_held, period, digests, versions), tries=self.drop_tries)
         except psycopg.Error as error:
             if failure(error) is Failure.NOT_ARCHIVED:
                 raise NotVerifiedError(error.diag.message_primary or "refused") from error
@@ -161,6 +196,24 @@ class ArchivePass(ABC, Generic[P]):
         else:
             self.result.archived.append(first)
             log.info("period_archived", archive=self.names.subject, period=name, stayed=stayed)
+
+    def _read_back(self, digests: Mapping[str, bytes]) -> list[tuple[object, ...]]:
+        """The files' versions, once the disk has them as they were written."""
+        versions = []
+        for file_name, digest in digests.items():
+            try:
+                versions.append(version_of(self.folder / file_name))
+                if read_back(self.folder / file_name) != digest:
+                    raise NotVerifiedError(f"{file_name}: its bytes are not those that were written")
+            except FileNotFoundError as error:
+                raise NotVerifiedError(f"{file_name}: it is missing") from error
+        return versions
+
+    async def _leave_if_held(self, period: P, digests: Mapping[str, bytes], versions: list[tuple[object, ...]]) -> int:
+        await self.identity.require()
+        if await asyncio.to_thread(lambda: [version_of(self.folder / file_name) for file_name in digests]) != versions:
+            raise PeriodFailedError(f"{next(iter(digests))} was replaced after it was read back")
+        return await self.leave(period, next(iter(digests.values())))
 
     async def _failed(self, first: date, name: str, why: str) -> None:
         self.result.failed.append(first)

@@ -7,6 +7,7 @@ folder by mistake leave each other's files alone.
 The place is a folder, or one in an object store; there a file is written to this machine first, and uploaded whole.
 """
 
+import contextlib
 import errno
 import hashlib
 import os
@@ -130,6 +131,21 @@ def files_of(folder: ArchivePath) -> Iterator[ArchivePath]:
         yield from folder.iterdir()
 
 
+def file_sizes(folder: ArchivePath) -> dict[str, int]:
+    """Length in bytes of each file of the folder by its name; of one that does not exist yet none."""
+    if isinstance(folder, ObjectPath):
+        return folder.sizes()
+    sizes = {}
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                with contextlib.suppress(FileNotFoundError):
+                    sizes[entry.name] = entry.stat().st_size
+    except FileNotFoundError:
+        return {}
+    return sizes
+
+
 def remove(path: ArchivePath) -> None:
     """For good; a file that is gone already is fine."""
     if isinstance(path, ObjectPath):
@@ -156,6 +172,28 @@ def digest_of(path: ArchivePath) -> bytes:
         while chunk := file.read(_CHUNK_BYTES):
             digest.update(chunk)
     return digest.digest()
+
+
+def read_back(path: ArchivePath) -> bytes:
+    """SHA-256 of a file that is durable, and so is its name: read from the disk, not from memory."""
+    if isinstance(path, Path):
+        sync(path)
+        sync(path.parent)
+        if hasattr(os, "posix_fadvise"):
+            descriptor = os.open(path, os.O_RDONLY)
+            try:
+                os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+            finally:
+                os.close(descriptor)
+    return digest_of(path)
+
+
+def version_of(path: ArchivePath) -> tuple[object, ...]:
+    """Differs where the file was replaced or its volume is another one; read without its content."""
+    if isinstance(path, ObjectPath):
+        return path.version()
+    found = path.stat()
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def parquet_source(path: ArchivePath) -> Path | IO[bytes]:

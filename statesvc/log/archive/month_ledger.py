@@ -79,6 +79,7 @@ class LogMonth:
     leaving_at: datetime | None
     dropped_at: datetime | None
     packed_at: datetime | None
+    lost_at: datetime | None
     failures: int
     failed_at: datetime | None
     failure: str | None

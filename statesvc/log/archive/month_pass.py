@@ -6,6 +6,7 @@ Then the dedupe keys of shipments that ended with them are packed.
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
+from functools import partial
 from typing import Any
 
 import structlog
@@ -14,7 +15,8 @@ from psycopg import AsyncConnection
 from events.crypto.keyring import Keyring
 from statesvc.database.brief_locks import TRIES
 from statesvc.log.actions import record_action
-from statesvc.log.archive.archive_pass import ArchivePass, ArchivePassResult, ArchiveProgress, NotVerifiedError
+from statesvc.log.archive.archive_identity import ArchiveIdentity
+from statesvc.log.archive.archive_pass import ArchivePass, ArchivePassResult, ArchiveProgress, NotVerifiedError, run_in_archive
 from statesvc.log.archive.file_names import LOG_FILES
 from statesvc.log.archive.folder import ArchivePath
 from statesvc.log.archive.key_packing import is_packing_due, pack_keys
@@ -57,13 +59,17 @@ class MonthPassResult(ArchivePassResult):
 
 async def archive_months(connection: Connection, archiving: LogArchiving) -> MonthPassResult:
     """Does what is due. The caller's session leads; the connection is in autocommit. Database errors pass through."""
-    result = MonthPassResult()
+    identity, result = ArchiveIdentity(connection, archiving.folder, archiving.keyring), MonthPassResult()
+    await run_in_archive(identity, result, partial(_archive_months, identity, archiving, result))
+    return result
+
+
+async def _archive_months(identity: ArchiveIdentity, archiving: LogArchiving, result: MonthPassResult) -> None:
+    connection = identity.connection
     steps = _MonthPass(
-        connection=connection,
+        identity=identity,
         ledger=LOG_LEDGER,
         names=LOG_FILES,
-        folder=archiving.folder,
-        keyring=archiving.keyring,
         drop_tries=archiving.drop_tries,
         hot_months=archiving.hot_months,
         wait=archiving.wait,
@@ -75,12 +81,11 @@ async def archive_months(connection: Connection, archiving: LogArchiving) -> Mon
         except NotSealedError as error:
             result.waiting.append(month.month)
             log.warning("log_archive_waits", month=str(month), why=str(error))
-            return result
+            return
         if extent is not None:
             await steps.archive(extent, first=month.month, name=str(month))
     if await is_packing_due(connection):
         result.packed = await pack_keys(connection)
-    return result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

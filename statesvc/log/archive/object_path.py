@@ -66,6 +66,12 @@ class ObjectPath:
         with self._asking():
             return int(client().head(self._store(), self.name)["size"])
 
+    def version(self) -> tuple[object, ...]:
+        """Differs where the object was replaced."""
+        with self._asking():
+            found = client().head(self._store(), self.name)
+            return found["size"], found["e_tag"], found["last_modified"]
+
     def exists(self) -> bool:
         """Whether it is there."""
         try:
@@ -92,6 +98,16 @@ class ObjectPath:
         """The files of the folder."""
         with self._asking():
             yield from [self / each["path"] for some in client().list(self._store()) for each in some]
+
+    def sizes(self) -> dict[str, int]:
+        """Length in bytes of each file of the folder by its name."""
+        with self._asking():
+            return {each["path"]: int(each["size"]) for some in client().list(self._store()) for each in some}
+
+    def write_bytes(self, content: bytes) -> None:
+        """Makes it these few bytes."""
+        with self._asking():
+            client().put(self._store(), self.name, content)
 
     def upload(self, source: Path) -> None:
         """Makes it what the file is: whole or not at all."""

@@ -75,6 +75,8 @@ async def test_a_missing_a_shortened_and_an_altered_file_are_named(archivist: Ar
 
 async def test_a_day_that_failed_or_is_overdue_is_named(archivist: Archivist, monkeypatch: pytest.MonkeyPatch) -> None:
     day = await archivist.today()
+    # marks the folder
+    await archivist.run_pass()
     await archivist.days_pass(HOT_DAYS + 4)
     assert "overdue" in await failures(archivist)
 

@@ -73,3 +73,27 @@ async def test_days_are_listed_and_files_verified(archivist: Archivist, shell: S
 async def test_without_a_folder_there_is_nothing_to_do(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("STATESVC_ARCHIVE_DIR")
     assert "there is no archive" in await shell("archive", "run", exit_code=2)
+
+
+async def test_a_missing_file_stops_archiving_until_it_is_back_or_given_up(archivist: Archivist, shell: Shell) -> None:
+    await archivist.shop.say({"number": "A1", "status": "in_transit"})
+    day = await archivist.archived()
+    file = archivist.folder / str((await archivist.ledger())[day].file_name)
+    assert "is there as it was written" in await shell("archive", "lost", file.name, "--why", "a mistake", exit_code=1)
+    content = file.read_bytes()
+    file.unlink()
+    await archivist.days_pass(1)
+    printed = await shell("archive", "run", exit_code=1)
+    assert "0 days archived with 0 bodies" in printed
+    assert f"REFUSED, nothing leaves the database: {archivist.folder}" in printed
+    assert "is missing" in printed
+    assert "nothing leaves the database" in await shell("status", exit_code=1)
+    assert "no archived file" in await shell("archive", "lost", "other.ssb", "--why", "x", exit_code=1)
+    assert "is given up (it is missing)" in await shell("archive", "lost", file.name, "--why", "the disk died")
+    assert "REFUSED" not in await shell("archive", "run")
+    assert "LOST" in await shell("archive", "list")
+    why = "SELECT convert_from(canonical, 'UTF8')::jsonb #>> '{details,why}' FROM statesvc.action WHERE verb = 'archive.lost'"
+    assert await archivist.shop.rows(why) == [("the disk died",)]
+    # what turns up after all is read as before
+    file.write_bytes(content)
+    assert "REFUSED" not in await shell("archive", "run")

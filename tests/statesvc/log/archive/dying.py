@@ -5,18 +5,20 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from psycopg import AsyncConnection
 
 from statesvc.database.keyring_store import load_keyring
-from statesvc.log.archive import month_pass
+from statesvc.log.archive import archive_identity, archive_pass, month_pass
 from statesvc.log.archive.archive_pass import ArchiveLedger
 from statesvc.log.archive.folder import UnfinishedFiles, archive_at
 from statesvc.log.archive.month_ledger import LOG_LEDGER
 from statesvc.log.archive.object_path import ObjectPath
 from tests.world.log_archivist import archiving
 from tests.world.story import MASTER
+
+_BLOCKING: Final = {"_mark": archive_identity, "read_back": archive_pass}
 
 
 def _die() -> None:
@@ -48,6 +50,9 @@ def _doom(step: str, when: str) -> None:
     if step == "entries":
         UnfinishedFiles.publish = lambda *_: _die()  # type: ignore[method-assign, assignment]
         return
+    if step in _BLOCKING:
+        _doom_call(step, when)
+        return
     owner: Any = ArchiveLedger if step == "note_verified" else month_pass
     worked = getattr(owner, step)
 
@@ -58,6 +63,19 @@ def _doom(step: str, when: str) -> None:
         _die()
 
     setattr(owner, step, doomed)
+
+
+def _doom_call(step: str, when: str) -> None:
+    module = _BLOCKING[step]
+    work = getattr(module, step)
+
+    def doomed(*arguments: Any) -> None:
+        if when == "before":
+            _die()
+        work(*arguments)
+        _die()
+
+    setattr(module, step, doomed)
 
 
 async def _no_wait(_seconds: float) -> None:

@@ -20,6 +20,8 @@ from tests.world.log_archivist import KINDS, Archivist, shipment
 from tests.world.story import scan
 
 STEPS = [
+    ("_mark", "before"),
+    ("_mark", "after"),
     ("entries", "before"),
     ("publish", "before"),
     ("publish", "after"),
@@ -29,6 +31,8 @@ STEPS = [
     ("note_verified", "after"),
     ("give_notice", "before"),
     ("give_notice", "after"),
+    ("read_back", "before"),
+    ("read_back", "after"),
     ("drop_month", "before"),
     ("drop_month", "after"),
 ]
