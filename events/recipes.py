@@ -98,7 +98,7 @@ RECIPES: Final[dict[str, Recipe]] = {
     # the second version prints the particulars in a field of their own
     "ninjavan": replace(_INSTANT, codes=("type",), place=()),
     "nzpost": replace(_LOCAL, place=()),
-    "ontrac": replace(_LOCAL, place=()),
+    "ontrac": replace(_INSTANT, place=()),
     "parcelone": _LOCAL,
     "postnl": replace(_LOCAL, place=(), translates=True),
     "postnord": replace(_LOCAL, place=(), translates=True),

@@ -1,5 +1,7 @@
-"""Amazon: Shipping (API v1 and v2, by event codes) and SP-API tracking milestones (API answer or notification, also as SQS, SNS wrap it).
+"""Amazon: Shipping, SP-API tracking milestones, and packages of Multi-Channel Fulfillment.
 
+Shipping (API v1 and v2) and packages (getPackageTrackingDetails) have codes of events; milestones come as an answer or a notification, also
+as SQS and SNS wrap it.
 `Delivered` on the leg `RETURNS` means that the sender has it. An order that Amazon fulfils has Amazon's own number (`aftn`), other
 shipments the carrier's, freight its bill of lading or container. Promised dates are estimates, never events.
 """
@@ -19,6 +21,7 @@ from events.parsing.meanings import UNMAPPED, Meaning, meanings
 from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, reading_of
+from events.parsing.sentences import by_sentence
 from events.parsing.text import signer, text_unless
 from events.parsing.times import Clock
 from events.vocabulary import Kind
@@ -26,9 +29,21 @@ from events.vocabulary import Kind
 CODES: Final = meanings("amazon_codes.csv")
 """(leg, code): the leg only where it makes a difference."""
 
+TEXTS: Final = meanings("amazon_texts.csv")
+"""How the events of Multi-Channel Fulfillment are described, for a code that is not known."""
+
+_by_text = by_sentence({words: meaning for (words,), meaning in TEXTS.items()})
+
 CLOCK: Final = Clock(formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%Y-%m-%d"))
 FREIGHT_NUMBERS: Final = ("houseBillOfLadingNumber", "containerNumber", "acsin")
 """What names a shipment of freight that has no parcel number, the most definite first."""
+
+_PACKAGE: Final = frozenset({"trackingEvents", "TrackingEvents", "packageNumber", "PackageNumber"})
+_SHIPMENT: Final = _PACKAGE | {"eventHistory", "trackingId", "milestoneHistory", "latestMilestone"}
+"""What says that an object is a shipment."""
+
+UNDELIVERABLE: Final = "UNDELIVERABLE"
+"""Of a package: it was lost or destroyed; nothing says which."""
 
 NULLS: Final = frozenset({"null", "none"})
 WRAPPERS: Final = (
@@ -46,7 +61,9 @@ WRAPPERS: Final = (
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Events of one notification or answer."""
     for where, shipment in _shipments(read_json(body), "", rejections):
-        if "eventHistory" in shipment or "trackingId" in shipment:
+        if _PACKAGE & shipment.keys():
+            yield from _package(shipment, where, received_at, rejections)
+        elif "eventHistory" in shipment or "trackingId" in shipment:
             yield from _shipping(shipment, where, received_at, rejections)
         else:
             yield from _milestones(shipment, where, received_at, rejections)
@@ -63,7 +80,7 @@ def _shipments(body: object, where: str, rejections: Rejections) -> Iterator[tup
     if type(body) is not dict:
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "no tracking of Amazon")
     wrapper = next((name for name in WRAPPERS if type(body.get(name)) in (dict, list)), None)
-    if {"eventHistory", "trackingId", "milestoneHistory", "latestMilestone"} & body.keys():
+    if _SHIPMENT & body.keys():
         yield where, body
     elif wrapper is not None:
         yield from _shipments(body[wrapper], f"{where}/{wrapper}", rejections)
@@ -133,6 +150,41 @@ def _milestones(shipment: JsonObject, where: str, received_at: datetime, rejecti
     return readings
 
 
+def _package(package: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> list[Reading]:
+    """The first version of the API spells the names with a capital."""
+    package = _uncapitalized(package)
+    number, pointer = _text(package.get("trackingNumber")), f"{where}/trackingEvents"
+    readings: list[Reading] = []
+    for index, printed in objects(package.get("trackingEvents"), pointer, rejections):
+        event = _uncapitalized(printed)
+        address = _uncapitalized(child(event, "eventAddress"))
+        raw, words = Raw(code=_text(event.get("eventCode"))), _text(event.get("eventDescription"))
+        at = place(city=_text(address.get("city")), region=_text(address.get("state")), country=_text(address.get("country")))
+        readings += reading_of(
+            Scan(
+                where=f"{pointer}/{index}",
+                raw=raw,
+                meaning=CODES.get(("", raw.code or "")) or _by_text(words or "") or UNMAPPED,
+                time=CLOCK.read(_text(event.get("eventDate")), at, received_at=received_at),
+                place=at,
+                description=words,
+            ),
+            number,
+            rejections,
+        )
+    status = _text(package.get("currentStatus"))
+    rollup = UNMAPPED if status == UNDELIVERABLE else CODES.get(("", status or ""), UNMAPPED)
+    if not as_list(package.get("trackingEvents")) and status is not None:
+        time = CLOCK.read(None, received_at=received_at)
+        readings += reading_of(Scan(where=f"{where}/currentStatus", raw=Raw(code=status), meaning=rollup, time=time), number, rejections)
+    readings = with_signer(readings, signer(_text(package.get("signedForBy"))))
+    return with_estimate(readings, estimate(_text(package.get("estimatedArrivalDate")), CLOCK.formats))
+
+
+def _uncapitalized(value: JsonObject) -> JsonObject:
+    return {name[:1].lower() + name[1:]: member for name, member in value.items()}
+
+
 def _meaning(raw: Raw) -> Meaning:
     return CODES.get((raw.reason or "", raw.code or "")) or CODES.get(("", raw.code or ""), UNMAPPED)
 
@@ -150,15 +202,27 @@ def _text(value: object) -> str | None:
     return text_unless(value, NULLS)
 
 
+def _reread(raw: Raw) -> Meaning | None:
+    """Where the code of a package's event is not known its text may be, and two formats mean two things by one word."""
+    meaning = _meaning(raw)
+    is_of_package = raw.code == UNDELIVERABLE or (meaning is UNMAPPED and (raw.code or "").startswith("EVENT_"))
+    return None if is_of_package else meaning
+
+
 CARRIER: Final = Carrier(
     carrier_id="amazon",
     name="Amazon",
     number_fields=(
-        *("trackingId", "identifier.aftn", "carrierTracking.trackingNumber"),
+        *("trackingId", "identifier.aftn", "carrierTracking.trackingNumber", "payload.trackingNumber", "payload.TrackingNumber"),
         *(f"identifier.{name}" for name in FREIGHT_NUMBERS),
     ),
     normalizers={"1": normalize},
-    formats=("Shipping API JSON", "Tracking API milestones JSON", "SHIPMENT_TRACKING_MILESTONE_CHANGED notification"),
-    reread=_meaning,
+    formats=(
+        "Shipping API JSON",
+        "Tracking API milestones JSON",
+        "SHIPMENT_TRACKING_MILESTONE_CHANGED notification",
+        "Package tracking JSON",
+    ),
+    reread=_reread,
     authentication=(ShipperChoice(),),
 )

@@ -1,7 +1,8 @@
 """J&T Express: pushes of its Open Platform (JSON in the form field `bizContent`), and answers to its trace query.
 
-A scan's time is local to its branch, sometimes with a zone next to it. The codes are those of the platform of Malaysia; branches in other
-countries use the same ones for the common way of a parcel.
+A scan's time is local to its branch, sometimes with a zone next to it. Each country has a platform of its own: most use the same codes for
+the common way of a parcel, Vietnam publishes others next to them, and 110 is a problem here and an arrival there. So the name of the scan
+goes before its code where it is one of the names that the platforms document. The platform of Vietnam prints no zone.
 """
 
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from events.parsing.formats import TimeFormats
 from events.parsing.forms import form_fields
 from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, objects
-from events.parsing.meanings import by_code, meanings
+from events.parsing.meanings import UNMAPPED, Meaning, meanings, texts_of
 from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
@@ -23,9 +24,15 @@ from events.parsing.text import text
 from events.parsing.times import Clock
 
 CODES: Final = meanings("jtexpress_codes.csv")
-_meaning: Final = by_code(CODES)
+NAMES: Final = meanings("jtexpress_names.csv")
+"""The names of scans in lower case."""
+
+AMBIGUOUS: Final = "110"
 
 CLOCK: Final = Clock(formats=TimeFormats("%Y-%m-%d %H:%M:%S"))
+VIETNAM: Final = Clock(formats=CLOCK.formats, default_zone="Asia/Ho_Chi_Minh", country="VN")
+_OF_VIETNAM: Final = "scanByCode"
+"""What only the platform of Vietnam prints of a scan."""
 
 FIELD: Final = "bizContent"
 
@@ -54,15 +61,33 @@ def _parcels(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonOb
 
 def _scans(parcel: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
     for index, scan in objects(parcel.get("details"), f"{where}/details", rejections):
-        raw, at = Raw(code=text(scan.get("scanTypeCode")), reason=text(scan.get("problemType"))), _place(scan)
+        names = tuple(name for name in (text(scan.get("scanTypeName")), text(scan.get("scanType"))) if name and _named(name))
+        raw = Raw(code=text(scan.get("scanTypeCode")), reason=text(scan.get("problemType")), further=names[:1])
+        at, clock = _place(scan), VIETNAM if _OF_VIETNAM in scan else CLOCK
+        meaning = _meaning(raw)
+        if not names and raw.code == AMBIGUOUS and clock is VIETNAM:
+            meaning = NAMES[("arrival",)]
         yield Scan(
             where=f"{where}/details/{index}",
             raw=raw,
-            meaning=_meaning(raw),
-            time=CLOCK.read_with_offset(text(scan.get("scanTime")), text(scan.get("timeZone")), at, received_at=received_at),
+            meaning=meaning,
+            time=clock.read_with_offset(text(scan.get("scanTime")), text(scan.get("timeZone")), at, received_at=received_at),
             place=at,
             description=text(scan.get("desc")) or text(scan.get("scanTypeName")),
         )
+
+
+def _meaning(raw: Raw) -> Meaning:
+    return next((known for name in raw.further if (known := _named(name))), None) or CODES.get((raw.code or "",), UNMAPPED)
+
+
+def _reread(raw: Raw) -> Meaning | None:
+    """Whether 110 is a problem or an arrival is for the platform to say, where no name is printed."""
+    return None if raw.code == AMBIGUOUS and not raw.further else _meaning(raw)
+
+
+def _named(name: str) -> Meaning | None:
+    return NAMES.get((name.casefold(),))
 
 
 def _place(scan: JsonObject) -> EventPlace:
@@ -82,7 +107,8 @@ CARRIER: Final = Carrier(
     number_fields=(_NUMBER,),
     normalizers={"1": normalize},
     formats=("Trace push JSON in a form", "Trace answer JSON"),
-    reread=_meaning,
+    reread=_reread,
+    texts=texts_of(NAMES),
     authentication=(FormFieldMd5(header="digest", field=FIELD),),
     ack=Ack(body=b'{"code":"1","msg":"success","data":"SUCCESS"}'),
 )

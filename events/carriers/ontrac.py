@@ -1,6 +1,8 @@
-"""OnTrac: answers to a tracking request, of its Web Services (`OnTracTrackingResult`) and as `ShipGlobalCourier`, and its public status.
+"""OnTrac: answers to a tracking request.
 
-An event's time is local to the facility that scanned it.
+They come from its Web Services (`OnTracTrackingResult`), as `ShipGlobalCourier`, as its public status, and as the JSON that it took over
+from LaserShip. In XML an event's time is local to the facility that scanned it, in JSON it has an offset. A code of JSON that is not known
+is read by its `Status`, where that says enough.
 """
 
 from collections.abc import Iterator
@@ -14,16 +16,20 @@ from events.errors import Cause, UnreadableMessageError
 from events.event import Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate, with_signer
 from events.parsing.formats import TimeFormats
-from events.parsing.meanings import by_code, meanings
+from events.parsing.json import read_json
+from events.parsing.lists import JsonObject, as_list, objects
+from events.parsing.meanings import Meaning, by_code, finest, meanings
 from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
+from events.parsing.text import signer, text
 from events.parsing.times import Clock
-from events.parsing.xml import Document, answers, elements, read_xml, text_at, texts
+from events.parsing.xml import Document, answers, elements, is_xml, read_xml, text_at, texts
+from events.vocabulary import Kind, Status
 
 CODES: Final = meanings("ontrac_codes.csv")
 
-FORMATS: Final = TimeFormats("%Y-%m-%dT%H:%M:%S[%f]")
+FORMATS: Final = TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]")
 CLOCK: Final = Clock(formats=FORMATS, default_zone="America/Los_Angeles", country="US")
 
 _ROOTS: Final = {
@@ -33,12 +39,32 @@ _ROOTS: Final = {
     "OnTracUpdateResponse": "Shipments/Shipment",
 }
 
+CATEGORIES: Final = {
+    "not yet received": Meaning(Kind.SCAN, Status.INFO_RECEIVED),
+    "in transit": Meaning(Kind.SCAN, Status.IN_TRANSIT),
+    "out for delivery": Meaning(Kind.SCAN, Status.OUT_FOR_DELIVERY),
+    "outfordelivery": Meaning(Kind.SCAN, Status.OUT_FOR_DELIVERY),
+    "attempted": Meaning(Kind.SCAN, Status.DELIVERY_ATTEMPTED),
+    "delivered": Meaning(Kind.SCAN, Status.DELIVERED),
+    "returned": Meaning(Kind.SCAN, Status.RETURNING),
+    "undeliverable": Meaning(Kind.SCAN, Status.EXCEPTION),
+}
+"""What `Status` says, and the event type of LaserShip."""
+
 _meaning = by_code(CODES)
+_ERRORS: Final = frozenset({"Message", "message", "Error", "error", "Errors", "ErrorMessage", "errors"})
 
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Events of one answer; charges and errors say nothing."""
+    if not is_xml(body):
+        for where, package in _packages(read_json(body), rejections):
+            number = text(package.get("Tracking")) or text(package.get("TrackingNumber"))
+            readings = readings_of(_json_scans(package, where, received_at, rejections), number, rejections)
+            readings = with_signer(readings, signer(package.get("PodText")))
+            yield from with_estimate(readings, estimate(text(package.get("UtcExpectedDeliveryDateTime")), FORMATS))
+        return
     for where, shipment in _shipments(read_xml(body)):
         number = text_at(shipment, "Tracking", "TrackingNbr")
         found = with_signer(
@@ -55,6 +81,57 @@ def _shipments(document: Document) -> Iterator[tuple[str, _Element]]:
         path = _ROOTS[answer.tag]
         for index, shipment in elements(answer, path):
             yield f"{path}[{index + 1}]", shipment
+
+
+def _packages(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
+    """The package that an answer is, or those that it lists."""
+    if body in ({}, []):
+        return
+    if type(body) is list or (type(body) is dict and "Packages" in body):
+        members: object = body["Packages"] if type(body) is dict else body
+        base = "/Packages" if type(body) is dict else ""
+        found = [(f"{base}/{index}", package) for index, package in objects(members, base, rejections) if "Events" in package]
+        if not found and (as_list(members) or type(body) is list):
+            raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no package of OnTrac")
+        yield from found
+    elif type(body) is dict and "Events" in body:
+        yield "", body
+    elif type(body) is not dict or not _ERRORS & body.keys():
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no package of OnTrac")
+
+
+def _json_scans(package: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
+    """LaserShip calls the code of an event its modifier."""
+    for index, event in objects(package.get("Events"), f"{where}/Events", rejections):
+        code = text(event.get("EventCode")) or text(event.get("EventModifier"))
+        category = text(event.get("Status")) or text(event.get("EventType"))
+        raw = Raw(code=code or category, further=(category,) if code and category else ())
+        at = place(
+            city=event.get("City"), region=event.get("State"), postal_code=event.get("PostalCode"), country=text(event.get("Country"))
+        )
+        printed = (text(event.get(name)) for name in ("ZonedEventDateTime", "UtcEventDateTime", "UTCDateTime", "DateTime"))
+        yield Scan(
+            where=f"{where}/Events/{index}",
+            raw=raw,
+            meaning=_by_category(raw),
+            time=CLOCK.read(next((found for found in printed if found), None), at, received_at=received_at),
+            place=at,
+            description=text(event.get("EventShortDescription")) or text(event.get("EventShortText")),
+            signed_by=event.get("Signature"),
+        )
+
+
+def _by_category(raw: Raw) -> Meaning:
+    """A code alone may be the category, where an event prints no other."""
+    category = raw.further[0] if raw.further else None
+    code = raw.code or ""
+    return finest(
+        (raw.code, CODES.get((code,)) or (None if category else CATEGORIES.get(code.casefold()))), (category, _category(category))
+    )
+
+
+def _category(printed: str | None) -> Meaning | None:
+    return CATEGORIES.get((printed or "").casefold())
 
 
 def _scans(shipment: _Element, where: str, received_at: datetime) -> Iterator[Scan]:
@@ -81,9 +158,10 @@ def _scans(shipment: _Element, where: str, received_at: datetime) -> Iterator[Sc
 CARRIER: Final = Carrier(
     carrier_id="ontrac",
     name="OnTrac",
-    number_fields=("Tracking", "TrackingNbr"),
+    number_fields=("Tracking", "TrackingNbr", "TrackingNumber"),
     normalizers={"1": normalize},
-    formats=("OnTracTrackingResult XML", "ShipGlobalCourier XML"),
-    reread=_meaning,
+    formats=("OnTracTrackingResult XML", "ShipGlobalCourier XML", "Package JSON"),
+    reread=_by_category,
+    texts=frozenset(category for category in CATEGORIES if " " in category),
     authentication=(ShipperChoice(),),
 )
