@@ -20,7 +20,7 @@ def address_of(directory: CellDirectory, name: str) -> str | None:
 
 def address_in(variable: str) -> str:
     """The address of a database in this environment variable. Raises CommandError where it is not set."""
-    dsn = os.environ.get(variable)
+    dsn = os.environ.get(variable, "").strip()
     if not dsn:
         raise CommandError(f"{variable} is not set: it holds the address of a cell's database", exit_code=2)
     return dsn

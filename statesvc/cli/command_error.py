@@ -8,6 +8,8 @@ from pydantic import ValidationError
 from statesvc.database.embedded_error import NoDataError
 from statesvc.database.sql_errors import Failure, failure
 from statesvc.settings.carrier_settings import SettingError
+from statesvc.settings.service_settings import SECTIONS
+from statesvc.settings.variable_names import PREFIX, variable_of
 
 
 class CommandError(Exception):
@@ -42,7 +44,20 @@ def explain(error: Exception) -> CommandError | None:
 
 
 def _settings(error: ValidationError) -> list[str]:
-    return [f"setting {'.'.join(map(str, flaw['loc'])) or error.title}: {flaw['msg']}" for flaw in error.errors(include_input=False)]
+    """A sentence for each flaw, which names the variable."""
+    said = []
+    for flaw in error.errors(include_input=False):
+        words = flaw["msg"].removeprefix("Value error, ")
+        said.append(words if PREFIX in words else f"{_variable(error.title, flaw['loc'])}: {words}")
+    return said
+
+
+def _variable(title: str, place: tuple[int | str, ...]) -> str:
+    section = next((each for each in SECTIONS if each.__name__ == title), None)
+    name = str(place[0]) if place else title
+    if section is None or name not in section.model_fields:
+        return f"setting {name}"
+    return variable_of(section, name, section.model_fields[name])
 
 
 def _first_line(error: Exception) -> str:

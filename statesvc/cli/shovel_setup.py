@@ -107,7 +107,7 @@ def broker_url(given: str) -> str:
         return given
     if name not in os.environ:
         raise CommandError(f"the environment has no variable {name}", exit_code=2)
-    return os.environ[name]
+    return os.environ[name].strip()
 
 
 @asynccontextmanager

@@ -16,6 +16,7 @@ from statesvc.roles.supervisor.child_plan import ROLES, PortTakenError, ServiceP
 from statesvc.roles.supervisor.fork_server import ForkServer
 from statesvc.roles.supervisor.preload import preload
 from statesvc.roles.supervisor.supervise import up
+from statesvc.roles.usable_settings import require_usable
 from statesvc.settings.service_settings import load_settings
 from statesvc.telemetry.logs import configure_logging, log_format
 
@@ -38,6 +39,7 @@ def run(options: argparse.Namespace) -> int:
     port = settings.http.port if options.port is None else options.port
     if options.demo and not 0 < options.demo_rate <= 10_000:
         raise CommandError("--demo-rate must lie between 0 and 10000", exit_code=2)
+    require_usable(settings, host=host)
     configure_logging(process="up", output_format=log_format(settings.telemetry), level=settings.telemetry.log_level)
     try:
         ports = choose_ports(host, port, ROLES)

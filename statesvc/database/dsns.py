@@ -3,9 +3,12 @@
 from dataclasses import dataclass, field
 from typing import Self
 
+from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import Conninfo
+from pydantic import SecretStr
 
+from statesvc.settings.carrier_settings import SettingError
 from statesvc.settings.service_settings import DatabaseSettings
 
 
@@ -29,16 +32,25 @@ class Dsns:
 
     @classmethod
     def from_settings(cls, settings: DatabaseSettings) -> Self | None:
-        """Those of DATABASE_URL; None when it is not set: then the embedded server's hold."""
+        """Those of DATABASE_URL; None when it is not set: then the embedded server's hold. Raises SettingError."""
         if settings.database_url is None:
             return None
-        service = settings.database_url.get_secret_value()
+        service = _well_formed("DATABASE_URL", settings.database_url)
         return cls(
             service=service,
-            owner=settings.owner_url.get_secret_value() if settings.owner_url else service,
-            listen=settings.listen_url.get_secret_value() if settings.listen_url else service,
-            auditor=settings.auditor_url.get_secret_value() if settings.auditor_url else None,
+            owner=_well_formed("STATESVC_OWNER_URL", settings.owner_url) if settings.owner_url else service,
+            listen=_well_formed("STATESVC_LISTEN_URL", settings.listen_url) if settings.listen_url else service,
+            auditor=_well_formed("STATESVC_AUDITOR_URL", settings.auditor_url) if settings.auditor_url else None,
         )
+
+
+def _well_formed(variable: str, url: SecretStr) -> str:
+    """The driver's own words may quote a password."""
+    try:
+        conninfo_to_dict(url.get_secret_value())
+    except ProgrammingError:
+        raise SettingError(f"{variable} is no address of a database: write postgresql://user:password@host:5432/database") from None
+    return url.get_secret_value()
 
 
 def database_name(settings: DatabaseSettings) -> str:

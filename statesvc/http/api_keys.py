@@ -19,7 +19,6 @@ from statesvc.http.problem import Code, Problem
 REMEMBERED_SECONDS: Final = 5.0
 BOOTSTRAP: Final = "bootstrap"
 """Id, name and owner of the key that a setting holds."""
-BOOTSTRAP_CHARS_MIN: Final = 24
 _REMEMBERED_MAX: Final = 4096
 
 
@@ -50,10 +49,6 @@ class Keys:
     """Turns `Authorization: Bearer <key>` into a `Caller`."""
 
     def __init__(self, pool: Connections, *, bootstrap_key: str | None = None, now: Callable[[], float] = time.monotonic) -> None:
-        if bootstrap_key is not None and len(bootstrap_key) < BOOTSTRAP_CHARS_MIN:
-            raise ValueError(
-                f"STATESVC_BOOTSTRAP_KEY has {len(bootstrap_key)} characters; make it {BOOTSTRAP_CHARS_MIN} or more, at random"
-            )
         self._pool = pool
         self._bootstrap_hash = None if bootstrap_key is None else key_hash(bootstrap_key)
         self._now = now

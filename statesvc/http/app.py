@@ -16,6 +16,7 @@ from statesvc.http.connection_gate import ConnectionGate
 from statesvc.http.key_limits import KeyLimits
 from statesvc.http.middleware import guarded, problems, showing_limits
 from statesvc.http.operation import Route
+from statesvc.settings.http_settings import listen_hosts
 
 ANY_PATH: Final = "/{path:.*}"
 """Of a route that takes what no other does."""
@@ -99,7 +100,7 @@ class _Site(web.BaseSite):
 
 
 class Server:
-    """Serves an application on one address. `port` 0 takes a free one; `start` answers the one taken.
+    """Serves an application on `host`, which may be several (`listen_hosts`). `port` 0 takes a free one; `start` answers the one taken.
 
     `sharing`: what another process answers of the requests that come here. `gate`: which connections are taken.
     """
@@ -120,7 +121,7 @@ class Server:
         self._sharing = sharing
         self._gate = gate or ConnectionGate()
         self._grace_seconds = grace_seconds
-        self._host = host
+        self._hosts = listen_hosts(host)
         self._port = port
         self._started = False
 
@@ -128,9 +129,11 @@ class Server:
         """Listens; returns the port."""
         await self._runner.setup()
         self._started = True
-        site = _Site(self._runner, lambda: self._connection(self._sharing), host=self._host, port=self._port)
-        await site.start()
-        port: int = self._runner.addresses[0][1]
+        port = self._port
+        for host in self._hosts:
+            site = _Site(self._runner, lambda: self._connection(self._sharing), host=host, port=port)
+            await site.start()
+            port = self._runner.addresses[0][1]
         return port
 
     async def adopt(self, client: socket.socket, head: bytes, *, sharing: Sharing, is_shared: bool) -> None:

@@ -37,13 +37,11 @@ from statesvc.http.signed_token import TokenSigner
 from statesvc.inbox.queue_depths import Depths
 from statesvc.log.archive.folder import archive_folder
 from statesvc.log.archive.log_archive import LogArchive
-from statesvc.log.checkpoint_store import CheckpointStoreError
 from statesvc.log.tombstones import tombstones_of
 from statesvc.operations.database_gauges import DatabaseGauges
-from statesvc.roles.carrier_names import require_known_carriers
 from statesvc.roles.connection_limits import api_limits, ingress_limits, replica_limits
 from statesvc.roles.http_server import api_keys, open_ingress, serve, server_part
-from statesvc.roles.runtime import Launch, Runtime, UnusableSettingError, open_runtime, pool_of
+from statesvc.roles.runtime import Launch, Runtime, open_runtime, pool_of
 from statesvc.roles.shared_port import SharedPort
 from statesvc.roles.shutdown import Part, ShutdownTimes, run_until_stopped
 
@@ -51,13 +49,9 @@ from statesvc.roles.shutdown import Part, ShutdownTimes, run_until_stopped
 async def run(launch: Launch) -> int:
     """Runs until it is asked to stop; returns the exit code."""
     settings = launch.settings
-    require_known_carriers(settings)
     grace_seconds = settings.http.grace_seconds
     allowed = settings.notifier.subscriber_allow
-    try:
-        tombstones = tombstones_of(settings)
-    except CheckpointStoreError as error:
-        raise UnusableSettingError(f"STATESVC_CHECKPOINT_PUBLISH: {error}") from error
+    tombstones = tombstones_of(settings)
     async with open_runtime(launch, api_limits(settings), channel=SEALED) as base, AsyncExitStack() as stack:
         ingress_pool = await stack.enter_async_context(
             pool_of(launch, base.dsns, name="statesvc ingress", limits=ingress_limits(settings, shares=2))

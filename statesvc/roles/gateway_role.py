@@ -26,8 +26,9 @@ from statesvc.http.app import Server, build_app
 from statesvc.http.connection_gate import ConnectionGate, connections_allowed, raise_open_files
 from statesvc.http.health import health_routes
 from statesvc.roles.http_server import server_part
-from statesvc.roles.runtime import Launch, UnusableSettingError
+from statesvc.roles.runtime import Launch
 from statesvc.roles.shutdown import ShutdownTimes, StopSignals, run_until_stopped
+from statesvc.settings.carrier_settings import SettingError
 from statesvc.telemetry.loop_lag import loop_lag
 from statesvc.telemetry.metrics import Telemetry
 from statesvc.telemetry.minute_log import Refusals
@@ -55,11 +56,11 @@ async def run(launch: Launch) -> int:
     """Runs until it is asked to stop; returns the exit code."""
     settings = launch.settings
     if settings.cells.file is None:
-        raise UnusableSettingError("STATESVC_CELLS_FILE is not set: it names the directory of cells (docs/cells.md)")
+        raise SettingError("STATESVC_CELLS_FILE is not set: it names the directory of cells (docs/cells.md)")
     try:
         directory = read_directory(settings.cells.file)
     except DirectoryError as error:
-        raise UnusableSettingError(f"STATESVC_CELLS_FILE: {error}") from error
+        raise SettingError(f"STATESVC_CELLS_FILE: {error}") from error
     signals = StopSignals()
     signals.listen()
     telemetry = Telemetry(resource=resource_of(launch.role, launch.worker_id), exporter=metric_exporter())

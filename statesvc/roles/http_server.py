@@ -22,7 +22,7 @@ from statesvc.http.key_limits import KeyLimits
 from statesvc.http.operation import Route
 from statesvc.http.problem import PROBLEM
 from statesvc.ingress.webhooks import Ingress, build_ingress
-from statesvc.roles.runtime import Launch, Runtime, UnusableSettingError
+from statesvc.roles.runtime import Launch, Runtime
 from statesvc.roles.shutdown import Part, ShutdownTimes, run_until_stopped
 
 _READING: Final = frozenset({hdrs.METH_GET, hdrs.METH_HEAD})
@@ -31,12 +31,9 @@ log = structlog.get_logger()
 
 
 def api_keys(launch: Launch, base: Runtime) -> Keys:
-    """Those of the database, and the one of the settings. Raises UnusableSettingError."""
+    """Those of the database, and the one of the settings."""
     bootstrap = launch.settings.keys.bootstrap_key
-    try:
-        return Keys(base.pool, bootstrap_key=bootstrap.get_secret_value() if bootstrap else None)
-    except ValueError as error:
-        raise UnusableSettingError(str(error)) from error
+    return Keys(base.pool, bootstrap_key=bootstrap.get_secret_value() if bootstrap else None)
 
 
 @asynccontextmanager

@@ -6,7 +6,6 @@ With a socket to the `api` of its machine it owns the port of both, and hands ev
 from contextlib import AsyncExitStack
 
 from statesvc.http.health import health_routes
-from statesvc.roles.carrier_names import require_known_carriers
 from statesvc.roles.connection_limits import ingress_limits
 from statesvc.roles.http_server import api_keys, open_ingress, serve, server_part
 from statesvc.roles.runtime import Launch, open_runtime
@@ -17,7 +16,6 @@ from statesvc.roles.shutdown import ShutdownTimes, run_until_stopped
 async def run(launch: Launch) -> int:
     """Runs until it is asked to stop; returns the exit code."""
     settings = launch.settings
-    require_known_carriers(settings)
     http = settings.http
     async with open_runtime(launch, ingress_limits(settings), channel=None) as base, AsyncExitStack() as stack:
         base.telemetry.observe_pools({"ingress": base.pool})

@@ -7,11 +7,13 @@ from typing import Any, assert_never
 import uvloop
 
 from statesvc.roles.runtime import Launch, Role, StoppedEarlyError
+from statesvc.roles.usable_settings import require_usable
 from statesvc.telemetry.logs import configure_logging, log_format
 
 
 def run_role(launch: Launch) -> int:
-    """Blocks until the role has ended."""
+    """Blocks until the role has ended. Raises SettingError before it begins."""
+    require_usable(launch.settings, host=launch.host)
     configure_logging(process=launch.role, output_format=log_format(launch.settings.telemetry), level=launch.settings.telemetry.log_level)
     main = _main_of(launch.role)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

@@ -105,10 +105,6 @@ class StoppedDatabaseError(RuntimeError):
         super().__init__(f"no database: DATABASE_URL is not set, and no embedded server runs on {data_dir} (`statesvc up` starts one)")
 
 
-class UnusableSettingError(RuntimeError):
-    """A setting that is well-formed, but that the role cannot work with; the message names it."""
-
-
 class StoppedEarlyError(Exception):
     """Asked to stop before the database answered: nothing was begun."""
 

@@ -1,12 +1,11 @@
 """The role `sealer`: seals and signs the log. Of several one leads, the others stand by."""
 
 from statesvc.database.wakeups.channels import LOG
-from statesvc.log.checkpoint_store import CheckpointStore, CheckpointStoreError, checkpoint_store_at
-from statesvc.log.timestamp import StampError, Trust
 from statesvc.roles.connection_limits import sealer_limits
 from statesvc.roles.http_server import run_with_health
-from statesvc.roles.runtime import Launch, UnusableSettingError, open_runtime
+from statesvc.roles.runtime import Launch, open_runtime
 from statesvc.roles.shutdown import Part
+from statesvc.roles.usable_settings import checkpoint_store, stamp_trust
 from statesvc.sealer.clock_check import ClockCheck
 from statesvc.sealer.leadership import Publication
 from statesvc.sealer.publisher import Publisher
@@ -19,7 +18,7 @@ from statesvc.telemetry import names
 async def run(launch: Launch) -> int:
     """Runs until it is asked to stop; returns the exit code."""
     settings = launch.settings
-    store = _checkpoint_store(settings.checkpoint)
+    store = checkpoint_store(settings.checkpoint)
     async with open_runtime(launch, sealer_limits(settings), channel=LOG) as base:
         base.telemetry.observe_pools({"sealer": base.pool})
         sealer = Sealer(
@@ -55,22 +54,8 @@ async def run(launch: Launch) -> int:
         return await run_with_health(launch, base, parts)
 
 
-def _checkpoint_store(settings: CheckpointSettings) -> CheckpointStore | None:
-    """Raises UnusableSettingError."""
-    try:
-        return None if settings.publish is None else checkpoint_store_at(settings.publish)
-    except CheckpointStoreError as error:
-        raise UnusableSettingError(f"STATESVC_CHECKPOINT_PUBLISH: {error}") from error
-
-
 def _authority(settings: CheckpointSettings) -> Authority | None:
-    """Raises UnusableSettingError for a certificate that cannot be used."""
-    if settings.stamp_url is None or settings.stamp_cert is None:
+    trust = stamp_trust(settings)
+    if settings.stamp_url is None or trust is None:
         return None
-    try:
-        trust = Trust.parse(settings.stamp_cert.read_bytes())
-    except OSError as error:
-        raise UnusableSettingError(f"STATESVC_CHECKPOINT_STAMP_CERT: {settings.stamp_cert} cannot be read: {error.strerror}") from error
-    except StampError as error:
-        raise UnusableSettingError(f"STATESVC_CHECKPOINT_STAMP_CERT: {error}") from error
     return Authority(url=settings.stamp_url, trust=trust, interval_seconds=settings.stamp_seconds)

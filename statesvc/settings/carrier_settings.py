@@ -43,7 +43,7 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 class SettingError(ValueError):
-    """A variable of one carrier holds what it must not; the message names it and not its value."""
+    """A setting holds what it must not; the message names it and not its value."""
 
 
 def split(text: str) -> tuple[str, ...]:

@@ -3,18 +3,18 @@
 from typing import Annotated
 
 from pydantic import AliasChoices, Field
-from pydantic_settings import BaseSettings
 
-from statesvc.settings.section import Networks, Port, PositiveInt, Seconds, Words, config
+from statesvc.settings.carrier_settings import split
+from statesvc.settings.section import Networks, Port, PositiveInt, Seconds, Section, Words, config
 
 
-class HttpSettings(BaseSettings):
+class HttpSettings(Section):
     """Listening, and shutting down."""
 
     model_config = config()
 
     host: str = "127.0.0.1"
-    """Address that the HTTP server binds."""
+    """Address that the HTTP server binds, or several, comma-separated. `::` is every address, of IPv4 too."""
     port: Port = 8080
     """TCP port of the HTTP server. 0: any free one."""
     drain_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1
@@ -29,7 +29,7 @@ class HttpSettings(BaseSettings):
     """How long a stopping process may finish what it has begun, after that."""
 
 
-class ApiSettings(BaseSettings):
+class ApiSettings(Section):
     """Answering calls. Limits of a key hold for each process by itself."""
 
     model_config = config("API_")
@@ -46,7 +46,7 @@ class ApiSettings(BaseSettings):
     """Calls of one API key a second, without streams; twice as many after a quiet second or two."""
 
 
-class IngressSettings(BaseSettings):
+class IngressSettings(Section):
     """Taking webhooks in."""
 
     model_config = config("INGRESS_")
@@ -72,3 +72,10 @@ class IngressSettings(BaseSettings):
     def allows_unsigned(self, carrier_id: str) -> bool:
         """Whether this carrier may push without a secret."""
         return "1" in self.allow_unsigned_webhooks or carrier_id in self.allow_unsigned_webhooks
+
+
+def listen_hosts(host: str) -> tuple[str, ...]:
+    """The addresses to listen on. `::` alone would be IPv6 alone; IPv4 gets a socket of its own, so that clients keep their addresses."""
+    hosts = tuple(dict.fromkeys(split(host))) or ("",)
+    has_ipv4 = any("." in name for name in hosts)
+    return (*hosts, "0.0.0.0") if "::" in hosts and not has_ipv4 else hosts  # noqa: S104 - what `::` asks for

@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Field
-from pydantic_settings import NoDecode, SettingsConfigDict
+from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from statesvc.settings.bucket import checked_place
 from statesvc.settings.carrier_settings import Network, split
@@ -22,6 +22,25 @@ def _split_text(value: object) -> object:
 
 Words = Annotated[frozenset[str], NoDecode, BeforeValidator(_split_text)]
 Networks = Annotated[tuple[Network, ...], NoDecode, BeforeValidator(_split_text)]
+
+
+class Section(BaseSettings):
+    """One part of the settings. Blanks around a value are not part of it: files of secrets end in a newline."""
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],  # noqa: ARG003 - pydantic names its arguments
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Arguments, then the environment, stripped; nothing else."""
+        if isinstance(env_settings, EnvSettingsSource):
+            stripped = {name: value.strip() for name, value in env_settings.env_vars.items() if value is not None}
+            env_settings.env_vars = {name: value for name, value in stripped.items() if value}
+        return init_settings, env_settings
 
 
 def config(section: str = "") -> SettingsConfigDict:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import AliasChoices, Field, SecretStr, model_validator
+from pydantic import AliasChoices, Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings
 
 from events.carriers.carrier import ChosenAuthentication
@@ -25,11 +25,13 @@ from statesvc.settings.carrier_settings import (
     split,
 )
 from statesvc.settings.http_settings import ApiSettings, HttpSettings, IngressSettings
-from statesvc.settings.section import Networks, Place, Port, PositiveInt, Seconds, config
+from statesvc.settings.section import Networks, Place, Port, PositiveInt, Seconds, Section, config
 from statesvc.settings.variable_names import refuse_unknown_variables
 
+BOOTSTRAP_CHARS_MIN: Final = 24
 
-class DatabaseSettings(BaseSettings):
+
+class DatabaseSettings(Section):
     """Where the events are stored."""
 
     model_config = config()
@@ -57,7 +59,7 @@ class DatabaseSettings(BaseSettings):
     """False behind a pooler in transaction mode that can't carry prepared statements (PgBouncer before 1.22)."""
 
 
-class KeySettings(BaseSettings):
+class KeySettings(Section):
     """What opens sealed data and the API."""
 
     model_config = config()
@@ -76,8 +78,15 @@ class KeySettings(BaseSettings):
     backup_days: Annotated[int, Field(ge=0)] = 35
     """How long the oldest backup of the database is retained: an erasure is complete when the last copy of the key has expired with it."""
 
+    @field_validator("bootstrap_key")
+    @classmethod
+    def _not_guessable(cls, key: SecretStr | None) -> SecretStr | None:
+        if key is not None and len(key) < BOOTSTRAP_CHARS_MIN:
+            raise ValueError(f"STATESVC_BOOTSTRAP_KEY has {len(key)} characters; make it {BOOTSTRAP_CHARS_MIN} or more, at random")
+        return key
 
-class WorkerSettings(BaseSettings):
+
+class WorkerSettings(Section):
     """Turning messages into events."""
 
     model_config = config("WORKER_")
@@ -112,7 +121,7 @@ class WorkerSettings(BaseSettings):
         return self
 
 
-class NotifierSettings(BaseSettings):
+class NotifierSettings(Section):
     """Notifying subscribers."""
 
     model_config = config("NOTIFIER_")
@@ -139,7 +148,7 @@ class NotifierSettings(BaseSettings):
         return self
 
 
-class OperatorSettings(BaseSettings):
+class OperatorSettings(Section):
     """Notifying the operator of the service."""
 
     model_config = config("OPERATOR_")
@@ -172,7 +181,7 @@ def _webhook_key(text: str) -> bytes:
     return key
 
 
-class ArchiveSettings(BaseSettings):
+class ArchiveSettings(Section):
     """Keeping bodies beyond their hot days, and the log beyond its hot months."""
 
     model_config = config("ARCHIVE_")
@@ -189,7 +198,7 @@ class ArchiveSettings(BaseSettings):
     Default: the whole log stays. Needs `statesvc[archive]`."""
 
 
-class SealerSettings(BaseSettings):
+class SealerSettings(Section):
     """Sealing and signing the log."""
 
     model_config = config("SEALER_")
@@ -206,7 +215,7 @@ class SealerSettings(BaseSettings):
     """How far the database's clock may be from this machine's, and written times in the future, before nothing is sealed any more."""
 
 
-class CheckpointSettings(BaseSettings):
+class CheckpointSettings(Section):
     """Third parties that attest the log: time stamps, and copies of its checkpoints outside."""
 
     model_config = config("CHECKPOINT_")
@@ -230,7 +239,7 @@ class CheckpointSettings(BaseSettings):
         return self
 
 
-class StreamSettings(BaseSettings):
+class StreamSettings(Section):
     """`GET /v1/stream`."""
 
     model_config = config("STREAM_")
@@ -243,7 +252,7 @@ class StreamSettings(BaseSettings):
     """How long a client may take nothing of what is sent to it before it is cut off."""
 
 
-class CellSettings(BaseSettings):
+class CellSettings(Section):
     """Several installations side by side."""
 
     model_config = config("CELLS_")
@@ -254,7 +263,7 @@ class CellSettings(BaseSettings):
     """How long the gateway waits for a cell before it answers without it."""
 
 
-class TelemetrySettings(BaseSettings):
+class TelemetrySettings(Section):
     """Logs. What goes out by OpenTelemetry is said by its own variables, `OTEL_...`."""
 
     model_config = config()

@@ -64,6 +64,15 @@ def build_provider(resource: Resource) -> TracerProvider | None:
     return provider
 
 
+def require_exporters() -> None:
+    """Raises ExporterUnavailableError where the variables ask for a package that is not installed."""
+    if "otlp" in (_asked_for("TRACES"), _asked_for("METRICS")):
+        try:
+            import_module(_OTLP)
+        except ImportError as error:
+            raise ExporterUnavailableError(ExporterUnavailableError.__doc__) from error
+
+
 def metric_exporter() -> MetricReader | None:
     """What sends metrics by OTLP, where OTEL_METRICS_EXPORTER or an endpoint asks for it; `/metrics` shows them in any case."""
     if _asked_for("METRICS") != "otlp":

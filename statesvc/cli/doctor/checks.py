@@ -37,7 +37,6 @@ from statesvc.settings.service_settings import SECTIONS, Settings
 from statesvc.settings.variable_names import unknown_variables
 
 HORIZON_DAYS_MIN: Final = 7
-BOOTSTRAP_CHARS_MIN: Final = 24
 CLOCK_SECONDS_OFF_MAX: Final = 1.0
 
 SAID_ELSEWHERE: Final = frozenset({"CarrierHeld", "DeadLettersGrow", "PartitionHorizon", "SealerStopped", "UnknownCodes"})
@@ -84,13 +83,8 @@ def _settings(settings: Settings, environment: Mapping[str, str]) -> Iterator[Fi
             yield warn("master key", "none yet: `statesvc up` makes one at its first start")
         else:
             yield fail("master key", str(error))
-    bootstrap = settings.keys.bootstrap_key
-    if bootstrap is not None:
-        short = len(bootstrap.get_secret_value()) < BOOTSTRAP_CHARS_MIN
-        if short:
-            yield fail("bootstrap key", f"STATESVC_BOOTSTRAP_KEY is shorter than {BOOTSTRAP_CHARS_MIN} characters")
-        else:
-            yield warn("bootstrap key", "STATESVC_BOOTSTRAP_KEY may do everything: unset it once `statesvc keys create` made real ones")
+    if settings.keys.bootstrap_key is not None:
+        yield warn("bootstrap key", "STATESVC_BOOTSTRAP_KEY may do everything: unset it once `statesvc keys create` made real ones")
 
 
 def _carriers(settings: Settings) -> Iterator[Finding]:

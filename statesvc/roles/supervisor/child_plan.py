@@ -17,6 +17,7 @@ from statesvc.roles.supervisor.child_process import ChildProgram
 from statesvc.roles.supervisor.fork_server import ForkedProgram, ForkServer
 from statesvc.roles.supervisor.preparation import prepare
 from statesvc.roles.supervisor.start_child import fork, spawn
+from statesvc.settings.http_settings import listen_hosts
 from statesvc.settings.service_settings import Settings
 
 INGRESS: Final[Role] = "ingress"
@@ -51,7 +52,8 @@ class ServicePlan:
     @property
     def reached_at(self) -> str:
         """The address at which this machine reaches it."""
-        return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)  # noqa: S104 - compared, not bound
+        host = listen_hosts(self.host)[0]
+        return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - compared, not bound
 
     @property
     def url(self) -> str:
@@ -62,10 +64,14 @@ class ServicePlan:
 
 def is_loopback(host: str) -> bool:
     """Whether only this machine can reach it."""
+    return all(name == "localhost" or _is_loopback_address(name) for name in listen_hosts(host))
+
+
+def _is_loopback_address(text: str) -> bool:
     try:
-        return ipaddress.ip_address(host).is_loopback
+        return ipaddress.ip_address(text).is_loopback
     except ValueError:
-        return host == "localhost"
+        return False
 
 
 def environment_of(plan: ServicePlan, inherited: Mapping[str, str]) -> dict[str, str]:
@@ -130,14 +136,26 @@ class PortTakenError(RuntimeError):
 
 def is_free(host: str, port: int) -> bool:
     """Whether a server could listen there now."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as probe:
+    return all(_is_free(name, port) for name in listen_hosts(host))
+
+
+def _is_free(name: str, port: int) -> bool:
+    with _probe(name) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind((host, port))
+            probe.bind((name, port))
         except OSError:
             return False
     return True
+
+
+def _probe(name: str) -> socket.socket:
+    family = socket.AF_INET6 if ":" in name else socket.AF_INET
+    probe = socket.socket(family, socket.SOCK_STREAM)
+    if family == socket.AF_INET6:
+        # as servers do: IPv4 has a socket of its own
+        probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+    return probe
 
 
 def choose_ports(host: str, first: int, names: Iterable[str]) -> dict[str, int]:
@@ -156,8 +174,10 @@ def choose_ports(host: str, first: int, names: Iterable[str]) -> dict[str, int]:
 
 def any_free(host: str) -> int:
     """A port that is free now."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as probe:
-        probe.bind((host, 0))
-        port: int = probe.getsockname()[1]
-        return port
+    names = listen_hosts(host)
+    while True:
+        with _probe(names[0]) as probe:
+            probe.bind((names[0], 0))
+            port: int = probe.getsockname()[1]
+        if is_free(host, port):
+            return port

@@ -59,5 +59,5 @@ def test_a_broken_setting_is_told_by_its_name_and_not_by_its_value(
     monkeypatch.setenv("STATESVC_POOL_CONNECTIONS", "plenty")
     assert main(["carriers"]) == 2
     told = capsys.readouterr().err
-    assert "pool_connections" in told
+    assert "STATESVC_POOL_CONNECTIONS: " in told
     assert "plenty" not in told

@@ -27,7 +27,7 @@ def test_unsigned_webhooks_are_allowed_for_all_or_for_those_named(monkeypatch: p
 
 def test_secrets_show_neither_in_a_repr_nor_in_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     for variable in ("DATABASE_URL", "STATESVC_OWNER_URL", "STATESVC_MASTER_KEY", "STATESVC_BOOTSTRAP_KEY", "STATESVC_WEBHOOK_SECRET_UPS"):
-        monkeypatch.setenv(variable, "hush-hush")
+        monkeypatch.setenv(variable, "hush-hush, and more than 24 characters")
     assert "hush-hush" not in repr(load_settings())
     monkeypatch.setenv("STATESVC_PORT", "hush-hush")
     with pytest.raises(ValidationError) as refused:

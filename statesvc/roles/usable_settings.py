@@ -1,0 +1,72 @@
+"""What is checked before a role, or `up`, does anything: settings that a role could not work with, in words, and once."""
+
+import socket
+
+from statesvc.database.dsns import Dsns
+from statesvc.database.keyring_store import MasterKeyError
+from statesvc.database.kms.kms import KmsError
+from statesvc.log.checkpoint_store import CheckpointStore, CheckpointStoreError, checkpoint_store_at
+from statesvc.log.timestamp import StampError, Trust
+from statesvc.roles.carrier_names import require_known_carriers
+from statesvc.roles.master_key import FILE, key_sources
+from statesvc.settings.carrier_settings import SettingError
+from statesvc.settings.http_settings import listen_hosts
+from statesvc.settings.service_settings import CheckpointSettings, Settings
+from statesvc.telemetry.tracing import ExporterUnavailableError, require_exporters
+
+
+def require_usable(settings: Settings, *, host: str) -> None:
+    """Raises SettingError. `host`: where it is to listen."""
+    require_known_carriers(settings)
+    _require_host(host)
+    Dsns.from_settings(settings.database)
+    _require_master_key(settings)
+    checkpoint_store(settings.checkpoint)
+    stamp_trust(settings.checkpoint)
+    try:
+        require_exporters()
+    except ExporterUnavailableError as error:
+        raise SettingError(str(error)) from error
+
+
+def checkpoint_store(settings: CheckpointSettings) -> CheckpointStore | None:
+    """Where checkpoints are published. Raises SettingError."""
+    try:
+        return None if settings.publish is None else checkpoint_store_at(settings.publish)
+    except CheckpointStoreError as error:
+        raise SettingError(f"STATESVC_CHECKPOINT_PUBLISH: {error}") from error
+
+
+def stamp_trust(settings: CheckpointSettings) -> Trust | None:
+    """The certificates that a stamp must lead to. Raises SettingError."""
+    if settings.stamp_url is None or settings.stamp_cert is None:
+        return None
+    try:
+        return Trust.parse(settings.stamp_cert.read_bytes())
+    except OSError as error:
+        raise SettingError(f"STATESVC_CHECKPOINT_STAMP_CERT: {settings.stamp_cert} cannot be read: {error.strerror}") from error
+    except StampError as error:
+        raise SettingError(f"STATESVC_CHECKPOINT_STAMP_CERT: {error}") from error
+
+
+def _require_master_key(settings: Settings) -> None:
+    """The embedded server's is made with its data."""
+    keys, database = settings.keys, settings.database
+    is_made_later = database.database_url is None and keys.master_key is None and keys.kms_url is None
+    if is_made_later and not (database.data_dir / FILE).exists():
+        return
+    try:
+        key_sources(settings)
+    except (MasterKeyError, KmsError) as error:
+        raise SettingError(str(error)) from error
+
+
+def _require_host(host: str) -> None:
+    """Each address is tried with any port."""
+    for name in listen_hosts(host):
+        try:
+            for family, kind, protocol, _, address in socket.getaddrinfo(name, 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE):
+                with socket.socket(family, kind, protocol) as probe:
+                    probe.bind(address)
+        except OSError as error:
+            raise SettingError(f"STATESVC_HOST, or --host: this machine cannot listen on {name!r}: {error.strerror}") from None
