@@ -1,10 +1,8 @@
-"""The Python client that is generated from the OpenAPI document, against a real service: a caller's journey, then every operation."""
+"""The generated calls of the Python client against a real service: a caller's journey, then every operation."""
 
 import importlib
 import json
-import subprocess
-import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from http import HTTPStatus
 from pathlib import Path
@@ -23,9 +21,9 @@ from tests.acceptance.processes import BOOTSTRAP_KEY, UPS_SECRET, Service
 from tests.acceptance.stories import ups_alert
 from tests.acceptance.test_restore import sealed
 from tests.call_examples import ExampleRecorder, places
+from tests.clients.installed_client import CLIENTS
 from tests.openapi_document import document
 
-CLIENTS = Path(__file__).parents[2] / "clients" / "python"
 NUMBER = "1ZTEST000300000011"
 UNKNOWN_CODE = "ZZ9"
 CLIENT = "a-client:its-credential"
@@ -43,7 +41,7 @@ class GeneratedClient:
             for calls in described["paths"].values()
             for call in calls.values()
         }
-        self.client = package.AuthenticatedClient(
+        self.client = importlib.import_module(f"{package.__name__}.client").AuthenticatedClient(
             base_url=service.api.url,
             token=BOOTSTRAP_KEY,
             raise_on_unexpected_status=True,
@@ -87,17 +85,10 @@ def described() -> dict[str, Any]:
     return document()
 
 
-@pytest.fixture(scope="module")
-def package(described: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
-    """The client as `make client` generates it; a warning fails it."""
-    folder = tmp_path_factory.mktemp("client")
-    (folder / "openapi.json").write_text(json.dumps(described))
-    generate = (sys.executable, "-m", "openapi_python_client", "generate", "--meta", "none", "--fail-on-warning")
-    places = ("--path", folder / "openapi.json", "--config", CLIENTS / "generator.yaml", "--output-path", folder / "statesvc_client")
-    subprocess.run([*generate, *places], check=True, timeout=120, capture_output=True)
-    sys.path.insert(0, str(folder))
-    yield importlib.import_module("statesvc_client")
-    sys.path.remove(str(folder))
+@pytest.fixture
+def package(installed_client: Path) -> ModuleType:
+    assert installed_client.is_dir()
+    return importlib.import_module("statesvc_client.core")
 
 
 @pytest.fixture
@@ -107,6 +98,7 @@ async def call(service_maker: Callable[..., Awaitable[Service]], package: Module
         await service.start("api", "worker", "sealer")
         served = await (await service.session.get(f"{service.api.url}/openapi.json")).json()
         assert served == json.loads(json.dumps(described)), "tests/openapi_document.py leaves calls out"
+        assert served == json.loads((CLIENTS / "openapi.json").read_text()), "run `make client`"
         client = GeneratedClient(package, served, service, ExampleRecorder(described))
         async with client.client:
             yield client
@@ -130,7 +122,7 @@ async def the_journey(call: Any) -> None:
     assert (await call("submit_events", body=stated)).verdict == "duplicate"
     lines = json.dumps(event | {"event_id": "S-2", "status": "in_transit", "occurred_at": "2026-05-02T09:00:00+02:00"}).encode()
     lines += b"\n" + json.dumps(event | {"event_id": "S-3", "status": "teleported"}).encode()
-    types = importlib.import_module("statesvc_client.types")
+    types = importlib.import_module("statesvc_client.core.types")
     verdicts = await call("submit_events", body=types.File(payload=lines))
     assert [line.verdict for line in verdicts.results] == ["appended", "invalid"]
 
@@ -258,4 +250,4 @@ async def the_end(call: Any) -> None:
 
 
 def test_the_client_has_the_version_of_the_service() -> None:
-    assert f'version = "{__version__}"' in (CLIENTS / "pyproject.toml").read_text()
+    assert f'version = "{__version__}"' in (CLIENTS / "python" / "pyproject.toml").read_text()

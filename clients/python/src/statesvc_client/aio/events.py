@@ -1,0 +1,40 @@
+"""Events that you submit yourself (scope `ingest`)."""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from statesvc_client.core.client import AuthenticatedClient
+from statesvc_client.core.models.canonical_event import CanonicalEvent
+from statesvc_client.core.models.event_verdict import EventVerdict
+from statesvc_client.core.models.line_verdict import LineVerdict
+from statesvc_client.core.models.line_verdicts import LineVerdicts
+
+
+class Events:
+    """An event is safe to submit again: its `event_id` says that it is the same."""
+
+    def __init__(self, core: AuthenticatedClient) -> None:
+        self._core = core
+
+    async def submit(self, event: CanonicalEvent | Mapping[str, Any]) -> EventVerdict:
+        """Append one event. Raises ConflictError where its id came with other facts, UnprocessableError where it breaks the contract."""
+        verdicts = await self._submit([event], "application/json")
+        if not isinstance(verdicts, EventVerdict):
+            raise TypeError("the service answered one event with verdicts of lines")
+        return verdicts
+
+    async def submit_many(self, events: Iterable[CanonicalEvent | Mapping[str, Any]]) -> list[LineVerdict]:
+        """Append events in one request, with a verdict for each; a bad one is `invalid` by itself."""
+        verdicts = await self._submit(events, "application/x-ndjson")
+        if not isinstance(verdicts, LineVerdicts):
+            raise TypeError("the service answered lines with the verdict of one event")
+        return verdicts.results
+
+    async def _submit(self, events: Iterable[CanonicalEvent | Mapping[str, Any]], media_type: str) -> EventVerdict | LineVerdicts:
+        lines = b"\n".join(json.dumps(event.to_dict() if isinstance(event, CanonicalEvent) else event).encode() for event in events)
+        response = await self._core.get_async_httpx_client().request(
+            "POST", "/v1/events", content=lines, headers={"Content-Type": media_type}
+        )
+        document = response.json()
+        return LineVerdicts.from_dict(document) if "results" in document else EventVerdict.from_dict(document)

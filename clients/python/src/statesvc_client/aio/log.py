@@ -1,0 +1,94 @@
+"""The log: changes as they happen, and all entries in their order."""
+
+import json
+from collections.abc import AsyncIterator, Sequence
+
+import httpx
+from httpx_sse import aconnect_sse
+
+from statesvc_client.answers import value
+from statesvc_client.changes import Change
+from statesvc_client.core.api.log import get_checkpoint, list_transitions, read_feed
+from statesvc_client.core.client import AuthenticatedClient
+from statesvc_client.core.models.feed import Feed
+from statesvc_client.core.models.feed_entry import FeedEntry
+from statesvc_client.core.models.status import Status
+from statesvc_client.core.models.streamed_transition import StreamedTransition
+from statesvc_client.core.models.transition_feed import TransitionFeed
+from statesvc_client.errors import CursorLostError
+from statesvc_client.waiting import sleep_async
+
+_SILENCE_SECONDS = 45.0
+"""The service sends a comment every 15 s."""
+
+
+class Log:
+    """Changes take the scope `read`, the feed `audit`."""
+
+    def __init__(self, core: AuthenticatedClient) -> None:
+        self._core = core
+
+    async def stream(
+        self, *, after: str | None = None, carriers: Sequence[str] = (), statuses: Sequence[str] = ()
+    ) -> AsyncIterator[Change]:
+        """Follow changes of status, for ever: a lost connection is taken up where it ended, nothing is missed or repeated.
+
+        `after`: the `id` of the last change that you have; "-1" from the first entry on, None from now on.
+
+        Raises:
+            CursorLostError: The log does not have `after` any more (restored from a backup); read anew what you need.
+        """
+        last_id, pause_seconds = after, 1.0
+        params = {"carrier_id": list(carriers), "status": list(statuses)}
+        while True:
+            headers = {} if last_id is None else {"Last-Event-ID": last_id}
+            timeout = httpx.Timeout(_SILENCE_SECONDS)
+            try:
+                async with aconnect_sse(
+                    self._core.get_async_httpx_client(), "GET", "/v1/stream", params=params, headers=headers, timeout=timeout
+                ) as source:
+                    async for event in source.aiter_sse():
+                        last_id = event.id or last_id
+                        pause_seconds = pause_seconds if event.retry is None else event.retry / 1000
+                        if event.event == "reset":
+                            raise CursorLostError(410, {"code": "cursor_lost", "detail": event.data})
+                        if event.event == "shipment.status_changed":
+                            yield Change(event.id, StreamedTransition.from_dict(json.loads(event.data)))
+            except httpx.TransportError:
+                # cut off, or silent for too long: come back
+                pass
+            await sleep_async(pause_seconds)
+
+    async def feed(self, *, after: str = "-1") -> AsyncIterator[FeedEntry]:
+        """Iterate over the entries behind a cursor, up to the log's end."""
+        async for page in self.feed_pages(after=after):
+            for entry in page.items:
+                yield entry
+
+    async def feed_pages(self, *, after: str = "-1", page_size: int = 500) -> AsyncIterator[Feed]:
+        """The same by pages; store the `cursor` of a page to go on behind it."""
+        while True:
+            page = value((await read_feed.asyncio_detailed(client=self._core, after=after, limit=page_size)).parsed)
+            yield page
+            after = page.cursor
+            if page.next_cursor is None:
+                return
+
+    async def transition_pages(
+        self, *, after: str = "-1", carriers: Sequence[str] = (), statuses: Sequence[str] = (), page_size: int = 500
+    ) -> AsyncIterator[TransitionFeed]:
+        """Iterate over past changes of status by pages; go on with `stream(after=page.cursor)`."""
+        chosen = [Status(status) for status in statuses]
+        while True:
+            answer = await list_transitions.asyncio_detailed(
+                client=self._core, after=after, limit=page_size, carrier_id=list(carriers), status=chosen
+            )
+            page = value(answer.parsed)
+            yield page
+            after = page.cursor
+            if page.next_cursor is None:
+                return
+
+    async def checkpoint(self) -> str:
+        """Return the log's signed head (C2SP)."""
+        return (await get_checkpoint.asyncio_detailed(client=self._core)).content.decode()

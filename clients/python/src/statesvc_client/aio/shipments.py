@@ -1,0 +1,205 @@
+"""Shipments: where they are, how they got there, and proof of it."""
+
+from collections.abc import AsyncIterator, Mapping
+from datetime import datetime
+from typing import Literal
+from uuid import UUID
+
+from statesvc_client.answers import value
+from statesvc_client.core.api.shipments import (
+    erase_shipment,
+    get_shipment,
+    get_shipment_audit,
+    get_shipment_by_id,
+    get_shipment_history,
+    get_shipment_references,
+    list_shipments,
+    set_shipment_references,
+)
+from statesvc_client.core.client import AuthenticatedClient
+from statesvc_client.core.models.audit import Audit
+from statesvc_client.core.models.erasure_answer import ErasureAnswer
+from statesvc_client.core.models.erasure_request import ErasureRequest
+from statesvc_client.core.models.listed_shipment import ListedShipment
+from statesvc_client.core.models.reason import Reason
+from statesvc_client.core.models.references import References
+from statesvc_client.core.models.references_metadata import ReferencesMetadata
+from statesvc_client.core.models.shipment import Shipment
+from statesvc_client.core.models.shipment_event import ShipmentEvent
+from statesvc_client.core.models.shipment_references import ShipmentReferences
+from statesvc_client.core.models.status import Status
+from statesvc_client.core.types import UNSET
+from statesvc_client.paths import evidence_path
+
+_MEDIA_TYPES = {"json": "application/json", "html": "text/html", "pdf": "application/pdf", "zip": "application/zip"}
+
+
+class Shipments:
+    """Calls with the scope `read`; audit and evidence take `audit`, references `ingest`, personal fields `pii`."""
+
+    def __init__(self, core: AuthenticatedClient) -> None:
+        self._core = core
+
+    async def get(
+        self,
+        carrier_id: str,
+        tracking_number: str,
+        *,
+        discriminator: str | None = None,
+        as_of: datetime | None = None,
+        personal: bool = False,
+        max_staleness: float | None = None,
+    ) -> Shipment:
+        """Return a shipment's state, `as_of` what was known then."""
+        answer = await get_shipment.asyncio_detailed(
+            carrier_id,
+            tracking_number,
+            client=self._core,
+            discriminator=discriminator,
+            as_of=as_of,
+            include="personal" if personal else None,
+            max_staleness=max_staleness,
+        )
+        shipment: Shipment = value(answer.parsed)
+        return shipment
+
+    async def get_by_id(self, shipment_id: UUID, *, as_of: datetime | None = None, personal: bool = False) -> Shipment:
+        """Return the state of the shipment that feed, stream and notifications name by its id."""
+        include: Literal["personal"] | None = "personal" if personal else None
+        answer = await get_shipment_by_id.asyncio_detailed(shipment_id, client=self._core, as_of=as_of, include=include)
+        shipment: Shipment = value(answer.parsed)
+        return shipment
+
+    async def list(
+        self,
+        *,
+        tracking_number: str | None = None,
+        reference: str | None = None,
+        carrier_id: str | None = None,
+        status: str | None = None,
+        reason: str | None = None,
+        updated_after: datetime | None = None,
+        updated_before: datetime | None = None,
+        stalled_for: str | None = None,
+        page_size: int = 100,
+    ) -> AsyncIterator[ListedShipment]:
+        """Iterate over shipments in the order of their last change, page by page. `stalled_for`: an ISO 8601 duration (`P3D`)."""
+        cursor: str | None = None
+        while True:
+            answer = await list_shipments.asyncio_detailed(
+                client=self._core,
+                limit=page_size,
+                cursor=cursor,
+                tracking_number=tracking_number,
+                reference=reference,
+                carrier_id=carrier_id,
+                status=None if status is None else Status(status),
+                reason=None if reason is None else Reason(reason),
+                updated_after=updated_after,
+                updated_before=updated_before,
+                stalled_for=stalled_for,
+            )
+            page = value(answer.parsed)
+            for shipment in page.items:
+                yield shipment
+            cursor = page.next_cursor
+            if cursor is None:
+                return
+
+    async def history(
+        self,
+        carrier_id: str,
+        tracking_number: str,
+        *,
+        discriminator: str | None = None,
+        as_of: datetime | None = None,
+        personal: bool = False,
+        page_size: int = 100,
+    ) -> AsyncIterator[ShipmentEvent]:
+        """Iterate over a shipment's events in timeline order."""
+        cursor: str | None = None
+        while True:
+            answer = await get_shipment_history.asyncio_detailed(
+                carrier_id,
+                tracking_number,
+                client=self._core,
+                limit=page_size,
+                cursor=cursor,
+                discriminator=discriminator,
+                as_of=as_of,
+                include="personal" if personal else None,
+            )
+            page = value(answer.parsed)
+            for event in page.items:
+                yield event
+            cursor = page.next_cursor
+            if cursor is None:
+                return
+
+    async def audit(
+        self,
+        carrier_id: str,
+        tracking_number: str,
+        *,
+        discriminator: str | None = None,
+        as_of: datetime | None = None,
+        personal: bool = False,
+        cursor: str | None = None,
+    ) -> Audit:
+        """Return what is on record: events, transitions, conflicts, notifications with their attempts."""
+        answer = await get_shipment_audit.asyncio_detailed(
+            carrier_id,
+            tracking_number,
+            client=self._core,
+            discriminator=discriminator,
+            as_of=as_of,
+            include="personal" if personal else None,
+            cursor=cursor,
+        )
+        return value(answer.parsed)
+
+    async def evidence(
+        self,
+        carrier_id: str,
+        tracking_number: str,
+        *,
+        form: Literal["json", "html", "pdf", "zip"] = "pdf",
+        discriminator: str | None = None,
+        as_of: datetime | None = None,
+        statement: Mapping[str, object] | None = None,
+    ) -> bytes:
+        """Return the evidence as a file. `statement`: what the merchant states for a case, as the API takes it."""
+        params = {"discriminator": discriminator, "as_of": None if as_of is None else as_of.isoformat()}
+        response = await self._core.get_async_httpx_client().request(
+            "GET" if statement is None else "POST",
+            evidence_path(carrier_id, tracking_number),
+            params={name: given for name, given in params.items() if given is not None},
+            headers={"Accept": _MEDIA_TYPES[form]},
+            json=statement,
+        )
+        return response.content
+
+    async def references(self, carrier_id: str, tracking_number: str) -> ShipmentReferences:
+        """Return the order id and the metadata that are attached to a number."""
+        return value((await get_shipment_references.asyncio_detailed(carrier_id, tracking_number, client=self._core)).parsed)
+
+    async def set_references(
+        self,
+        carrier_id: str,
+        tracking_number: str,
+        *,
+        order_id: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+        why: str | None = None,
+    ) -> ShipmentReferences:
+        """Attach an order id and metadata in place of all that was attached; the number need not have been scanned yet."""
+        body = References(order_id=order_id, metadata=ReferencesMetadata.from_dict(metadata or {}))
+        answer = await set_shipment_references.asyncio_detailed(
+            carrier_id, tracking_number, client=self._core, body=body, statesvc_why=why or UNSET
+        )
+        return value(answer.parsed)
+
+    async def erase(self, carrier_id: str, tracking_number: str, *, why: str) -> ErasureAnswer:
+        """Make a shipment's personal data unreadable (scope `admin`)."""
+        body = ErasureRequest(why=why)
+        return value((await erase_shipment.asyncio_detailed(carrier_id, tracking_number, client=self._core, body=body)).parsed)

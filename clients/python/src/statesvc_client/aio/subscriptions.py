@@ -1,0 +1,114 @@
+"""Subscriptions: who is told of changes (scope `subscriptions`)."""
+
+from collections.abc import AsyncIterator
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from statesvc_client.answers import value
+from statesvc_client.core.api.subscriptions import (
+    change_subscription,
+    create_subscription,
+    delete_subscription,
+    get_subscription,
+    list_attempts,
+    list_subscriptions,
+    pause_subscription,
+    replay_subscription,
+    resume_subscription,
+    rotate_subscription_secret,
+    test_subscription,
+)
+from statesvc_client.core.client import AuthenticatedClient
+from statesvc_client.core.models.attempt_shown import AttemptShown
+from statesvc_client.core.models.replay_progress import ReplayProgress
+from statesvc_client.core.models.replay_wish import ReplayWish
+from statesvc_client.core.models.subscription_change import SubscriptionChange
+from statesvc_client.core.models.subscription_detail import SubscriptionDetail
+from statesvc_client.core.models.subscription_made import SubscriptionMade
+from statesvc_client.core.models.subscription_shown import SubscriptionShown
+from statesvc_client.core.models.subscription_wish import SubscriptionWish
+from statesvc_client.core.models.trial_shown import TrialShown
+from statesvc_client.core.types import UNSET
+
+
+class Subscriptions:
+    """Fields of a subscription are those of the API: `carriers`, `statuses`, `types`, `payload`, `rate_per_second`, ..."""
+
+    def __init__(self, core: AuthenticatedClient) -> None:
+        self._core = core
+
+    async def create(self, url: str, *, why: str | None = None, **fields: Any) -> SubscriptionMade:
+        """Subscribe; the answer has the `secret`, which is shown this once."""
+        body = SubscriptionWish.from_dict({"url": url, **fields})
+        return value((await create_subscription.asyncio_detailed(client=self._core, body=body, statesvc_why=why or UNSET)).parsed)
+
+    async def list(self, *, page_size: int = 100) -> AsyncIterator[SubscriptionShown]:
+        """Iterate over the subscriptions of the key's owner."""
+        cursor: str | None = None
+        while True:
+            page = value((await list_subscriptions.asyncio_detailed(client=self._core, limit=page_size, cursor=cursor)).parsed)
+            for subscription in page.items:
+                yield subscription
+            cursor = page.next_cursor
+            if cursor is None:
+                return
+
+    async def get(self, subscription_id: UUID) -> SubscriptionDetail:
+        """Return a subscription with how its receiver does."""
+        return value((await get_subscription.asyncio_detailed(subscription_id, client=self._core)).parsed)
+
+    async def change(self, subscription_id: UUID, *, why: str | None = None, **fields: Any) -> SubscriptionShown:
+        """Change the given fields; the others stay."""
+        body = SubscriptionChange.from_dict(fields)
+        answer = await change_subscription.asyncio_detailed(subscription_id, client=self._core, body=body, statesvc_why=why or UNSET)
+        return value(answer.parsed)
+
+    async def delete(self, subscription_id: UUID, *, why: str | None = None) -> None:
+        """Unsubscribe."""
+        await delete_subscription.asyncio_detailed(subscription_id, client=self._core, statesvc_why=why or UNSET)
+
+    async def pause(self, subscription_id: UUID, *, why: str | None = None) -> SubscriptionShown:
+        """Hold notifications back; what comes meanwhile waits."""
+        answer = await pause_subscription.asyncio_detailed(subscription_id, client=self._core, statesvc_why=why or UNSET)
+        return value(answer.parsed)
+
+    async def resume(self, subscription_id: UUID, *, why: str | None = None) -> SubscriptionShown:
+        """Send again, beginning with what waits."""
+        answer = await resume_subscription.asyncio_detailed(subscription_id, client=self._core, statesvc_why=why or UNSET)
+        return value(answer.parsed)
+
+    async def rotate_secret(self, subscription_id: UUID, *, grace_hours: float = 24.0, why: str | None = None) -> SubscriptionMade:
+        """Make a new secret; the old one signs too for `grace_hours`. Never repeated by itself."""
+        answer = await rotate_subscription_secret.asyncio_detailed(
+            subscription_id, client=self._core, grace_hours=grace_hours, statesvc_why=why or UNSET
+        )
+        return value(answer.parsed)
+
+    async def test(self, subscription_id: UUID, *, why: str | None = None) -> TrialShown:
+        """Send one signed example and return how the receiver answered."""
+        answer = await test_subscription.asyncio_detailed(subscription_id, client=self._core, statesvc_why=why or UNSET)
+        return value(answer.parsed)
+
+    async def replay(self, subscription_id: UUID, *, since: datetime, until: datetime | None = None) -> AsyncIterator[ReplayProgress]:
+        """Send a range again, in parts: iterate to the end."""
+        cursor: str | None = None
+        while True:
+            body = ReplayWish(since=since, until=until, cursor=cursor)
+            part = value((await replay_subscription.asyncio_detailed(subscription_id, client=self._core, body=body)).parsed)
+            yield part
+            cursor = part.next_cursor
+            if cursor is None:
+                return
+
+    async def attempts(self, subscription_id: UUID, *, page_size: int = 100) -> AsyncIterator[AttemptShown]:
+        """Iterate over the attempts, the newest first."""
+        cursor: str | None = None
+        while True:
+            answer = await list_attempts.asyncio_detailed(subscription_id, client=self._core, limit=page_size, cursor=cursor)
+            page = value(answer.parsed)
+            for attempt in page.items:
+                yield attempt
+            cursor = page.next_cursor
+            if cursor is None:
+                return

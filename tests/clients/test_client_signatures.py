@@ -1,0 +1,47 @@
+"""`verify` takes what the service signs, and nothing else."""
+
+import importlib
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from standardwebhooks import Webhook
+
+SECRET: Final = "whsec_c2VjcmV0IG9mIHRoZSB0ZXN0cw=="
+OTHER: Final = "whsec_YW5vdGhlciBzZWNyZXQ="
+BODY: Final = json.dumps({"type": "shipment.status_changed", "data": {"to": "delivered"}}).encode()
+
+
+@pytest.fixture
+def package(installed_client: Path) -> Any:
+    assert installed_client.is_dir()
+    return importlib.import_module("statesvc_client")
+
+
+def signed(*, at: datetime | None = None, secret: str = SECRET) -> dict[str, str]:
+    stamp = at or datetime.now(UTC)
+    signature = Webhook(secret).sign("n1-abc", stamp, BODY.decode())
+    return {"Webhook-Id": "n1-abc", "Webhook-Timestamp": str(int(stamp.timestamp())), "Webhook-Signature": signature}
+
+
+def test_a_signed_notification_is_read(package: Any) -> None:
+    assert package.verify(SECRET, signed(), BODY) == json.loads(BODY)
+    assert package.verify([OTHER, SECRET], signed(), BODY.decode()) == json.loads(BODY)
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "reason"),
+    [
+        (signed(secret=OTHER), BODY, "no signature is of this secret"),
+        (signed(), BODY + b" ", "no signature is of this secret"),
+        (signed(at=datetime.now(UTC) - timedelta(hours=1)), BODY, "away from this machine's clock"),
+        (signed() | {"Webhook-Timestamp": "yesterday"}, BODY, "not a number"),
+        ({"webhook-id": "n1-abc"}, BODY, "webhook-timestamp is missing"),
+        (signed() | {"Webhook-Signature": ""}, BODY, "no signature is of this secret"),
+    ],
+)
+def test_anything_else_is_refused_with_its_reason(package: Any, headers: dict[str, str], body: bytes, reason: str) -> None:
+    with pytest.raises(package.InvalidSignatureError, match=reason):
+        package.verify(SECRET, headers, body)
