@@ -14,11 +14,12 @@ from events.event import EventPlace, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate, with_signer
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, as_list, child, objects
+from events.parsing.lists import JsonObject, as_list, child, objects_at
 from events.parsing.meanings import Meaning, finest, meanings
 from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, reading_of
+from events.parsing.silence import NO_CONTAINER, says_nothing
 from events.parsing.text import signer, text_unless
 from events.parsing.times import Clock
 from events.parsing.whereabouts import Journey, home_of
@@ -30,6 +31,7 @@ CODES: Final = meanings("aftership_codes.csv")
 CLOCK: Final = Clock(formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%Y-%m-%d[ %H:%M:%S]"))
 
 NULLS: Final = frozenset({"null", "none", "undefined"})
+_NAMES: Final = frozenset({"tracking", "trackings", "checkpoint", "checkpoints"})
 _ESTIMATES: Final = (
     ("latest_estimated_delivery", "datetime"),
     ("courier_estimated_delivery_date", "estimated_delivery_date"),
@@ -49,9 +51,10 @@ def _trackings(body: object, rejections: Rejections) -> Iterator[tuple[str, Json
         return
     if type(body) is not dict:
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "neither a webhook nor an answer of AfterShip")
-    wrapper = next((name for name in ("msg", "data") if type(body.get(name)) is dict), None)
+    wrapper = next((name for name in ("msg", "data") if type(body.get(name)) in (dict, list)), None)
     if wrapper is not None:
-        yield from _unwrapped(body[wrapper], f"/{wrapper}", rejections)
+        for _, data in objects_at(body, wrapper, "", rejections):
+            yield from _unwrapped(data, f"/{wrapper}", rejections)
     elif _is_tracking(body):
         yield "", body
     elif not {"meta", "event", "msg", "data"} & body.keys():
@@ -61,9 +64,11 @@ def _trackings(body: object, rejections: Rejections) -> Iterator[tuple[str, Json
 def _unwrapped(data: JsonObject, where: str, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
     if _is_tracking(data):
         yield where, data
+    elif not _NAMES & data.keys() and not says_nothing(data):
+        rejections.add(where, NO_CONTAINER)
     for name in ("tracking", "trackings"):
         many = type(data.get(name)) is list
-        for index, tracking in objects(data.get(name), f"{where}/{name}", rejections):
+        for index, tracking in objects_at(data, name, where, rejections, required=False, but=_NAMES):
             yield f"{where}/{name}/{index}" if many else f"{where}/{name}", tracking
 
 
@@ -75,7 +80,10 @@ def _tracking(tracking: JsonObject, where: str, received_at: datetime, rejection
     number = _text(tracking.get("tracking_number"))
     name = "checkpoints" if "checkpoints" in tracking else "checkpoint"
     pointer = f"{where}/{name}"
-    found = [(f"{pointer}/{index}", checkpoint) for index, checkpoint in objects(tracking.get(name), pointer, rejections)]
+    found = [
+        (f"{pointer}/{index}", checkpoint)
+        for index, checkpoint in objects_at(tracking, name, where, rejections, required="tag" not in tracking, but=_NAMES)
+    ]
     if not as_list(tracking.get(name)):
         found = list(_rollup(tracking, where))
     journey, service = _journey(tracking), _text(tracking.get("shipment_type"))

@@ -16,7 +16,7 @@ from events.event import EventPlace, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate, with_signer
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, as_list, child, objects
+from events.parsing.lists import JsonObject, as_list, child, objects, objects_at
 from events.parsing.meanings import UNMAPPED, Meaning, meanings
 from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
@@ -94,7 +94,7 @@ def _shipping(shipment: JsonObject, where: str, received_at: datetime, rejection
     number, summary = _text(shipment.get("trackingId")), child(shipment, "summary")
     pointer = f"{where}/eventHistory"
     readings: list[Reading] = []
-    for index, event in objects(shipment.get("eventHistory"), pointer, rejections):
+    for index, event in objects_at(shipment, "eventHistory", where, rejections, required=not summary):
         raw = Raw(code=_text(event.get("eventCode")), reason=_text(event.get("shipmentType")))
         at = _place(child(event, "location"))
         readings += reading_of(
@@ -127,7 +127,7 @@ def _milestones(shipment: JsonObject, where: str, received_at: datetime, rejecti
     number = _text(identifier.get("aftn")) or carriers_own or next((found for found in freight if found), None)
     name = "milestoneHistory" if as_list(shipment.get("milestoneHistory")) else "latestMilestone"
     readings: list[Reading] = []
-    for index, milestone in objects(shipment.get(name), f"{where}/{name}", rejections):
+    for index, milestone in objects_at(shipment, name, where, rejections):
         status = child(milestone, "status")
         raw = Raw(code=_text(status.get("code")), reason=_text(status.get("subCode")))
         at = _place(child(milestone, "location", "address"))

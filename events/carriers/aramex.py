@@ -15,7 +15,7 @@ from events.errors import Cause, UnreadableMessageError
 from events.event import EventPlace, PrintedTime, Raw, Reading
 from events.parsing.formats import TimeFormats, read_offset
 from events.parsing.json import read_json
-from events.parsing.lists import objects
+from events.parsing.lists import objects_at
 from events.parsing.meanings import by_code, meanings
 from events.parsing.places import country_code, place
 from events.parsing.rejections import Rejections, normalizer
@@ -100,10 +100,10 @@ def _from_json(body: object, rejections: Rejections) -> Iterator[Update]:
         return
     if type(body) is not dict or not {"TrackingResults", "HasErrors", "Notifications"} & body.keys():
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of Aramex")
-    for index, waybill in objects(body.get("TrackingResults"), "/TrackingResults", rejections):
+    for index, waybill in objects_at(body, "TrackingResults", "", rejections):
         pointer = f"/TrackingResults/{index}"
         if "Value" in waybill:
-            for at, result in objects(waybill["Value"], f"{pointer}/Value", rejections):
+            for at, result in objects_at(waybill, "Value", pointer, rejections):
                 yield Update(f"{pointer}/Value/{at}", text(waybill.get("Key")), _texts(result))
         else:
             yield Update(pointer, None, _texts(waybill))

@@ -14,7 +14,7 @@ from events.errors import Cause, UnreadableMessageError
 from events.event import EventPlace, Raw, Reading
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, as_list, child, objects
+from events.parsing.lists import JsonObject, as_list, child, objects, objects_at, recognised
 from events.parsing.meanings import by_code, meanings
 from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
@@ -49,12 +49,12 @@ def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, Json
     if type(body) is list:
         found = [(f"/{index}", member) for index, member in objects(body, "", rejections)]
     elif type(body) is dict and type(body.get("data")) in (list, dict):
-        found = [(f"/data/{index}", member) for index, member in objects(body["data"], "/data", rejections)]
+        found = [(f"/data/{index}", member) for index, member in objects_at(body, "data", "", rejections)]
     elif type(body) is dict:
         found = [("", body)]
     else:
         found = []
-    known = [(where, shipment) for where, shipment in found if {"trackingEvents", *_MILESTONES} & shipment.keys()]
+    known = recognised(found, {"trackingEvents", *_MILESTONES}, rejections)
     if not known and not (type(body) is dict and ("data" in body or _ERROR_FIELDS & body.keys())):
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking of Asendia")
     yield from known
@@ -62,7 +62,7 @@ def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, Json
 
 def _sync(shipment: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     pointer = f"{where}/trackingEvents"
-    for index, event in objects(shipment.get("trackingEvents"), pointer, rejections):
+    for index, event in objects_at(shipment, "trackingEvents", where, rejections):
         code = text(event.get("code"))
         at = place(city=event.get("locationName"), country=event.get("locationCountry"))
         raw = Raw(code=code)
@@ -85,7 +85,7 @@ def _sync(shipment: JsonObject, where: str, received_at: datetime, rejections: R
 def _usa(shipment: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     name = next((name for name in _MILESTONES if as_list(shipment.get(name))), _MILESTONES[0])
     pointer = f"{where}/{name}"
-    for index, event in objects(shipment.get(name), pointer, rejections):
+    for index, event in objects_at(shipment, name, where, rejections):
         code = text(event.get("eventCode"))
         at = _place(event)
         raw = Raw(code=code)

@@ -14,7 +14,7 @@ from events.errors import Cause, UnreadableMessageError
 from events.event import EventPlace, Raw, Reading
 from events.parsing.formats import ISO
 from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, as_list, objects
+from events.parsing.lists import JsonObject, as_list, objects, objects_at
 from events.parsing.meanings import UNMAPPED, Meaning, meanings
 from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
@@ -50,7 +50,7 @@ def _results(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonOb
         return
     if type(body) is not dict or not {"tracking_results", "errors"} & body.keys():
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of Australia Post")
-    for index, result in objects(body.get("tracking_results"), "/tracking_results", rejections):
+    for index, result in objects_at(body, "tracking_results", "", rejections):
         yield f"/tracking_results/{index}", result
 
 
@@ -58,14 +58,14 @@ def _articles(items: object, where: str, rejections: Rejections) -> Iterator[tup
     for index, item in objects(items, where, rejections):
         if "items" in item:
             pointer = f"{where}/{index}/items"
-            yield from ((f"{pointer}/{at}", article) for at, article in objects(item["items"], pointer, rejections))
+            yield from ((f"{pointer}/{at}", article) for at, article in objects_at(item, "items", f"{where}/{index}", rejections))
         else:
             yield f"{where}/{index}", item
 
 
 def _events(article: JsonObject, number: str | None, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     service = text(article.get("product_type"))
-    for index, event in objects(article.get("events"), f"{where}/events", rejections):
+    for index, event in objects_at(article, "events", where, rejections, required="status" not in article):
         description = text(event.get("description"))
         at = _place(text(event.get("location")))
         yield from reading_of(

@@ -10,14 +10,14 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Raw
+from events.event import Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import ISO
 from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, child, objects
+from events.parsing.lists import JsonObject, child, objects_at
 from events.parsing.meanings import Meaning, finest, meanings
 from events.parsing.places import place
-from events.parsing.rejections import Rejections
+from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
 from events.parsing.text import text
 from events.parsing.times import Clock
@@ -32,14 +32,14 @@ _NUMBERS: Final = ("sendungsnummer", "activeIdentityCode", "originalIdentityCode
 _INSIDE_WORDS: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
-def normalize(body: bytes, received_at: datetime) -> Normalized:
+@normalizer
+def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> list[Reading]:
     """Events of one answer."""
-    rejections = Rejections()
     where, parcel = _parcel(read_json(body))
     number = next((found for name in _NUMBERS if (found := text(parcel.get(name)))), None)
     readings = readings_of(_scans(parcel, where, received_at, rejections), number, rejections)
     expected = text(child(parcel, "estimatedDelivery").get("startDate"))
-    return Normalized(readings=tuple(with_estimate(readings, estimate(expected, ISO))), rejections=tuple(rejections))
+    return with_estimate(readings, estimate(expected, ISO))
 
 
 def _parcel(body: object) -> tuple[str, JsonObject]:
@@ -51,7 +51,7 @@ def _parcel(body: object) -> tuple[str, JsonObject]:
 
 
 def _scans(parcel: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
-    for index, event in objects(parcel.get("sendungsEvents"), f"{where}/sendungsEvents", rejections):
+    for index, event in objects_at(parcel, "sendungsEvents", where, rejections):
         raw = Raw(type=_state(event), code=text(event.get("status")), reason=text(event.get("reasontypecode")))
         at = place(
             city=event.get("eventPlaceName"),

@@ -13,6 +13,7 @@ from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
 from events.event import Raw, Reading
 from events.parsing.formats import TimeFormats
+from events.parsing.lists import elements_at
 from events.parsing.meanings import Meaning, finest, meanings
 from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, reading_of
@@ -29,7 +30,7 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
     """Events of one or several items; exceptions of the service say nothing."""
     for item in _items(read_xml(body)):
         number = text_at(item, "itemCode")
-        for index, state in enumerate(item.iterfind("stateInfo"), start=1):
+        for index, state in elements_at(item, "stateInfo", "", rejections):
             fields = texts(state)
             code = fields.get("stateCode")
             raw, words = Raw(code=code), fields.get("stateDescription")

@@ -14,7 +14,7 @@ from events.event import Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, child, objects
+from events.parsing.lists import JsonObject, child, objects_at
 from events.parsing.meanings import by_code, meanings
 from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
@@ -49,7 +49,7 @@ def _packages(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonO
     if body in ({}, []):
         return
     if type(body) is dict and _CONSIGNMENTS in body:
-        for index, consignment in objects(body[_CONSIGNMENTS], f"/{_CONSIGNMENTS}", rejections):
+        for index, consignment in objects_at(body, _CONSIGNMENTS, "", rejections):
             yield from _of_consignment(consignment, f"/{_CONSIGNMENTS}/{index}", rejections)
     elif type(body) is not dict or not _ERROR_FIELDS & body.keys():
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking of Bring")
@@ -57,11 +57,11 @@ def _packages(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonO
 
 def _of_consignment(consignment: JsonObject, where: str, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
     pointer = f"{where}/packageSet"
-    yield from ((f"{pointer}/{index}", package) for index, package in objects(consignment.get("packageSet"), pointer, rejections))
+    yield from ((f"{pointer}/{index}", package) for index, package in objects_at(consignment, "packageSet", where, rejections))
 
 
 def _scans(package: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
-    for index, event in objects(package.get("eventSet"), f"{where}/eventSet", rejections):
+    for index, event in objects_at(package, "eventSet", where, rejections):
         further = tuple(code for name in ("lmEventCode", "lmCauseCode", "lmMeasureCode") if (code := text(event.get(name))))
         raw = Raw(code=text(event.get("status")), further=further)
         at = place(

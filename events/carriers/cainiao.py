@@ -14,7 +14,7 @@ from events.errors import Cause, UnreadableMessageError
 from events.event import EventPlace, PrintedTime, Raw, Reading
 from events.parsing.formats import ISO
 from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, objects
+from events.parsing.lists import JsonObject, objects_at
 from events.parsing.meanings import by_code, meanings
 from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
@@ -42,7 +42,7 @@ def _parcels(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonOb
     if body in ({}, []):
         return
     if type(body) is dict and "module" in body:
-        for index, parcel in objects(body["module"], "/module", rejections):
+        for index, parcel in objects_at(body, "module", "", rejections):
             yield f"/module/{index}", parcel
     elif type(body) is dict and "mailNo" in body:
         yield "", body
@@ -51,7 +51,7 @@ def _parcels(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonOb
 
 
 def _scans(parcel: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
-    for index, step in objects(parcel.get("detailList"), f"{where}/detailList", rejections):
+    for index, step in objects_at(parcel, "detailList", where, rejections):
         raw = Raw(code=text(step.get("actionCode")))
         words = text(step.get("standerdDesc")) or text(step.get("desc"))
         yield Scan(

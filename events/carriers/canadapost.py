@@ -17,6 +17,7 @@ from events.errors import Cause, UnreadableMessageError
 from events.event import NOWHERE, EventPlace, PrintedTime, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import TimeFormats
+from events.parsing.lists import elements_at
 from events.parsing.meanings import UNMAPPED, Meaning, codes_without_text, meanings
 from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
@@ -92,7 +93,7 @@ class CanadaPostItem(NamedTuple):
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Events of one or several items."""
-    for item in _items(read_xml(body)):
+    for item in _items(read_xml(body), rejections):
         found: list[Reading] = []
         for event in item.scans:
             found += _readings(event, item, received_at, rejections)
@@ -146,7 +147,7 @@ def _zoned(printed: str, zone: str) -> PrintedTime | None:
     return replace(found, zone=zone) if found is not None and found.tz_source is TzSource.EXPLICIT else None
 
 
-def _items(document: Document) -> Iterator[CanadaPostItem]:
+def _items(document: Document, rejections: Rejections) -> Iterator[CanadaPostItem]:
     for answer in answers(document):
         details = (answer,) if answer.tag == "tracking-detail" else tuple(answer.iter("tracking-detail"))
         summaries = tuple(answer.iter("pin-summary"))
@@ -155,15 +156,15 @@ def _items(document: Document) -> Iterator[CanadaPostItem]:
         for detail in details:
             fields = texts(detail)
             expected = fields.get("changed-expected-date") or fields.get("expected-delivery-date")
-            yield CanadaPostItem(fields.get("pin"), tuple(_occurrences(detail)), expected, fields.get("service-name"))
+            yield CanadaPostItem(fields.get("pin"), tuple(_occurrences(detail, rejections)), expected, fields.get("service-name"))
         for index, summary in enumerate(summaries, start=1):
             fields = texts(summary)
             expected = fields.get("changed-expected-date") or fields.get("expected-delivery-date")
             yield CanadaPostItem(fields.get("pin"), tuple(_newest(fields, f"pin-summary[{index}]")), expected, fields.get("service-name"))
 
 
-def _occurrences(detail: _Element) -> Iterator[Occurrence]:
-    for index, occurrence in enumerate(detail.iterfind("significant-events/occurrence"), start=1):
+def _occurrences(detail: _Element, rejections: Rejections) -> Iterator[Occurrence]:
+    for index, occurrence in elements_at(detail, "significant-events/occurrence", "", rejections):
         fields = texts(occurrence)
         date, time = fields.get("event-date"), fields.get("event-time")
         yield Occurrence(

@@ -15,6 +15,7 @@ from events.errors import Cause, UnreadableMessageError
 from events.event import EventPlace, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate, with_signer
 from events.parsing.formats import TimeFormats
+from events.parsing.lists import elements_at
 from events.parsing.meanings import by_code, meanings
 from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
@@ -45,7 +46,7 @@ def _results(document: Document) -> Iterator[tuple[str, _Element]]:
 
 
 def _events(result: _Element, shipment: dict[str, str], where: str, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    for index, event in enumerate(result.iterfind("events"), start=1):
+    for index, event in elements_at(result, "events", where, rejections):
         fields = texts(event)
         code = fields.get("code")
         at = _place(event.find("address"))

@@ -14,6 +14,7 @@ from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
 from events.event import Raw, Reading
 from events.parsing.formats import ISO
+from events.parsing.lists import elements_at
 from events.parsing.meanings import Meaning, finest, meanings
 from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
@@ -40,7 +41,7 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
     """Events of one answer."""
     for parcel in _parcels(read_xml(body)):
         number = text_at(parcel, "skybillNumber")
-        for index, event in enumerate(parcel.iterfind("events"), start=1):
+        for index, event in elements_at(parcel, "events", "", rejections):
             fields = texts(event)
             code = fields.get("code")
             at = place(city=fields.get("officeLabel"), postal_code=fields.get("zipCode"))

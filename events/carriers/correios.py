@@ -16,7 +16,7 @@ from events.event import EventPlace, PrintedTime, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, child, objects
+from events.parsing.lists import JsonObject, child, elements_at, objects_at
 from events.parsing.meanings import UNMAPPED, Meaning, meanings
 from events.parsing.places import country_code, known_countries, place
 from events.parsing.rejections import Rejections, normalizer
@@ -41,7 +41,7 @@ _ERROR_FIELDS: Final = frozenset({"msgs", "mensagem", "erro", "causa"})
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Events of one answer."""
-    found = _from_xml(read_xml(body)) if is_xml(body) else _from_json(read_json(body), rejections)
+    found = _from_xml(read_xml(body), rejections) if is_xml(body) else _from_json(read_json(body), rejections)
     for where, parcel in found:
         service = text(child(parcel, "tipoPostal").get("categoria"))
         number = text(parcel.get("codObjeto")) or text(parcel.get("numero"))
@@ -49,14 +49,14 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
         yield from with_estimate(scans, estimate(text(parcel.get("dtPrevista")), FORMATS))
 
 
-def _from_xml(document: Document) -> Iterator[tuple[str, JsonObject]]:
+def _from_xml(document: Document, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
     for answer in answers(document):
         if answer.tag != "Fault" and not answer.tag.startswith("buscaEventos") and answer.tag != "rastro":
             raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no tracking answer of Correios")
         for _, holder in ((0, answer), *elements(answer, "return")):
             for index, parcel in elements(holder, "objeto"):
-                fields: dict[str, Any] = dict(texts(parcel))
-                yield f"objeto[{index + 1}]", {**fields, "evento": [_event(event) for event in parcel.iterfind("evento")]}
+                where, fields = f"objeto[{index + 1}]", dict[str, Any](texts(parcel))
+                yield where, {**fields, "evento": [_event(event) for _, event in elements_at(parcel, "evento", where, rejections)]}
 
 
 def _event(event: _Element) -> JsonObject:
@@ -70,7 +70,7 @@ def _from_json(body: object, rejections: Rejections) -> Iterator[tuple[str, Json
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of Correios")
     listed = next((name for name in _LISTS if name in body), None)
     if listed is not None:
-        for index, parcel in objects(body[listed], f"/{listed}", rejections):
+        for index, parcel in objects_at(body, listed, "", rejections):
             yield f"/{listed}/{index}", parcel
     elif "codObjeto" in body:
         yield "", body
@@ -80,7 +80,7 @@ def _from_json(body: object, rejections: Rejections) -> Iterator[tuple[str, Json
 
 def _scans(parcel: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
     listed = next((name for name in _EVENTS if name in parcel), _EVENTS[0])
-    for index, event in objects(parcel.get(listed), f"{where}/{listed}", rejections):
+    for index, event in objects_at(parcel, listed, where, rejections):
         older = "status" in event
         raw = Raw(type=text(event.get("tipo" if older else "codigo")), code=text(event.get("status" if older else "tipo")))
         unit = child(event, "unidade") or event

@@ -12,7 +12,7 @@ from events.errors import Cause, UnreadableMessageError
 from events.event import Raw, Reading
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, objects
+from events.parsing.lists import JsonObject, objects, objects_at
 from events.parsing.meanings import by_code, meanings
 from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
@@ -50,7 +50,7 @@ def _listed(body: object, rejections: Rejections) -> list[tuple[int, JsonObject]
 
 
 def _scans(parcel: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
-    for index, event in objects(parcel.get("eventos"), f"{where}/eventos", rejections):
+    for index, event in objects_at(parcel, "eventos", where, rejections):
         raw = Raw(code=text(event.get("codEvento")))
         printed = " ".join(part for part in (text(event.get("fecEvento")), text(event.get("horEvento"))) if part) or None
         yield Scan(

@@ -19,7 +19,7 @@ from events.errors import Cause, UnreadableMessageError
 from events.event import EventPlace, Raw, Reading
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, as_list, child, objects
+from events.parsing.lists import JsonObject, as_list, child, objects, objects_at
 from events.parsing.meanings import UNMAPPED, Meaning, meanings
 from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
@@ -95,7 +95,7 @@ def _events(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObj
     if body in ({}, []):
         return
     if type(body) is dict and "events" in body:
-        yield from ((f"/events/{index}", _whole(event)) for index, event in objects(body["events"], "/events", rejections))
+        yield from ((f"/events/{index}", _whole(event)) for index, event in objects_at(body, "events", "", rejections))
     elif type(body) is dict and _IS_EVENT & body.keys():
         yield "", _whole(body)
     elif type(body) is list and any(type(member) is dict and _IS_EVENT & member.keys() for member in body):

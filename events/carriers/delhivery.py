@@ -15,7 +15,7 @@ from events.event import Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, child, objects
+from events.parsing.lists import JsonObject, child, objects, objects_at
 from events.parsing.meanings import UNMAPPED, Meaning, meanings, texts_of
 from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
@@ -91,7 +91,7 @@ def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, Json
     if type(body) is list:
         found = [(f"/{index}", member) for index, member in objects(body, "", rejections)]
     elif type(body) is dict and "ShipmentData" in body:
-        found = [(f"/ShipmentData/{index}", member) for index, member in objects(body["ShipmentData"], "/ShipmentData", rejections)]
+        found = [(f"/ShipmentData/{index}", member) for index, member in objects_at(body, "ShipmentData", "", rejections)]
     else:
         found = [("", body)] if type(body) is dict else []
     shipments = [(f"{where}/Shipment", child(member, "Shipment")) for where, member in found if "Shipment" in member]
@@ -106,7 +106,7 @@ def _scans(shipment: JsonObject, where: str, rejections: Rejections) -> list[Del
     """The status first, unless a scan of the list says the same."""
     code = text(shipment.get("NSLCode"))
     scans = []
-    for index, member in objects(shipment.get("Scans"), f"{where}/Scans", rejections):
+    for index, member in objects_at(shipment, "Scans", where, rejections, required="Status" not in shipment):
         detail = child(member, "ScanDetail") or member
         scans.append(
             DelhiveryScan(

@@ -16,7 +16,7 @@ from events.parsing.enrichment import estimate, with_estimate, with_signer
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
 from events.parsing.lines import place_in_line
-from events.parsing.lists import JsonObject, child, objects
+from events.parsing.lists import JsonObject, child, objects_at
 from events.parsing.meanings import by_code, meanings
 from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
@@ -64,7 +64,7 @@ def _entries(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonOb
     if body in ({}, []):
         return
     if type(body) is dict and _PACKAGES in body:
-        yield from ((f"/{_PACKAGES}/{index}", entry) for index, entry in objects(body[_PACKAGES], f"/{_PACKAGES}", rejections))
+        yield from ((f"/{_PACKAGES}/{index}", entry) for index, entry in objects_at(body, _PACKAGES, "", rejections))
     elif type(body) is dict and "events" in body:
         yield "", body
     elif type(body) is not dict or not _ERROR_FIELDS & body.keys():
@@ -72,7 +72,7 @@ def _entries(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonOb
 
 
 def _scans(entry: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
-    for index, event in objects(entry.get("events"), f"{where}/events", rejections):
+    for index, event in objects_at(entry, "events", where, rejections):
         raw = Raw(code=text(event.get("primaryEventId")), reason=text(event.get("secondaryEventId")))
         where_at = _place(event)
         words = (text(event.get("primaryEventDescription")), text(event.get("secondaryEventDescription")))

@@ -17,7 +17,7 @@ from events.event import EventPlace, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import TimeFormats, read_offset
 from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, as_list, child, objects
+from events.parsing.lists import JsonObject, as_list, child, objects_at
 from events.parsing.meanings import by_code, meanings
 from events.parsing.places import country_code, place
 from events.parsing.rejections import Rejections, normalizer
@@ -52,6 +52,7 @@ COUNTRY_NAMES: Final = {
 """Names that DHL Express prints and the list of countries lacks."""
 
 _ANSWERS: Final = ("TrackingResponse", "ErrorResponse", "trackShipmentRequestResponse", "Fault")
+_LISTS: Final = frozenset({"events", "pieces"})
 _TWIN: Final = "trackShipmentRequestResponse"
 _TWIN_NAMES: Final = frozenset(
     {
@@ -224,7 +225,7 @@ def _from_json(body: object, rejections: Rejections) -> Iterator[Waybill]:
         return
     if type(body) is not dict or ("shipments" not in body and not _ERROR_FIELDS & body.keys()):
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of MyDHL")
-    for index, shipment in objects(body.get("shipments"), "/shipments", rejections):
+    for index, shipment in objects_at(body, "shipments", "", rejections):
         where = f"/shipments/{index}"
         yield Waybill(
             number=text_unless(shipment.get("shipmentTrackingNumber"), PLACEHOLDER),
@@ -235,7 +236,7 @@ def _from_json(body: object, rejections: Rejections) -> Iterator[Waybill]:
                     text(piece.get("number")) or str(ordinal + 1),
                     tuple(_json_scans(piece, f"{where}/pieces/{ordinal}", rejections)),
                 )
-                for ordinal, piece in objects(shipment.get("pieces"), f"{where}/pieces", rejections)
+                for ordinal, piece in objects_at(shipment, "pieces", where, rejections, required=False, but=_LISTS)
             ),
             estimate=estimate(text(shipment.get("estimatedDeliveryDate")), ESTIMATES),
             service=text_unless(shipment.get("productCode"), PLACEHOLDER),
@@ -253,7 +254,7 @@ def _grow(parent: _Element, value: JsonObject) -> None:
 
 
 def _json_scans(parent: JsonObject, where: str, rejections: Rejections) -> Iterator[DhlCheckpoint]:
-    for index, event in objects(parent.get("events"), f"{where}/events", rejections):
+    for index, event in objects_at(parent, "events", where, rejections, required="pieces" not in parent):
         if event.get("typeCode") == "string" and event.get("date") == "string":
             continue
         area = child({"serviceArea": as_list(event.get("serviceArea"))[:1]}, "serviceArea")

@@ -14,7 +14,7 @@ from events.event import Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import ISO
 from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, child, objects
+from events.parsing.lists import JsonObject, object_at, objects, objects_at, recognised
 from events.parsing.meanings import Meaning, finest, meanings
 from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
@@ -48,7 +48,7 @@ def _parcels(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonOb
     if body in ({}, []):
         return
     found = [("", body)] if type(body) is dict else [(f"/{index}", parcel) for index, parcel in objects(body, "", rejections)]
-    known = [(where, parcel) for where, parcel in found if "barcode" in parcel]
+    known = recognised(found, {"barcode"}, rejections)
     if not known and not any(_ERROR_FIELDS & parcel.keys() for _, parcel in found):
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no Track & Trace of DHL Parcel NL")
     yield from known
@@ -56,14 +56,14 @@ def _parcels(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonOb
 
 def _steps(parcel: JsonObject, where: str, rejections: Rejections) -> Iterator[_Step]:
     if "events" in parcel:
-        for index, event in objects(parcel["events"], f"{where}/events", rejections):
+        for index, event in objects_at(parcel, "events", where, rejections):
             yield _Step(
                 f"{where}/events/{index}", event.get("category"), event.get("status"), event.get("localTimestamp") or event.get("timestamp")
             )
         return
     pointer = f"{where}/view/phases"
-    for number, phase in objects(child(parcel, "view").get("phases"), pointer, rejections):
-        for index, event in objects(phase.get("events"), f"{pointer}/{number}/events", rejections):
+    for number, phase in objects_at(object_at(parcel, "view", where, rejections), "phases", f"{where}/view", rejections):
+        for index, event in objects_at(phase, "events", f"{pointer}/{number}", rejections):
             yield _Step(f"{pointer}/{number}/events/{index}", phase.get("phase"), event.get("key"), event.get("timestamp"))
 
 

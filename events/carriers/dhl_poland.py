@@ -11,6 +11,7 @@ from events.errors import Cause, UnreadableMessageError
 from events.event import Raw, Reading
 from events.parsing.enrichment import with_signer
 from events.parsing.formats import TimeFormats
+from events.parsing.lists import elements_at
 from events.parsing.meanings import by_code, meanings
 from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
@@ -30,7 +31,7 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
     for result in _results(read_xml(body)):
         number = text_at(result, "shipmentId")
         found: list[Reading] = []
-        for index, item in enumerate(result.iterfind("events/item"), start=1):
+        for index, item in elements_at(result, "events/item", "", rejections):
             fields = texts(item)
             code = fields.get("status")
             raw = Raw(code=code)

@@ -18,14 +18,14 @@ from events.carriers import bluedart, dhl_parcel_de
 from events.carriers.carrier import Carrier, ShipperChoice
 from events.clear_part import is_stand_in, looks_like_code
 from events.errors import Cause, UnreadableMessageError
-from events.event import EventPlace, Normalized, Raw, Reading
+from events.event import EventPlace, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate, with_signer
 from events.parsing.formats import ISO, TimeFormats
 from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, as_list, child, objects
+from events.parsing.lists import JsonObject, as_list, child, elements_at, objects, objects_at
 from events.parsing.meanings import UNMAPPED, Meaning, meanings, texts_of
 from events.parsing.places import country_code, known_countries, place
-from events.parsing.rejections import Rejections
+from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
 from events.parsing.sentences import as_compared, by_sentence
 from events.parsing.text import signer, text
@@ -104,15 +104,14 @@ _ERROR_FIELDS: Final = frozenset({"title", "detail", "message", "error", "errors
 _SCAN_FIELDS: Final = frozenset({"events", "status"})
 
 
-def normalize(body: bytes, received_at: datetime) -> Normalized:
+@normalizer
+def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Events of one push or answer."""
-    rejections = Rejections()
-    readings: list[Reading] = []
     if is_xml(body):
-        return _from_xml(read_xml(body), received_at)
+        yield from _from_xml(read_xml(body), received_at, rejections)
+        return
     for where, shipment in _shipments(read_json(body), rejections):
-        readings += _shipment(shipment, where, received_at, rejections)
-    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+        yield from _shipment(shipment, where, received_at, rejections)
 
 
 def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
@@ -122,11 +121,12 @@ def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, Json
     if type(body) is list:
         found, base = objects(body, "", rejections), ""
     elif type(body) is dict and "shipments" in body:
-        found, base = objects(body["shipments"], "/shipments", rejections), "/shipments"
+        found, base = objects_at(body, "shipments", "", rejections), "/shipments"
     elif type(body) is dict and "id" in body and _SCAN_FIELDS & body.keys():
         yield "", body
         return
     elif type(body) is dict and (scope := text(body.get("scope")) or "").startswith(SUBSCRIPTION):
+        rejections.note_nothing()
         if scope in WAITING_SUBSCRIPTIONS:
             rejections.add("/scope", WAITING_SUBSCRIPTIONS[scope])
         return
@@ -140,7 +140,10 @@ def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, Json
 
 def _shipment(shipment: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> list[Reading]:
     events = shipment.get("events")
-    scans = [(f"{where}/events/{index}", scan) for index, scan in objects(events, f"{where}/events", rejections)]
+    scans = [
+        (f"{where}/events/{index}", scan)
+        for index, scan in objects_at(shipment, "events", where, rejections, required="status" not in shipment)
+    ]
     if not as_list(events) and (rollup := child(shipment, "status")):
         scans = [(f"{where}/status", rollup)]
     number = text(shipment.get("id"))
@@ -172,19 +175,16 @@ def _scan(scan: JsonObject, service: str, pointer: str, received_at: datetime, j
     )
 
 
-def _from_xml(document: Document, received_at: datetime) -> Normalized:
+def _from_xml(document: Document, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     if document.root.tag != "track":
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no tracking answer of DHL eCommerce Americas")
-    rejections = Rejections()
-    readings: list[Reading] = []
     for index, shipment in enumerate(document.root.iterfind("shipment"), start=1):
         scans = (
             _xml_scan(texts(event), f"shipment[{index}]/event[{at}]", received_at)
-            for at, event in enumerate(shipment.iterfind("event"), start=1)
+            for at, event in elements_at(shipment, "event", f"shipment[{index}]", rejections)
         )
         found = readings_of(scans, text_at(shipment, "trackingnumber"), rejections)
-        readings += with_signer(found, signer(text_at(shipment, "signedby")))
-    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+        yield from with_signer(found, signer(text_at(shipment, "signedby")))
 
 
 def _xml_scan(event: dict[str, str], where: str, received_at: datetime) -> Scan:

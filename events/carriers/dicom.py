@@ -9,7 +9,7 @@ from events.errors import Cause, UnreadableMessageError
 from events.event import Raw, Reading
 from events.parsing.formats import ISO
 from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, objects
+from events.parsing.lists import JsonObject, objects, objects_at, recognised
 from events.parsing.meanings import by_code, meanings
 from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
@@ -28,7 +28,7 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
     """Events of one or several waybills."""
     for where, waybill in _waybills(read_json(body), rejections):
         pointer = f"{where}/activities"
-        for index, activity in objects(waybill.get("activities"), pointer, rejections):
+        for index, activity in objects_at(waybill, "activities", where, rejections):
             code = text(activity.get("code"))
             words = (text(activity.get("status")), text(activity.get("statusDetail")))
             raw = Raw(code=code, reason=text(activity.get("codeDetail")))
@@ -51,7 +51,7 @@ def _waybills(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonO
     if body in ({}, []):
         return
     found = [("", body)] if type(body) is dict else [(f"/{at}", waybill) for at, waybill in objects(body, "", rejections)]
-    known = [(where, waybill) for where, waybill in found if {"activities", "trackingNumber"} & waybill.keys()]
+    known = recognised(found, {"activities", "trackingNumber"}, rejections)
     if not known and not any(_ERROR_FIELDS & waybill.keys() for _, waybill in found):
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking of Dicom")
     yield from known

@@ -18,7 +18,7 @@ from events.event import EventPlace, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, as_list, child, objects
+from events.parsing.lists import JsonObject, as_list, child, elements_at, object_at, objects, objects_at, recognised
 from events.parsing.meanings import UNMAPPED, Meaning, finest, meanings
 from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
@@ -44,6 +44,7 @@ FRANCE: Final = Clock(formats=_TIMES, default_zone="Europe/Paris", country="FR")
 GROUP: Final = Clock(formats=_TIMES, default_zone="Europe/Paris")
 """Geopost's home, where a parcel of the group prints no place."""
 _DEPOT: Final = re.compile(r"(?P<city>.+) \((?P<country>[A-Z]{2})\)")
+_LIFE_CYCLE_NAMES: Final = frozenset({"scanInfo", "shipmentInfo", "statusInfo"})
 _LIFE_CYCLE: Final = "parcellifecycleResponse"
 _ERROR_FIELDS: Final = frozenset({"error", "errors", "message", "errorCode", "detail"})
 
@@ -71,7 +72,7 @@ class DpdParcel(NamedTuple):
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Events of one answer."""
-    for item in _from_xml(read_xml(body)) if is_xml(body) else _from_json(read_json(body), rejections):
+    for item in _from_xml(read_xml(body), rejections) if is_xml(body) else _from_json(read_json(body), rejections):
         found: list[Reading] = []
         for event in item.scans:
             raw = Raw(code=event.code)
@@ -91,22 +92,22 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
         yield from with_estimate(found, estimate(item.estimate, _TIMES))
 
 
-def _from_xml(document: Document) -> Iterator[DpdParcel]:
+def _from_xml(document: Document, rejections: Rejections) -> Iterator[DpdParcel]:
     for answer in answers(document):
         if answer.tag == "getTrackingDataResponse":
-            yield from (DpdParcel(None, tuple(_steps(result))) for result in answer.iterfind("trackingresult"))
+            yield from (DpdParcel(None, tuple(_steps(result, rejections))) for result in answer.iterfind("trackingresult"))
         elif answer.tag.startswith("GetShipmentTrace"):
             for number in answer.iter("ShipmentNumber"):
                 result = number.getparent()
                 # a result that prints its number again and again is one parcel
                 if result is not None and result.find("ShipmentNumber") is number:
-                    yield DpdParcel(text_at(number, "."), tuple(_traces(result)))
+                    yield DpdParcel(text_at(number, "."), tuple(_traces(result, rejections)))
         elif answer.tag != "Fault":
             raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no tracking answer of DPD")
 
 
-def _steps(result: _Element) -> Iterator[DpdStep]:
-    for index, step in enumerate(result.iterfind("statusInfo"), start=1):
+def _steps(result: _Element, rejections: Rejections) -> Iterator[DpdStep]:
+    for index, step in elements_at(result, "statusInfo", "", rejections):
         fields = texts(step)
         if fields.get("statusHasBeenReached") != "true":
             continue
@@ -124,7 +125,9 @@ def _life_cycle(body: JsonObject, rejections: Rejections) -> Iterator[DpdParcel]
     """The same steps in JSON, with the number of the parcel, and its scans."""
     data = child(body, _LIFE_CYCLE, "parcelLifeCycleData")
     pointer = f"/{_LIFE_CYCLE}/parcelLifeCycleData"
-    scans = tuple(_scans(child(data, "scanInfo").get("scan"), f"{pointer}/scanInfo/scan", rejections))
+    scans = tuple(
+        _scans(object_at(data, "scanInfo", pointer, rejections, required=False, but=_LIFE_CYCLE_NAMES), f"{pointer}/scanInfo", rejections)
+    )
     steps = tuple(
         DpdStep(
             where=f"{pointer}/statusInfo/{index}",
@@ -134,7 +137,7 @@ def _life_cycle(body: JsonObject, rejections: Rejections) -> Iterator[DpdParcel]
             place=_depot(text(step.get("location"))),
             clock=STEPS,
         )
-        for index, step in objects(data.get("statusInfo"), f"{pointer}/statusInfo", rejections)
+        for index, step in objects_at(data, "statusInfo", pointer, rejections, required=False)
         if step.get("statusHasBeenReached") in (True, "true")
     )
     dated = any(scan.at for scan in scans)
@@ -144,11 +147,11 @@ def _life_cycle(body: JsonObject, rejections: Rejections) -> Iterator[DpdParcel]
     )
 
 
-def _scans(scans: object, pointer: str, rejections: Rejections) -> Iterator[DpdStep]:
-    for index, scan in objects(scans, pointer, rejections):
+def _scans(info: JsonObject, pointer: str, rejections: Rejections) -> Iterator[DpdStep]:
+    for index, scan in objects_at(info, "scan", pointer, rejections):
         data = child(scan, "scanData")
         yield DpdStep(
-            where=f"{pointer}/{index}",
+            where=f"{pointer}/scan/{index}",
             code=text(child(data, "scanType").get("name")),
             words=_words(scan, "scanDescription"),
             at=text(scan.get("date")),
@@ -177,8 +180,8 @@ def _depot(printed: str | None) -> EventPlace:
     return place(city=depot["city"], country=depot["country"]) if depot else place(city=printed)
 
 
-def _traces(result: _Element) -> Iterator[DpdStep]:
-    for index, trace in enumerate(result.iterfind("Traces/clsTrace"), start=1):
+def _traces(result: _Element, rejections: Rejections) -> Iterator[DpdStep]:
+    for index, trace in elements_at(result, "Traces/clsTrace", "", rejections):
         fields = texts(trace)
         date, time = fields.get("ScanDate"), fields.get("ScanTime")
         yield DpdStep(
@@ -198,7 +201,7 @@ def _from_json(body: object, rejections: Rejections) -> Iterator[DpdParcel]:
         yield from _life_cycle(body, rejections)
         return
     found = [("", body)] if type(body) is dict else [(f"/{at}", parcel) for at, parcel in objects(body, "", rejections)]
-    known = [(where, parcel) for where, parcel in found if {"events", "trackingNumber"} & parcel.keys()]
+    known = recognised(found, {"events", "trackingNumber"}, rejections)
     if not known and not any(_ERROR_FIELDS & parcel.keys() for _, parcel in found):
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking of DPD")
     for where, parcel in known:
@@ -208,7 +211,7 @@ def _from_json(body: object, rejections: Rejections) -> Iterator[DpdParcel]:
 
 def _group(parcel: JsonObject, where: str, rejections: Rejections) -> Iterator[DpdStep]:
     """The events of a parcel; one without any has its status as its only event, without a time."""
-    events = objects(parcel.get("events"), f"{where}/events", rejections)
+    events = objects_at(parcel, "events", where, rejections, required="status" not in parcel)
     if not events and (status := text(parcel.get("status"))) and (status,) in CODES:
         yield DpdStep(f"{where}/status", status, text(parcel.get("statusDescription")), None, place(), GROUP)
     for index, event in events:

@@ -9,7 +9,7 @@ from events.errors import Cause, UnreadableMessageError
 from events.event import Raw, Reading
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, child, objects
+from events.parsing.lists import JsonObject, child, objects, objects_at
 from events.parsing.meanings import by_code, meanings
 from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
@@ -25,6 +25,7 @@ CLOCK: Final = Clock(
     country="IN",
 )
 _LISTS: Final = ("trackDetails", "shipmentStatus")
+_KNOWN_LISTS: Final = frozenset(_LISTS)
 _HEADERS: Final = ("trackHeader", "shipment")
 
 
@@ -36,7 +37,7 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
         service = next((found for name in _HEADERS if (found := text(child(answer, name).get("strCNProduct")))), None)
         for name in _LISTS:
             pointer = f"{where}/{name}"
-            for index, event in objects(answer.get(name), pointer, rejections):
+            for index, event in objects_at(answer, name, where, rejections, required=not answer.keys() & _KNOWN_LISTS, but=_KNOWN_LISTS):
                 yield from _reading(event, number, f"{pointer}/{index}", received_at, rejections, service=service)
 
 

@@ -15,11 +15,12 @@ from events.event import Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate, with_signer
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, as_list, child, objects
+from events.parsing.lists import JsonObject, as_list, child, object_at, objects_at
 from events.parsing.meanings import UNMAPPED, Meaning, meanings
 from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
+from events.parsing.silence import holds_dated
 from events.parsing.text import signer, text
 from events.parsing.times import Clock
 from events.vocabulary import Kind, Status
@@ -70,14 +71,24 @@ def _trackers(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonO
     if _is_tracker(body):
         yield "", body
     elif "result" in body:
-        result = child(body, "result")
+        result = object_at(body, "result", "", rejections)
         if _is_tracker(result):
             yield "/result", result
+        else:
+            _note_other(result, rejections)
     elif "trackers" in body:
-        for index, tracker in objects(body["trackers"], "/trackers", rejections):
+        for index, tracker in objects_at(body, "trackers", "", rejections):
             yield f"/trackers/{index}", tracker
-    elif body.get("object") is None and not _ERROR_FIELDS & body.keys():
+    elif body.get("object") is not None:
+        _note_other(body, rejections)
+    elif not _ERROR_FIELDS & body.keys():
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "neither an event nor a tracker of EasyPost")
+
+
+def _note_other(value: JsonObject, rejections: Rejections) -> None:
+    """An event without its object, or about another one, is no tracker; what holds dated objects may be one of another form."""
+    if text(value.get("object")) not in (None, "Event") or not holds_dated(value):
+        rejections.note_nothing()
 
 
 def _is_tracker(value: JsonObject) -> bool:
@@ -86,7 +97,8 @@ def _is_tracker(value: JsonObject) -> bool:
 
 def _tracker(tracker: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> list[Reading]:
     details = tracker.get("tracking_details")
-    scans = [(f"{where}/tracking_details/{at}", scan) for at, scan in objects(details, f"{where}/tracking_details", rejections)]
+    found = objects_at(tracker, "tracking_details", where, rejections, required="status" not in tracker)
+    scans = [(f"{where}/tracking_details/{at}", scan) for at, scan in found]
     if not as_list(details):
         scans = list(_rollup(tracker, where))
     number = text(tracker.get("tracking_code"))

@@ -12,7 +12,7 @@ from events.errors import Cause, UnreadableMessageError
 from events.event import Raw, Reading
 from events.parsing.formats import ISO
 from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, as_list, child, objects
+from events.parsing.lists import JsonObject, as_list, child, objects_at
 from events.parsing.meanings import UNMAPPED, Meaning, meanings, texts_of
 from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
@@ -65,22 +65,22 @@ def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, Json
     if body in ({}, []):
         return
     if type(body) is dict and (answer := next((name for name in _ANSWERS if name in body), None)) is not None:
-        yield from ((f"/{answer}/{index}", shipment) for index, shipment in objects(body[answer], f"/{answer}", rejections))
+        yield from ((f"/{answer}/{index}", shipment) for index, shipment in objects_at(body, answer, "", rejections))
         return
     if type(body) is not dict or not {"event_type", "resource_type"} & body.keys():
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no webhook of Easyship")
-    if "tracking" in (text(body.get("event_type")) or "shipment.tracking"):
+    if "tracking" not in (text(body.get("event_type")) or "shipment.tracking"):
+        rejections.note_nothing()
+    else:
         shipment = child(body, "data")
-        yield from (
-            (("/data", shipment),) if shipment else ((f"/data/{at}", one) for at, one in objects(body.get("data"), "/data", rejections))
-        )
+        yield from ((("/data", shipment),) if shipment else ((f"/data/{at}", one) for at, one in objects_at(body, "data", "", rejections)))
 
 
 def _events(shipment: JsonObject, where: str, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
     """The checkpoints; without any the status itself."""
     if as_list(shipment.get("checkpoints")):
         pointer = f"{where}/checkpoints"
-        yield from ((f"{pointer}/{index}", event) for index, event in objects(shipment["checkpoints"], pointer, rejections))
+        yield from ((f"{pointer}/{index}", event) for index, event in objects_at(shipment, "checkpoints", where, rejections))
     elif "tracking_status" in shipment or "status" in shipment:
         yield f"{where}/status", {"status": shipment.get("tracking_status") or shipment.get("status")}
 

@@ -162,6 +162,8 @@ def _listed(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObj
         where, members = "", [body]
     elif type(body) is dict:
         results = child(body, "epcisBody", "queryResults", "resultsBody")
+        if "eventList" in (results or child(body, "epcisBody")):
+            rejections.note_nothing()
         inner = "/epcisBody/queryResults/resultsBody/eventList" if results else "/epcisBody/eventList"
         where, members = inner, as_list(results.get("eventList") if results else child(body, "epcisBody").get("eventList"))
         members = members or [event for event in as_list(child(body, "epcisBody").get("event")) if type(event) is dict]
@@ -170,6 +172,8 @@ def _listed(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObj
     for index, event in objects(members, where, rejections):
         if "eventTime" in event or text(event.get("type")) in EVENTS:
             yield f"{where}/{index}", event
+        else:
+            rejections.add(f"{where}/{index}", "no event of EPCIS")
 
 
 def _id(event: JsonObject, name: str) -> str | None:

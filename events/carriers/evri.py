@@ -12,7 +12,7 @@ from events.errors import Cause, UnreadableMessageError
 from events.event import Raw, Reading
 from events.parsing.formats import ISO
 from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, child, objects
+from events.parsing.lists import JsonObject, child, objects, objects_at
 from events.parsing.meanings import Meaning, finest, meanings
 from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
@@ -41,7 +41,7 @@ def _parcels(body: object, rejections: Rejections) -> list[tuple[int, JsonObject
     if body in ({}, []):
         return []
     if type(body) is dict and "results" in body:
-        return objects(body["results"], "/results", rejections)
+        return objects_at(body, "results", "", rejections)
     if type(body) is not dict or not {"failures", "error", "errors", "message"} & body.keys():
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of Evri")
     return []
@@ -53,7 +53,7 @@ def _number(parcel: JsonObject) -> str | None:
 
 
 def _scans(parcel: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
-    for index, event in objects(parcel.get("trackingEvents"), f"{where}/trackingEvents", rejections):
+    for index, event in objects_at(parcel, "trackingEvents", where, rejections):
         stage, point = child(event, "trackingStage"), child(event, "trackingPoint")
         raw = Raw(type=text(stage.get("trackingStageCode")), code=text(point.get("trackingPointCode")))
         yield Scan(

@@ -4,6 +4,7 @@ FedEx has no scan ids and recycles numbers: the unique id next to a number is th
 acknowledgement. A push may hold the picture and the signature of a delivery.
 """
 
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
@@ -11,16 +12,18 @@ from events.carriers.carrier import MIB, Carrier, Hmac
 from events.carriers.fedex_json import read_json_message
 from events.carriers.fedex_scan import meaning
 from events.carriers.fedex_xml import read_xml_message
-from events.event import Normalized
+from events.event import Reading
 from events.parsing.json import read_json
+from events.parsing.rejections import Rejections, normalizer
 from events.parsing.xml import is_xml, read_xml
 
 
-def normalize(body: bytes, received_at: datetime) -> Normalized:
+@normalizer
+def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Every scan that a FedEx message prints. Raises UnreadableMessageError only."""
     if is_xml(body):
-        return read_xml_message(read_xml(body), received_at)
-    return read_json_message(read_json(body), received_at)
+        return read_xml_message(read_xml(body), received_at, rejections)
+    return read_json_message(read_json(body), received_at, rejections)
 
 
 CARRIER: Final = Carrier(

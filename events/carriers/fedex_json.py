@@ -1,14 +1,15 @@
 """FedEx in JSON: the Track API, and the push of Advanced Integrated Visibility, which sends the same results."""
 
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
 from events.carriers.fedex_scan import FedexScan, read_scan
 from events.errors import Cause, UnreadableMessageError
-from events.event import EventPlace, Normalized, Reading
+from events.event import EventPlace, Reading
 from events.parsing.enrichment import estimate, with_estimate, with_signer
 from events.parsing.formats import ISO
-from events.parsing.lists import JsonObject, as_list, child, objects
+from events.parsing.lists import JsonObject, as_list, child, objects, objects_at
 from events.parsing.places import place
 from events.parsing.rejections import Rejections
 from events.parsing.text import signer, text
@@ -16,15 +17,13 @@ from events.parsing.text import signer, text
 _RESULT_KEYS: Final = frozenset({"trackingNumberInfo", "scanEvents", "latestStatusDetail"})
 _ERROR_KEYS: Final = frozenset({"errors", "error", "alerts"})
 _ESTIMATE: Final = "ESTIMATED_DELIVERY"
+_OTHER_DATES: Final = frozenset({"dateAndTimes"})
 
 
-def read_json_message(value: object, received_at: datetime) -> Normalized:
+def read_json_message(value: object, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Raises UnreadableMessageError (`unknown_format`) for JSON that is none of FedEx's formats."""
-    readings: list[Reading] = []
-    rejections = Rejections()
     for pointer, result in _results(value, "", rejections):
-        readings += _read_result(result, pointer, rejections, received_at)
-    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+        yield from _read_result(result, pointer, rejections, received_at)
 
 
 def _results(value: object, pointer: str, rejections: Rejections) -> list[tuple[str, JsonObject]]:
@@ -49,7 +48,7 @@ def _read_result(result: JsonObject, pointer: str, rejections: Rejections, recei
     number, unique_id = text(info.get("trackingNumber")), text(info.get("trackingNumberUniqueId"))
     service = _service(result)
     readings: list[Reading] = []
-    for index, event in objects(result.get("scanEvents"), f"{pointer}/scanEvents", rejections):
+    for index, event in objects_at(result, "scanEvents", pointer, rejections, required=False, but=_OTHER_DATES):
         read = read_scan(_scan(event, number, unique_id, service), received_at)
         if isinstance(read, str):
             rejections.add(pointer=f"{pointer}/scanEvents/{index}", why=read)

@@ -1,5 +1,6 @@
 """FedEx in XML: the track replies of its web services, any version, with or without SOAP envelope."""
 
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
@@ -7,37 +8,36 @@ from lxml import etree
 
 from events.carriers.fedex_scan import FedexScan, read_scan
 from events.errors import Cause, UnreadableMessageError
-from events.event import EventPlace, Normalized, Reading
+from events.event import EventPlace, Reading
 from events.parsing.enrichment import estimate, with_estimate, with_signer
 from events.parsing.formats import ISO
+from events.parsing.lists import elements_at
 from events.parsing.places import place
 from events.parsing.rejections import Rejections
 from events.parsing.text import signer
 from events.parsing.xml import Document, body_of, elements, text_at
 
 _ESTIMATE: Final = "ESTIMATED_DELIVERY"
+_OTHER_DATES: Final = frozenset({"DatesOrTimes", "StatusDetail"})
 
 
-def read_xml_message(document: Document, received_at: datetime) -> Normalized:
+def read_xml_message(document: Document, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Raises UnreadableMessageError (`unknown_format`) for XML that is none of FedEx's formats. A SOAP fault holds no events."""
     reply = body_of(document)
     if reply is None or reply.tag == "Fault":
-        return Normalized()
+        return
     if reply.tag != "TrackReply":
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "no track reply of FedEx")
-    readings: list[Reading] = []
-    rejections = Rejections()
     for path in ("CompletedTrackDetails/TrackDetails", "TrackDetails"):
         for index, details in elements(reply, path):
-            readings += _read_details(details, f"/TrackReply/{path}/{index}", rejections, received_at)
-    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+            yield from _read_details(details, f"/TrackReply/{path}/{index}", rejections, received_at)
 
 
 def _read_details(details: etree._Element, pointer: str, rejections: Rejections, received_at: datetime) -> list[Reading]:
     number, unique_id = text_at(details, "TrackingNumber"), text_at(details, "TrackingNumberUniqueIdentifier")
     service = text_at(details, "Service/Type", "ServiceType", "Service/Description", "ServiceInfo")
     readings: list[Reading] = []
-    for index, event in elements(details, "Events"):
+    for index, event in elements_at(details, "Events", pointer, rejections, start=0, but=_OTHER_DATES):
         read = read_scan(_scan(event, number, unique_id, service), received_at)
         if isinstance(read, str):
             rejections.add(pointer=f"{pointer}/Events/{index}", why=read)

@@ -14,7 +14,7 @@ from events.event import Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, objects
+from events.parsing.lists import JsonObject, objects_at
 from events.parsing.meanings import by_code, meanings
 from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
@@ -33,7 +33,7 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
     for where, shipment in _shipments(read_json(body), rejections):
         pointer = f"{where}/listSuivis"
         found: list[Reading] = []
-        for index, event in objects(shipment.get("listSuivis"), pointer, rejections):
+        for index, event in objects_at(shipment, "listSuivis", where, rejections):
             code, date, time = (text(event.get(name)) for name in ("codeSituationJustification", "dateSuivi", "heureSuivi"))
             raw = Raw(code=code)
             found += reading_of(
@@ -60,7 +60,7 @@ def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, Json
         yield "", body
         return
     is_list = type(body.get("contenu")) is list
-    for index, shipment in objects(body.get("contenu"), "/contenu", rejections):
+    for index, shipment in objects_at(body, "contenu", "", rejections):
         yield f"/contenu/{index}" if is_list else "/contenu", shipment
 
 

@@ -13,7 +13,7 @@ from events.errors import Cause, UnreadableMessageError
 from events.event import Raw, Reading
 from events.parsing.formats import ISO
 from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, as_list, objects
+from events.parsing.lists import JsonObject, as_list, objects_at
 from events.parsing.meanings import Meaning, finest, meanings
 from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
@@ -57,17 +57,16 @@ def _parcels(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonOb
     if type(body) is dict and "unitno" in body:
         yield "", body
     elif type(body) is dict and "parcels" in body:
-        yield from ((f"/parcels/{index}", parcel) for index, parcel in objects(body["parcels"], "/parcels", rejections))
+        yield from ((f"/parcels/{index}", parcel) for index, parcel in objects_at(body, "parcels", "", rejections))
     elif not (type(body) is dict and {"errorCode", "errors", "error", "message"} & body.keys()):
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of GLS")
 
 
 def _events(parcel: JsonObject, where: str, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
     status = text(parcel.get("status"))
-    if as_list(parcel.get("events")):
-        pointer = f"{where}/events"
-        yield from ((f"{pointer}/{index}", event) for index, event in objects(parcel["events"], pointer, rejections))
-    elif status is not None and ("status", status) in CODES:
+    events = objects_at(parcel, "events", where, rejections, required=status is None)
+    yield from ((f"{where}/events/{index}", event) for index, event in events)
+    if not as_list(parcel.get("events")) and status is not None and ("status", status) in CODES:
         yield f"{where}/status", {"code": status, "eventDateTime": parcel.get("statusDateTime")}
 
 

@@ -14,7 +14,7 @@ from events.event import Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, child, objects
+from events.parsing.lists import JsonObject, child, objects, objects_at
 from events.parsing.meanings import by_code, meanings
 from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
@@ -47,7 +47,7 @@ def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, Json
         for index, member in objects(body, "", rejections):
             yield from ((f"/{index}{where}", shipment) for where, shipment in _shipments(member, rejections))
     elif type(body) is dict and _LIST in body:
-        yield from ((f"/{_LIST}/{index}", member) for index, member in objects(body[_LIST], f"/{_LIST}", rejections))
+        yield from ((f"/{_LIST}/{index}", member) for index, member in objects_at(body, _LIST, "", rejections))
     elif type(body) is dict and "shipmentID" in body:
         yield "", body
     elif type(body) is not dict or not _ERROR_FIELDS & body.keys():
@@ -55,7 +55,7 @@ def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, Json
 
 
 def _scans(shipment: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
-    for index, status in objects(shipment.get("status"), f"{where}/status", rejections):
+    for index, status in objects_at(shipment, "status", where, rejections, required="result" not in shipment):
         unit = child(status, "scanningUnit")
         where_at = place(city=unit.get("city"), postal_code=unit.get("zipCode"), country=unit.get("countryCode"))
         code = text(status.get("code"))

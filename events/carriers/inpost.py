@@ -15,7 +15,7 @@ from events.event import EventPlace, Raw, Reading
 from events.parsing.enrichment import with_signer
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, child, objects
+from events.parsing.lists import JsonObject, child, object_at, objects_at
 from events.parsing.meanings import by_code, meanings
 from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
@@ -31,6 +31,7 @@ CLOCK: Final = Clock(formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%d 
 
 _PUSH: Final = frozenset({"event", "event_ts", "payload"})
 _ERROR_FIELDS: Final = frozenset({"error", "errors", "title", "detail", "message"})
+_WITHOUT_STATE: Final = frozenset({"offers_prepared"})
 _WITHOUT_STATUS: Final = frozenset({"shipment_confirmed"})
 """Webhooks of ShipX that name a state of the parcel by their own name."""
 
@@ -55,14 +56,16 @@ def _parcels(body: object, received_at: datetime, rejections: Rejections) -> Ite
     if type(body) is not dict:
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but nothing of InPost")
     if body.keys() >= _PUSH:
-        payload = child(body, "payload")
+        payload = object_at(body, "payload", "", rejections)
+        if text(body.get("event")) in _WITHOUT_STATE:
+            rejections.note_nothing()
         yield _Parcel(text(payload.get("tracking_number")), _push(body, payload, received_at))
     elif "tracking_details" in body:
         yield _Parcel(text(body.get("tracking_number")), _shipx(body, received_at, rejections), service=text(body.get("service")))
     elif "eventCode" in body:
         yield _Parcel(text(body.get("trackingNumber")), (_event(body, "", received_at),))
     elif "parcels" in body:
-        for index, found in objects(body["parcels"], "/parcels", rejections):
+        for index, found in objects_at(body, "parcels", "", rejections):
             scans = _events(found, f"/parcels/{index}", received_at, rejections)
             yield _Parcel(text(found.get("trackingNumber")), scans, _recipient(found))
     elif not _ERROR_FIELDS & body.keys():
@@ -70,16 +73,19 @@ def _parcels(body: object, received_at: datetime, rejections: Rejections) -> Ite
 
 
 def _push(push: JsonObject, payload: JsonObject, received_at: datetime) -> Iterator[Scan]:
-    event, status = text(push.get("event")), text(payload.get("status"))
-    if status is None and event not in _WITHOUT_STATUS:
+    if _says_no_state(push, payload):
         return
-    raw = Raw(code=status or event)
+    raw = Raw(code=text(payload.get("status")) or text(push.get("event")))
     yield Scan(where="/payload", raw=raw, meaning=_meaning(raw), time=CLOCK.read(text(push.get("event_ts")), received_at=received_at))
+
+
+def _says_no_state(push: JsonObject, payload: JsonObject) -> bool:
+    return text(payload.get("status")) is None and text(push.get("event")) not in _WITHOUT_STATUS
 
 
 def _shipx(parcel: JsonObject, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
     """The history. `agency` is the branch; `origin_status` is the status in the words of the system behind ShipX."""
-    for index, step in objects(parcel.get("tracking_details"), "/tracking_details", rejections):
+    for index, step in objects_at(parcel, "tracking_details", "", rejections):
         raw = Raw(code=text(step.get("status")), reason=text(step.get("origin_status")))
         yield Scan(
             where=f"/tracking_details/{index}",
@@ -91,7 +97,7 @@ def _shipx(parcel: JsonObject, received_at: datetime, rejections: Rejections) ->
 
 
 def _events(parcel: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
-    for index, event in objects(parcel.get("events"), f"{where}/events", rejections):
+    for index, event in objects_at(parcel, "events", where, rejections):
         yield _event(event, f"{where}/events/{index}", received_at)
 
 

@@ -15,7 +15,7 @@ from events.event import EventPlace, Raw, Reading
 from events.parsing.formats import TimeFormats
 from events.parsing.forms import form_fields
 from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, objects
+from events.parsing.lists import JsonObject, objects, objects_at, recognised
 from events.parsing.meanings import UNMAPPED, Meaning, meanings, texts_of
 from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
@@ -49,18 +49,18 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
 def _parcels(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
     where = ""
     if type(body) is dict and "code" in body and "msg" in body:
-        where, body = "/data", body.get("data") or []
+        where, body = "/data", [parcel for _, parcel in objects_at(body, "data", "", rejections)]
     if body in ({}, []):
         return
     found = [] if type(body) not in (list, dict) else objects(body, where, rejections)
-    known = [(f"{where}/{index}", parcel) for index, parcel in found if _NUMBER in parcel]
+    known = recognised(((f"{where}/{index}", parcel) for index, parcel in found), {_NUMBER}, rejections)
     if not known and where == "":
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but neither a push nor a trace of J&T Express")
     yield from known
 
 
 def _scans(parcel: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
-    for index, scan in objects(parcel.get("details"), f"{where}/details", rejections):
+    for index, scan in objects_at(parcel, "details", where, rejections):
         names = tuple(name for name in (text(scan.get("scanTypeName")), text(scan.get("scanType"))) if name and _named(name))
         raw = Raw(code=text(scan.get("scanTypeCode")), reason=text(scan.get("problemType")), further=names[:1])
         at, clock = _place(scan), VIETNAM if _OF_VIETNAM in scan else CLOCK

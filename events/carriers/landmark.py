@@ -17,6 +17,7 @@ from events.event import Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import TimeFormats
 from events.parsing.lines import place_in_line
+from events.parsing.lists import elements_at
 from events.parsing.meanings import Meaning, finest, meanings
 from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
@@ -45,14 +46,14 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no TrackResponse of Landmark")
     for index, package in enumerate(answer.iter("Package"), start=1):
         number = text_at(package, "LandmarkTrackingNumber", "TrackingNumber")
-        found = readings_of(_scans(package, f"Package[{index}]", received_at), number, rejections)
+        found = readings_of(_scans(package, f"Package[{index}]", received_at, rejections), number, rejections)
         yield from with_estimate(found, estimate(text_at(package, "ExpectedDelivery", "ExpectedDeliveryDate"), FORMATS))
 
 
-def _scans(package: _Element, where: str, received_at: datetime) -> Iterator[Scan]:
+def _scans(package: _Element, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
     # the number of the post that carries it in the end names its country
     journey = Journey(origin=origin_of_item(text_at(package, "TrackingNumber")))
-    for index, event in enumerate(package.iterfind("Events/Event"), start=1):
+    for index, event in elements_at(package, "Events/Event", where, rejections):
         fields = texts(event)
         code, words = fields.get("EventCode"), fields.get("Status")
         where_at = place_in_line(fields.get("Location"), two_letters="country")

@@ -15,11 +15,12 @@ from events.event import Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, child, objects
+from events.parsing.lists import JsonObject, objects, objects_at
 from events.parsing.meanings import Meaning, codes_without_text, finest, meanings
 from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
+from events.parsing.silence import NO_CONTAINER, says_nothing
 from events.parsing.text import text, without_markup
 from events.parsing.times import Clock
 
@@ -52,16 +53,19 @@ def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, Json
     if type(body) is list:
         for index, member in objects(body, "", rejections):
             yield from ((f"/{index}{where}", shipment) for where, shipment in _shipments(member, rejections))
-    elif type(body) is dict and child(body, "shipment"):
-        yield "/shipment", child(body, "shipment")
+    elif type(body) is dict and "shipment" in body:
+        yield from (("/shipment", shipment) for _, shipment in objects_at(body, "shipment", "", rejections))
     elif type(body) is dict and "event" in body and "idShip" in body:
         yield "", body
-    elif type(body) is not dict or not _ERROR_FIELDS & body.keys():
+    elif type(body) is dict and _ERROR_FIELDS & body.keys():
+        if not says_nothing(body):
+            rejections.add("/shipment", NO_CONTAINER)
+    else:
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no answer of La Poste")
 
 
 def _scans(shipment: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
-    for index, event in objects(shipment.get("event"), f"{where}/event", rejections):
+    for index, event in objects_at(shipment, "event", where, rejections):
         where_at = place(country=event.get("country"))
         label = without_markup(text(event.get("label")))
         raw = Raw(code=text(event.get("code")))

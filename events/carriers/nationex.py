@@ -14,7 +14,7 @@ from events.event import EventPlace, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, objects
+from events.parsing.lists import JsonObject, objects, objects_at
 from events.parsing.meanings import UNMAPPED, Meaning, meanings
 from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
@@ -39,7 +39,7 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
     """Events of one answer."""
     for where, shipment in _shipments(read_json(body), rejections):
         yield from readings_of(_shipment_scans(shipment, where, received_at, rejections), text(shipment.get("ShipmentId")), rejections)
-        for index, parcel in objects(shipment.get("Parcels"), f"{where}/Parcels", rejections):
+        for index, parcel in objects_at(shipment, "Parcels", where, rejections):
             scans = _parcel_scans(parcel, f"{where}/Parcels/{index}", received_at, rejections)
             found = readings_of(scans, text(parcel.get("ParcelId")), rejections)
             yield from with_estimate(found, estimate(text(parcel.get("EstimatedDeliveryDate")), FORMATS))
@@ -58,7 +58,7 @@ def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, Json
 
 
 def _shipment_scans(shipment: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
-    for index, status in objects(shipment.get("StatusHistories"), f"{where}/StatusHistories", rejections):
+    for index, status in objects_at(shipment, "StatusHistories", where, rejections):
         raw, where_at = Raw(code=text(status.get("ShipmentStatus"))), _depot(status.get("LastLocation"))
         yield Scan(
             where=f"{where}/StatusHistories/{index}",
@@ -71,7 +71,7 @@ def _shipment_scans(shipment: JsonObject, where: str, received_at: datetime, rej
 
 
 def _parcel_scans(parcel: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
-    for index, event in objects(parcel.get("History"), f"{where}/History", rejections):
+    for index, event in objects_at(parcel, "History", where, rejections):
         exception, where_at = text(event.get("ExceptionId")), _depot(event.get("CityDepot"))
         raw = Raw(code=f"{EXCEPTION}{exception}" if exception else None)
         yield Scan(

@@ -14,7 +14,7 @@ from events.errors import Cause, UnreadableMessageError
 from events.event import EventPlace, Raw, Reading
 from events.parsing.formats import ISO
 from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, child, objects
+from events.parsing.lists import JsonObject, child, objects_at
 from events.parsing.meanings import Meaning, finest, meanings, texts_of
 from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
@@ -52,7 +52,7 @@ def _events(body: object, rejections: Rejections) -> Iterator[tuple[str, str | N
     if body in ({}, []):
         return
     if type(body) is dict and "data" in body:
-        for index, parcel in objects(body["data"], "/data", rejections):
+        for index, parcel in objects_at(body, "data", "", rejections):
             yield from _history(parcel, f"/data/{index}", rejections)
     elif type(body) is dict and "events" in body:
         yield from _history(body, "", rejections)
@@ -64,7 +64,7 @@ def _events(body: object, rejections: Rejections) -> Iterator[tuple[str, str | N
 
 def _history(parcel: JsonObject, where: str, rejections: Rejections) -> Iterator[tuple[str, str | None, JsonObject]]:
     number = _number(parcel)
-    yield from ((f"{where}/events/{index}", number, event) for index, event in objects(parcel.get("events"), f"{where}/events", rejections))
+    yield from ((f"{where}/events/{index}", number, event) for index, event in objects_at(parcel, "events", where, rejections))
 
 
 def _number(of: JsonObject) -> str | None:

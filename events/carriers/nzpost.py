@@ -12,7 +12,7 @@ from events.errors import Cause, UnreadableMessageError
 from events.event import Raw, Reading
 from events.parsing.formats import ISO
 from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, child, objects
+from events.parsing.lists import JsonObject, child, objects_at, recognised
 from events.parsing.meanings import Meaning, finest, meanings, texts_of
 from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
@@ -51,14 +51,14 @@ def _parcels(body: object, where: str, rejections: Rejections) -> Iterator[tuple
     if _EVENTS in body:
         yield where, body
     elif "results" in body:
-        results = objects(body["results"], f"{where}/results", rejections)
-        yield from ((f"{where}/results/{index}", parcel) for index, parcel in results if _EVENTS in parcel)
+        results = objects_at(body, "results", where, rejections)
+        yield from recognised(((f"{where}/results/{index}", parcel) for index, parcel in results), {_EVENTS}, rejections)
     elif not _ERROR_FIELDS & body.keys():
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking of NZ Post")
 
 
 def _scans(parcel: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
-    for index, event in objects(parcel.get(_EVENTS), f"{where}/{_EVENTS}", rejections):
+    for index, event in objects_at(parcel, _EVENTS, where, rejections):
         status = text(event.get("status_description")) or text(event.get("status"))
         raw = Raw(type=status, code=text(event.get("event_edifact_code")) or text(event.get("edifact_code")))
         at = place(country="NZ", facility=event.get("depot_name"))

@@ -17,7 +17,7 @@ from events.event import Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate, with_signer
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, as_list, objects
+from events.parsing.lists import JsonObject, as_list, elements_at, objects, objects_at, recognised
 from events.parsing.meanings import Meaning, by_code, finest, meanings
 from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
@@ -68,7 +68,7 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
     for where, shipment in _shipments(read_xml(body)):
         number = text_at(shipment, "Tracking", "TrackingNbr")
         found = with_signer(
-            readings_of(_scans(shipment, where, received_at), number, rejections, service=text_at(shipment, "Service")),
+            readings_of(_scans(shipment, where, received_at, rejections), number, rejections, service=text_at(shipment, "Service")),
             text_at(shipment, "POD"),
         )
         yield from with_estimate(found, estimate(text_at(shipment, "Exp_Del_Date"), FORMATS))
@@ -90,7 +90,8 @@ def _packages(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonO
     if type(body) is list or (type(body) is dict and "Packages" in body):
         members: object = body["Packages"] if type(body) is dict else body
         base = "/Packages" if type(body) is dict else ""
-        found = [(f"{base}/{index}", package) for index, package in objects(members, base, rejections) if "Events" in package]
+        members_found = ((f"{base}/{index}", package) for index, package in objects(members, base, rejections))
+        found = recognised(members_found, {"Events"}, rejections)
         if not found and (as_list(members) or type(body) is list):
             raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no package of OnTrac")
         yield from found
@@ -102,7 +103,7 @@ def _packages(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonO
 
 def _json_scans(package: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
     """LaserShip calls the code of an event its modifier."""
-    for index, event in objects(package.get("Events"), f"{where}/Events", rejections):
+    for index, event in objects_at(package, "Events", where, rejections):
         code = text(event.get("EventCode")) or text(event.get("EventModifier"))
         category = text(event.get("Status")) or text(event.get("EventType"))
         raw = Raw(code=code or category, further=(category,) if code and category else ())
@@ -134,8 +135,8 @@ def _category(printed: str | None) -> Meaning | None:
     return CATEGORIES.get((printed or "").casefold())
 
 
-def _scans(shipment: _Element, where: str, received_at: datetime) -> Iterator[Scan]:
-    for index, event in elements(shipment, "Events/Event"):
+def _scans(shipment: _Element, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
+    for index, event in elements_at(shipment, "Events/Event", where, rejections):
         fields = texts(event)
         raw = Raw(code=fields.get("Status"))
         at = place(
@@ -146,7 +147,7 @@ def _scans(shipment: _Element, where: str, received_at: datetime) -> Iterator[Sc
             facility=fields.get("Facility"),
         )
         yield Scan(
-            where=f"{where}/Events/Event[{index + 1}]",
+            where=f"{where}/Events/Event[{index}]",
             raw=raw,
             meaning=_meaning(raw),
             time=CLOCK.read(fields.get("EventTime"), at, received_at=received_at),

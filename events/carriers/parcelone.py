@@ -12,14 +12,14 @@ from lxml.etree import _Element
 
 from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Raw, Reading
+from events.event import Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate, with_signer
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
 from events.parsing.lines import place_in_line
-from events.parsing.lists import JsonObject, as_list, objects
+from events.parsing.lists import JsonObject, as_list, elements_at, objects, objects_at
 from events.parsing.meanings import UNMAPPED, Meaning, finest, meanings
-from events.parsing.rejections import Rejections
+from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
 from events.parsing.text import signer, text, without_markup
 from events.parsing.times import Clock
@@ -35,14 +35,12 @@ _NUMBERS: Final = ("TrackingID", "P1Trackno", "CarrierTrackingID")
 _ERROR_FIELDS: Final = frozenset({"error", "errors", "message", "success"})
 
 
-def normalize(body: bytes, received_at: datetime) -> Normalized:
+@normalizer
+def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Events of one push or answer."""
-    rejections = Rejections()
     if is_xml(body):
-        readings = list(_from_xml(read_xml(body), received_at, rejections))
-    else:
-        readings = list(_from_json(read_json(body), "", received_at, rejections))
-    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+        return _from_xml(read_xml(body), received_at, rejections)
+    return _from_json(read_json(body), "", received_at, rejections)
 
 
 def _from_json(body: object, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
@@ -54,7 +52,7 @@ def _from_json(body: object, where: str, received_at: datetime, rejections: Reje
     elif type(body) is dict and "TrackingEvents" in body:
         yield from readings_of(_last_mile_scans(body, where, received_at, rejections), text(body.get("P1Trackno")), rejections)
     elif type(body) is dict and "results" in body:
-        for index, result in objects(body["results"], f"{where}/results", rejections):
+        for index, result in objects_at(body, "results", where, rejections):
             pointer = f"{where}/results" + (f"/{index}" if type(body["results"]) is list else "")
             yield from _result(result, pointer, received_at, rejections)
     elif type(body) is dict and "Events" in body:
@@ -71,11 +69,11 @@ def _result(result: JsonObject, where: str, received_at: datetime, rejections: R
 
 
 def _scans(result: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
-    events = result.get("Events")
     rollup = text(result.get("StatusCode"))
-    if not as_list(events) and ("status", rollup) in CODES:
-        events, where = {"StatusCode": rollup, "DateTime": result.get("DeliveryDate")}, f"{where}/StatusCode"
-    for index, event in objects(events, f"{where}/Events", rejections):
+    events = objects_at(result, "Events", where, rejections, required=rollup is None)
+    if not as_list(result.get("Events")) and ("status", rollup) in CODES:
+        events, where = [(0, {"StatusCode": rollup, "DateTime": result.get("DeliveryDate")})], f"{where}/StatusCode"
+    for index, event in events:
         where_at = place_in_line(text(event.get("Location")))
         raw = Raw(code=text(event.get("StatusCode")))
         yield Scan(
@@ -89,7 +87,7 @@ def _scans(result: JsonObject, where: str, received_at: datetime, rejections: Re
 
 
 def _last_mile_scans(body: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
-    for index, event in objects(body["TrackingEvents"], f"{where}/TrackingEvents", rejections):
+    for index, event in objects_at(body, "TrackingEvents", where, rejections):
         country, _, city = (text(event.get("Location")) or "").partition(" ")
         is_country = len(country) == 2 and country.isupper()
         where_at = place_in_line(city if is_country else text(event.get("Location")), country=country if is_country else None)
@@ -132,11 +130,11 @@ def _from_xml(document: Document, received_at: datetime, rejections: Rejections)
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no getTrackingsResponse of PARCEL.ONE")
     for index, result in enumerate(answer.iter("ShipmentTrackingResult"), start=1):
         number = text_at(result, "ActionResult/TrackingID", "TrackingID")
-        yield from readings_of(_xml_scans(result, f"ShipmentTrackingResult[{index}]", received_at), number, rejections)
+        yield from readings_of(_xml_scans(result, f"ShipmentTrackingResult[{index}]", received_at, rejections), number, rejections)
 
 
-def _xml_scans(result: _Element, where: str, received_at: datetime) -> Iterator[Scan]:
-    for index, event in enumerate(result.iterfind("Trackings/TrackingResult"), start=1):
+def _xml_scans(result: _Element, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
+    for index, event in elements_at(result, "Trackings/TrackingResult", where, rejections):
         fields = texts(event)
         raw, where_at = Raw(code=fields.get("TrackingStatusCode")), place_in_line(fields.get("TrackingLocation"))
         yield Scan(

@@ -15,7 +15,7 @@ from events.event import Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import ISO, TimeFormats
 from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, child, objects
+from events.parsing.lists import JsonObject, child, object_at, objects, objects_at, recognised
 from events.parsing.meanings import UNMAPPED, Meaning, meanings
 from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
@@ -29,6 +29,7 @@ CLOCK: Final = Clock(formats=TimeFormats("%d-%m-%Y %H:%M:%S[%f]"), default_zone=
 
 _ROOTS: Final = ("CompleteStatus", "CurrentStatus")
 _NO_STATUS_FIELDS: Final = frozenset({"Signature", "Warnings", "Errors", "Error", "fault", "http_status"})
+_LISTS: Final = frozenset({"Event", "OldStatus", "Status"})
 _REVERSED: Final = re.compile(r"\A(\d\d)([A-Z])\Z", re.ASCII)
 
 
@@ -48,33 +49,36 @@ def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, Json
         return
     if type(body) is list:
         found = [(f"/{index}", shipment) for index, shipment in objects(body, "", rejections)]
-        known = [(where, shipment) for where, shipment in found if "Barcode" in shipment and "Status" in shipment]
+        known = recognised(found, {"Barcode"}, rejections)
     elif type(body) is not dict:
         known = []
     elif "Barcode" in body and "Status" in body:
         known = [("", body)]
     else:
         known = []
-        for root in _ROOTS:
+        for root in body.keys() & set(_ROOTS):
             pointer = f"/{root}/Shipment"
             known += [
-                (f"{pointer}/{index}", shipment) for index, shipment in objects(child(body, root).get("Shipment"), pointer, rejections)
+                (f"{pointer}/{index}", shipment)
+                for index, shipment in objects_at(object_at(body, root, "", rejections), "Shipment", f"/{root}", rejections)
             ]
+    if type(body) is dict and "Signature" in body:
+        rejections.note_nothing()
     if not known and not (type(body) is dict and (_NO_STATUS_FIELDS | set(_ROOTS)) & body.keys()):
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no ShippingStatus of PostNL")
     yield from known
 
 
 def _scans(shipment: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
-    events = list(objects(shipment.get("Event"), f"{where}/Event", rejections))
+    events = objects_at(shipment, "Event", where, rejections, required=False, but=_LISTS)
     for index, event in events:
         raw = Raw(code=text(event.get("Code")))
         yield _scan(event, raw, event.get("Description"), f"{where}/Event/{index}", received_at)
     if events:
         return
-    older = objects(shipment.get("OldStatus"), f"{where}/OldStatus", rejections)
+    older = objects_at(shipment, "OldStatus", where, rejections, required=False, but=_LISTS)
     steps = [*((f"{where}/OldStatus/{index}", status) for index, status in older)]
-    steps += [(f"{where}/Status", status) for _, status in objects(shipment.get("Status"), f"{where}/Status", rejections)]
+    steps += [(f"{where}/Status", status) for _, status in objects_at(shipment, "Status", where, rejections, required=not steps)]
     for at, status in steps:
         raw = Raw(type=text(status.get("PhaseCode")), code=text(status.get("StatusCode")))
         yield _scan(status, raw, status.get("StatusDescription"), at, received_at)

@@ -14,7 +14,7 @@ from events.event import Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import ISO
 from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, child, objects
+from events.parsing.lists import JsonObject, child, objects_at
 from events.parsing.meanings import UNMAPPED, Meaning, meanings
 from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
@@ -37,7 +37,7 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
     for where, shipment in _shipments(read_json(body), rejections):
         printed = child(shipment, "service")
         service = text(printed.get("name")) or text(printed.get("code"))
-        for index, item in objects(shipment.get("items"), f"{where}/items", rejections):
+        for index, item in objects_at(shipment, "items", where, rejections):
             number = text(item.get("itemId")) or text(shipment.get("shipmentId"))
             found = readings_of(_scans(item, f"{where}/items/{index}", received_at, rejections), number, rejections, service=service)
             yield from with_estimate(found, _estimate(item) or _estimate(shipment))
@@ -48,14 +48,14 @@ def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, Json
         return
     if type(body) is dict and type(body.get(_ROOT)) is dict:
         pointer = f"/{_ROOT}/shipments"
-        for index, shipment in objects(body[_ROOT].get("shipments"), pointer, rejections):
+        for index, shipment in objects_at(body[_ROOT], "shipments", f"/{_ROOT}", rejections):
             yield f"{pointer}/{index}", shipment
     elif type(body) is not dict or not _ERROR_FIELDS & body.keys():
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking of PostNord")
 
 
 def _scans(item: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
-    for index, event in objects(item.get("events"), f"{where}/events", rejections):
+    for index, event in objects_at(item, "events", where, rejections):
         raw = Raw(type=text(event.get("status")) or text(event.get("eventStatus")), code=text(event.get("eventCode")))
         location = child(event, "location")
         at = place(

@@ -15,6 +15,7 @@ from events.errors import Cause, UnreadableMessageError
 from events.event import Raw, Reading
 from events.parsing.formats import TimeFormats
 from events.parsing.lines import place_in_line
+from events.parsing.lists import elements_at
 from events.parsing.meanings import UNMAPPED, Meaning, codes_without_text, meanings
 from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
@@ -43,7 +44,7 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
     if not answer.tag.startswith("TrackPackagesBy"):
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no tracking answer of Purolator")
     for index, info in enumerate(answer.iter("TrackingInformation"), start=1):
-        scans = _scans(info, f"TrackingInformation[{index}]", received_at)
+        scans = _scans(info, f"TrackingInformation[{index}]", received_at, rejections)
         yield from readings_of(scans, text_at(info, "PIN/Value"), rejections)
 
 
@@ -52,8 +53,8 @@ def _reread(raw: Raw) -> Meaning | None:
     return None if code in _WORDED else _CLEAR.get(code, UNMAPPED)
 
 
-def _scans(info: _Element, where: str, received_at: datetime) -> Iterator[Scan]:
-    for index, scan in enumerate(info.iterfind("Scans/Scan"), start=1):
+def _scans(info: _Element, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
+    for index, scan in elements_at(info, "Scans/Scan", where, rejections):
         fields = texts(scan)
         code, words = fields.get("ScanType"), fields.get("Description")
         where_at = place_in_line(text_at(scan, "Depot/Name"), country="CA")

@@ -13,7 +13,7 @@ from events.event import Raw, Reading
 from events.parsing.enrichment import with_signer
 from events.parsing.formats import ISO
 from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, objects
+from events.parsing.lists import JsonObject, objects, objects_at
 from events.parsing.meanings import by_code, meanings
 from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
@@ -56,7 +56,7 @@ def _shipments(body: object, where: str, rejections: Rejections) -> Iterator[tup
 
 
 def _scans(shipment: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
-    for index, event in objects(shipment.get("events"), f"{where}/events", rejections):
+    for index, event in objects_at(shipment, "events", where, rejections):
         code = text(event.get("name"))
         raw = Raw(code=code)
         yield Scan(

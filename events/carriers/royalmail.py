@@ -16,7 +16,7 @@ from events.event import Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate, with_signer
 from events.parsing.formats import ISO
 from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, as_list, child, objects
+from events.parsing.lists import JsonObject, as_list, child, objects_at
 from events.parsing.meanings import Meaning, finest, meanings
 from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
@@ -49,7 +49,7 @@ def _pieces(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObj
         return
     if type(body) is not dict or not (_PIECES in body or _ERROR_FIELDS & body.keys()):
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no mail pieces of Royal Mail")
-    for index, piece in objects(body.get(_PIECES), f"/{_PIECES}", rejections):
+    for index, piece in objects_at(body, _PIECES, "", rejections):
         yield f"/{_PIECES}/{index}", piece
 
 
@@ -61,10 +61,11 @@ def _scans(piece: JsonObject, where: str, received_at: datetime, rejections: Rej
         "eventDateTime": summary.get("lastEventDateTime"),
         "locationName": summary.get("lastEventLocationName"),
     }
-    events = piece.get("events")
-    if not as_list(events):
-        events = last if text(last["eventCode"]) else None
-    for index, event in objects(events, f"{where}/events", rejections):
+    is_summarised = text(last["eventCode"]) is not None
+    events = objects_at(piece, "events", where, rejections, required=not is_summarised)
+    if not as_list(piece.get("events")) and is_summarised:
+        events = [(0, last)]
+    for index, event in events:
         is_last = (event.get("eventCode"), event.get("eventDateTime")) == (last["eventCode"], last["eventDateTime"])
         raw = Raw(code=text(event.get("eventCode")))
         where_at, name = place(city=event.get("locationName")), text(event.get("eventName"))

@@ -14,7 +14,7 @@ from events.event import NOWHERE, Raw, Reading
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
 from events.parsing.lines import place_in_line
-from events.parsing.lists import JsonObject, objects
+from events.parsing.lists import JsonObject, objects, objects_at
 from events.parsing.meanings import by_code, meanings
 from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
@@ -51,7 +51,7 @@ def _consignments(body: object, rejections: Rejections) -> Iterator[tuple[str, J
 
 
 def _scans(consignment: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
-    found = list(objects(consignment.get("Events"), f"{where}/Events", rejections))
+    found = list(objects_at(consignment, "Events", where, rejections))
     printed = (place_in_line(text(event.get("Location")), two_letters="country") for _, event in found)
     journey = Journey(origin=next((at for at in printed if at.country), NOWHERE))
     for index, event in found:

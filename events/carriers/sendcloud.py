@@ -12,11 +12,11 @@ from typing import Final
 from events.carriers import sendcloud_events
 from events.carriers.carrier import Carrier, Hmac, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, PrintedTime, Raw, Reading
+from events.event import PrintedTime, Raw, Reading
 from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, child
+from events.parsing.lists import JsonObject, child, object_at
 from events.parsing.meanings import Meaning, meanings
-from events.parsing.rejections import Rejections
+from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
 from events.parsing.text import text
 from events.parsing.times import read_epoch
@@ -29,16 +29,15 @@ SECONDS_MAX: Final = 10**11
 _ENVELOPE: Final = frozenset({"action", "parcel", "timestamp", "error", "errors"})
 
 
-def normalize(body: bytes, received_at: datetime) -> Normalized:
+@normalizer
+def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> list[Reading]:
     """Events of one push or answer."""
     push = read_json(body)
     if push in ({}, []):
-        return Normalized()
+        return []
     if type(push) is not dict:
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but nothing of Sendcloud")
-    rejections = Rejections()
-    readings = _readings(push, received_at, rejections)
-    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+    return _readings(push, received_at, rejections)
 
 
 def _readings(push: JsonObject, received_at: datetime, rejections: Rejections) -> list[Reading]:
@@ -48,17 +47,17 @@ def _readings(push: JsonObject, received_at: datetime, rejections: Rejections) -
         return sendcloud_events.readings_of_answer(push, received_at, rejections)
     if not _ENVELOPE & push.keys():
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no webhook of Sendcloud")
-    parcel = child(push, "parcel")
+    parcel = object_at(push, "parcel", "", rejections)
     service = text(child(parcel, "shipment").get("name"))
-    return readings_of(_scans(push, parcel, received_at), text(parcel.get("tracking_number")), rejections, service=service)
+    return readings_of(_scans(push, parcel, received_at, rejections), text(parcel.get("tracking_number")), rejections, service=service)
 
 
 def _meaning(raw: Raw) -> Meaning:
     return CODES.get((raw.code or "",)) or sendcloud_events.meaning(raw)
 
 
-def _scans(push: JsonObject, parcel: JsonObject, received_at: datetime) -> Iterator[Scan]:
-    status = child(parcel, "status")
+def _scans(push: JsonObject, parcel: JsonObject, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
+    status = object_at(parcel, "status", "/parcel", rejections)
     if not status:
         return
     code = text(status.get("id"))

@@ -11,7 +11,7 @@ from typing import Final
 from events.event import EventPlace, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import ISO
-from events.parsing.lists import JsonObject, child, objects
+from events.parsing.lists import JsonObject, child, objects, objects_at
 from events.parsing.meanings import Meaning, finest, meanings
 from events.parsing.places import place
 from events.parsing.rejections import Rejections
@@ -55,7 +55,7 @@ def readings_of_answer(parcel: JsonObject, received_at: datetime, rejections: Re
 
 
 def _scans(parcel: JsonObject, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
-    for index, event in objects(parcel.get("events"), "/events", rejections):
+    for index, event in objects_at(parcel, "events", "", rejections):
         raw = Raw(code=text_unless(event.get("status_code"), _NONE), reason=text_unless(event.get("sub_status_code"), _NONE))
         yield Scan(
             where=f"/events/{index}",

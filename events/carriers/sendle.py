@@ -11,15 +11,15 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
-from events.event import EventPlace, Normalized, Raw
+from events.event import EventPlace, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate, with_signer
 from events.parsing.formats import ISO, TimeFormats
 from events.parsing.json import read_json
 from events.parsing.lines import place_in_line
-from events.parsing.lists import JsonObject, child, objects
+from events.parsing.lists import JsonObject, child, objects_at
 from events.parsing.meanings import UNMAPPED, Meaning, meanings, texts_of
 from events.parsing.places import place
-from events.parsing.rejections import Rejections
+from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
 from events.parsing.text import signer, text
 from events.parsing.times import Clock
@@ -37,20 +37,19 @@ _ERROR_FIELDS: Final = frozenset({"error", "error_description", "errors", "messa
 _SIGNED: Final = re.compile(r"Your parcel was signed for by (?P<name>.+)")
 
 
-def normalize(body: bytes, received_at: datetime) -> Normalized:
+@normalizer
+def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> list[Reading]:
     """Events of one answer or webhook."""
     order = read_json(body)
     if order in ({}, []):
-        return Normalized()
+        return []
     if type(order) is not dict or not ({_EVENTS, *_EVENT_FIELDS} & order.keys() or _ERROR_FIELDS & order.keys()):
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of Sendle")
-    rejections = Rejections()
     number = text(order.get("sendle_reference")) or text(order.get("tracking_id"))
     readings = readings_of(_scans(order, received_at, rejections), number, rejections)
     signed = (_SIGNED.fullmatch(reading.description or "") for reading in readings)
     readings = with_signer(readings, next((signer(found["name"]) for found in signed if found), None))
-    readings = with_estimate(readings, estimate(text(child(order, "scheduling").get("estimated_delivery_date_maximum")), ISO))
-    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+    return with_estimate(readings, estimate(text(child(order, "scheduling").get("estimated_delivery_date_maximum")), ISO))
 
 
 def _meaning(raw: Raw) -> Meaning:
@@ -70,7 +69,7 @@ def _scans(order: JsonObject, received_at: datetime, rejections: Rejections) -> 
     origin, destination = (text(child(order, end).get("country")) for end in ("origin", "destination"))
     country = origin if origin == destination else None
     pushed = _EVENTS not in order and _EVENT_FIELDS & order.keys()
-    for index, event in [(0, order)] if pushed else objects(order.get(_EVENTS), f"/{_EVENTS}", rejections):
+    for index, event in [(0, order)] if pushed else objects_at(order, _EVENTS, "", rejections):
         raw, words, reason = Raw(code=text(event.get("event_type"))), text(event.get("description")), text(event.get("reason"))
         where_at = _place(event, country)
         yield Scan(

@@ -15,7 +15,7 @@ from events.event import EventPlace, PrintedTime, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, as_list, child, objects
+from events.parsing.lists import JsonObject, as_list, child, object_at, objects_at
 from events.parsing.meanings import UNMAPPED, Meaning, finest, meanings
 from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
@@ -36,6 +36,8 @@ V1: Final = "e="
 UNTOLD: Final = Meaning(Kind.INFO)
 _V1_EVENTS: Final = ("z1", "z2", "z9")
 _NEWEST_ONLY: Final = "z0"
+_V1_LISTS: Final = frozenset({*_V1_EVENTS, _NEWEST_ONLY})
+_STOPPED: Final = "TRACKING_STOPPED"
 
 
 @normalizer
@@ -53,24 +55,27 @@ def _packages(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonO
         return
     if type(body) is not dict or not ("data" in body or "event" in body or "code" in body):
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "no push or answer of 17TRACK")
-    for index, data in objects(body.get("data"), "/data", rejections):
+    if body.get("event") == _STOPPED:
+        rejections.note_nothing()
+    for index, data in objects_at(body, "data", "", rejections):
         where = f"/data/{index}" if type(body["data"]) is list else "/data"
         if "number" in data:
             yield where, data
-        for at, package in objects(data.get("accepted"), f"{where}/accepted", rejections):
+        for at, package in objects_at(data, "accepted", where, rejections, required="number" not in data):
             yield f"{where}/accepted/{at}", package
 
 
 def _package(package: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> list[Reading]:
-    info = child(package, "track_info")
+    info = object_at(package, "track_info", where, rejections)
     number = text(package.get("number"))
-    newest = child(info, "latest_event")
+    newest, latest = child(info, "latest_event"), child(info, "latest_status")
     readings: list[Reading] = []
     shipping = child(info, "shipping_info")
     journey = Journey(_place_at(child(shipping, "shipper_address")), _place_at(child(shipping, "recipient_address")))
+    tracking = object_at(info, "tracking", f"{where}/track_info", rejections, required=not latest)
     pointer = f"{where}/track_info/tracking/providers"
-    for at, provider in objects(child(info, "tracking").get("providers"), pointer, rejections):
-        for index, event in objects(provider.get("events"), f"{pointer}/{at}/events", rejections):
+    for at, provider in objects_at(tracking, "providers", f"{where}/track_info/tracking", rejections):
+        for index, event in objects_at(provider, "events", f"{pointer}/{at}", rejections):
             readings += _event(
                 event,
                 newest,
@@ -92,7 +97,7 @@ def _package(package: JsonObject, where: str, received_at: datetime, rejections:
             rejections=rejections,
         )
     if not readings and not newest:
-        readings += _rollup(child(info, "latest_status"), number, where, received_at, rejections)
+        readings += _rollup(latest, number, where, received_at, rejections)
     window = child(info, "time_metrics", "estimated_delivery_date")
     return with_estimate(readings, estimate(text(window.get("to")) or text(window.get("from")), CLOCK.formats))
 
@@ -191,7 +196,7 @@ def _package_v1(package: JsonObject, where: str, received_at: datetime, rejectio
     found = [
         (f"{where}/track/{name}/{index}", event)
         for name in _V1_EVENTS
-        for index, event in objects(track.get(name), f"{where}/track/{name}", rejections)
+        for index, event in objects_at(track, name, f"{where}/track", rejections, required=False, but=_V1_LISTS)
     ]
     newest = child(track, _NEWEST_ONLY)
     if not found and as_list(track.get(_NEWEST_ONLY)):

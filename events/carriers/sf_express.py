@@ -14,7 +14,7 @@ from events.event import Raw, Reading
 from events.parsing.formats import TimeFormats
 from events.parsing.forms import form_fields
 from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, child, objects
+from events.parsing.lists import JsonObject, child, objects_at
 from events.parsing.meanings import by_code, meanings
 from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
@@ -88,12 +88,12 @@ def _from_json(body: object, where: str, rejections: Rejections) -> Iterator[tup
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but neither a push nor an answer of SF Express")
     wrapper = next((name for name in _WRAPPERS if body.get(name)), None)
     if _ROUTES in body:
-        for index, route in objects(body[_ROUTES], f"{where}/{_ROUTES}", rejections):
+        for index, route in objects_at(body, _ROUTES, where, rejections):
             yield f"{where}/{_ROUTES}/{index}", text(route.get("mailno")) or text(route.get("mailNo")), route
     elif "routeResps" in body:
-        for index, answer in objects(body["routeResps"], f"{where}/routeResps", rejections):
+        for index, answer in objects_at(body, "routeResps", where, rejections):
             pointer = f"{where}/routeResps/{index}/routes"
-            for at, route in objects(answer.get("routes"), pointer, rejections):
+            for at, route in objects_at(answer, "routes", f"{where}/routeResps/{index}", rejections):
                 yield f"{pointer}/{at}", text(answer.get("mailNo")), route
     elif wrapper is not None:
         yield from _from_json(_unwrapped(body, wrapper, where), f"{where}/{wrapper}", rejections)

@@ -17,7 +17,7 @@ from events.parsing.enrichment import estimate, with_estimate, with_signer
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
 from events.parsing.lines import place_in_line
-from events.parsing.lists import JsonObject, child, objects
+from events.parsing.lists import JsonObject, child, objects_at
 from events.parsing.meanings import UNMAPPED, Meaning, meanings
 from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
@@ -35,6 +35,7 @@ CLOCK: Final = Clock(formats=FORMATS)
 CLOCK_WITH_FALSE_Z: Final = Clock(formats=FORMATS, trust_offset=False)
 
 _TRACKINGS: Final = "trackings"
+_OTHER_TOPIC: Final = "tracking/pod"
 _ERROR_FIELDS: Final = frozenset({"error", "errors", "message"})
 
 
@@ -51,8 +52,11 @@ def _trackings(body: object, where: str, rejections: Rejections) -> Iterator[tup
     if body in ({}, []):
         return
     if type(body) is dict and _TRACKINGS in body:
-        for index, tracking in objects(body[_TRACKINGS], f"{where}/{_TRACKINGS}", rejections):
-            yield f"{where}/{_TRACKINGS}/{index}", tracking
+        for index, tracking in objects_at(body, _TRACKINGS, where, rejections):
+            if text(child(tracking, "metadata").get("topic")) == _OTHER_TOPIC:
+                rejections.note_nothing()
+            else:
+                yield f"{where}/{_TRACKINGS}/{index}", tracking
     elif type(body) is dict and "tracker" in body:
         yield where, body
     elif type(body) is dict and child(body, "data"):
@@ -67,7 +71,7 @@ def _readings(tracking: JsonObject, where: str, received_at: datetime, rejection
     service = text(child(shipment, "delivery").get("service"))
     journey = Journey(place(country=shipment.get("originCountryCode")), place(country=shipment.get("destinationCountryCode")))
     found = []
-    for index, event in objects(tracking.get("events"), f"{where}/events", rejections):
+    for index, event in objects_at(tracking, "events", where, rejections):
         number = text(event.get("eventTrackingNumber")) or text(event.get("trackingNumber")) or of_tracker
         found += readings_of((_scan(event, f"{where}/events/{index}", received_at, journey),), number, rejections, service=service)
     return found

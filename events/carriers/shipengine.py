@@ -12,14 +12,14 @@ from typing import Final, NamedTuple
 
 from events.carriers.carrier import Carrier, RsaSha256
 from events.errors import Cause, UnreadableMessageError
-from events.event import EventPlace, Normalized, PrintedTime, Raw
+from events.event import EventPlace, PrintedTime, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, child, objects
+from events.parsing.lists import JsonObject, child, objects_at
 from events.parsing.meanings import UNMAPPED, Meaning, meanings
 from events.parsing.places import place
-from events.parsing.rejections import Rejections
+from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
 from events.parsing.text import text
 from events.parsing.times import Clock
@@ -34,6 +34,8 @@ CLOCK: Final = Clock(formats=FORMATS)
 
 _CARRIER: Final = re.compile(r"carrier_code=(?P<query>\w+)|/tracking/(?P<path>\w+)/")
 _ALSO: Final = {"stamps_com": "usps", "endicia": "usps", "ups_walleted": "ups", "fedex_walleted": "fedex"}
+_TRACK: Final = "API_TRACK"
+_UNKNOWN: Final = "UN"
 _ERROR_FIELDS: Final = frozenset({"errors", "error", "message", "resource_type"})
 
 
@@ -54,21 +56,22 @@ class Printed(NamedTuple):
     time: PrintedTime | None
 
 
-def normalize(body: bytes, received_at: datetime) -> Normalized:
+@normalizer
+def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> list[Reading]:
     """Events of one webhook or answer; other webhooks say nothing about scans."""
     push = read_json(body)
     if push in ({}, []):
-        return Normalized()
+        return []
     if type(push) is not dict:
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking of ShipEngine")
     where, tracking = ("/data", child(push, "data")) if "data" in push else ("", push)
     if not ("events" in tracking or "tracking_number" in tracking or _ERROR_FIELDS & push.keys()):
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking of ShipEngine")
-    rejections = Rejections()
+    if (text(push.get("resource_type")) or _TRACK) != _TRACK or text(tracking.get("status_code")) == _UNKNOWN:
+        rejections.note_nothing()
     number = text(tracking.get("tracking_number"))
     readings = readings_of(_scans(tracking, where, _rollup(push, tracking), received_at, rejections), number, rejections)
-    readings = with_estimate(readings, estimate(text(tracking.get("estimated_delivery_date")), FORMATS))
-    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+    return with_estimate(readings, estimate(text(tracking.get("estimated_delivery_date")), FORMATS))
 
 
 def _rollup(push: JsonObject, tracking: JsonObject) -> Rollup:
@@ -81,8 +84,7 @@ def _rollup(push: JsonObject, tracking: JsonObject) -> Rollup:
 def _scans(tracking: JsonObject, where: str, rollup: Rollup, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
     journey = Journey(home=home_of(rollup.carrier))
     found = [
-        _printed(event, f"{where}/events/{at}", received_at, journey)
-        for at, event in objects(tracking.get("events"), f"{where}/events", rejections)
+        _printed(event, f"{where}/events/{at}", received_at, journey) for at, event in objects_at(tracking, "events", where, rejections)
     ]
     newest = max((one.time.instant for one in found if one.time is not None), default=None)
     for one in found:

@@ -10,14 +10,14 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, TimestampedHmac, UrlToken
 from events.errors import Cause, UnreadableMessageError
-from events.event import EventPlace, Normalized, Raw
+from events.event import EventPlace, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import ISO
 from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, as_list, child, objects
+from events.parsing.lists import JsonObject, as_list, child, objects_at
 from events.parsing.meanings import UNMAPPED, Meaning, meanings
 from events.parsing.places import place
-from events.parsing.rejections import Rejections
+from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
 from events.parsing.text import text, text_unless
 from events.parsing.times import Clock
@@ -33,35 +33,39 @@ PLACEHOLDER: Final = frozenset({"string"})
 DECISIVE: Final = frozenset({Status.DELIVERED})
 
 _HISTORY: Final = "tracking_history"
+_TRACK_UPDATED: Final = "track_updated"
+_UNKNOWN: Final = "UNKNOWN"
 _ERROR_FIELDS: Final = frozenset({"detail", "error", "errors", "event", "messages"})
 
 
-def normalize(body: bytes, received_at: datetime) -> Normalized:
+@normalizer
+def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> list[Reading]:
     """Events of one webhook or answer; other webhooks say nothing about scans."""
     push = read_json(body)
     if push in ({}, []):
-        return Normalized()
+        return []
     if type(push) is not dict:
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no track of Shippo")
     where, track = ("/data", child(push, "data")) if "data" in push else ("", push)
     if not (_HISTORY in track or "tracking_status" in track or _ERROR_FIELDS & push.keys()):
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no track of Shippo")
-    rejections = Rejections()
+    if (text(push.get("event")) or _TRACK_UPDATED) != _TRACK_UPDATED or text(child(track, "tracking_status").get("status")) == _UNKNOWN:
+        rejections.note_nothing()
     level = child(track, "servicelevel")
     service = text(level.get("token")) or text(level.get("name"))
     scans, number = _scans(track, where, received_at, rejections), text(track.get("tracking_number"))
     readings = readings_of(scans, number, rejections, service=service)
-    return Normalized(readings=tuple(with_estimate(readings, estimate(text(track.get("eta")), ISO))), rejections=tuple(rejections))
+    return with_estimate(readings, estimate(text(track.get("eta")), ISO))
 
 
 def _scans(track: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
     history = track.get(_HISTORY)
     journey = Journey(_place(track, "address_from"), _place(track, "address_to"), home_of(text(track.get("carrier"))))
-    for index, event in objects(history, f"{where}/{_HISTORY}", rejections):
+    for index, event in objects_at(track, _HISTORY, where, rejections, required=False):
         native_id = text_unless(event.get("object_id"), PLACEHOLDER)
         yield _scan(event, f"{where}/{_HISTORY}/{index}", received_at, native_id, journey)
     rollup = child(track, "tracking_status")
-    if not as_list(history) and text(rollup.get("status")) not in (None, "UNKNOWN"):
+    if not as_list(history) and text(rollup.get("status")) not in (None, _UNKNOWN):
         yield _scan(rollup, f"{where}/tracking_status", received_at, None, journey)
 
 

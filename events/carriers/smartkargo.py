@@ -10,14 +10,14 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Raw, Reading
+from events.event import Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import ISO
 from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, child, objects
+from events.parsing.lists import JsonObject, child, objects, objects_at
 from events.parsing.meanings import by_code, meanings
 from events.parsing.places import place
-from events.parsing.rejections import Rejections
+from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
 from events.parsing.text import text
 from events.parsing.times import Clock
@@ -31,16 +31,16 @@ _WRAPPERS: Final = ("items", "events", "data", "trackings")
 _ERROR_FIELDS: Final = frozenset({"error", "errors", "message", "Message", "validations", "valid"})
 
 
-def normalize(body: bytes, received_at: datetime) -> Normalized:
+@normalizer
+def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> list[Reading]:
     """Events of one push or answer."""
-    rejections = Rejections()
     readings: list[Reading] = []
     estimates: list[str | None] = []
     for where, event in _events(read_json(body), rejections):
         found = readings_of((_scan(event, where, received_at),), _number(event), rejections)
         estimates += [estimate(text(event.get("estimatedDeliveryDate")), ISO) for _ in found]
         readings += found
-    return Normalized(readings=_with_estimates(readings, estimates), rejections=tuple(rejections))
+    return _with_estimates(readings, estimates)
 
 
 def _events(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
@@ -58,7 +58,7 @@ def _events(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObj
     if "eventType" in body:
         yield "", body
     elif wrapper is not None:
-        for index, event in objects(body[wrapper], f"/{wrapper}", rejections):
+        for index, event in objects_at(body, wrapper, "", rejections):
             yield f"/{wrapper}/{index}", event
     elif not _ERROR_FIELDS & body.keys():
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no events of SmartKargo")
@@ -90,7 +90,7 @@ def _scan(event: JsonObject, where: str, received_at: datetime) -> Scan:
     )
 
 
-def _with_estimates(readings: list[Reading], estimates: list[str | None]) -> tuple[Reading, ...]:
+def _with_estimates(readings: list[Reading], estimates: list[str | None]) -> list[Reading]:
     """Every event prints the estimate of its time; that of the newest event of an air waybill holds."""
     found = list(readings)
     for number in {reading.tracking_number for reading in readings}:
@@ -98,7 +98,7 @@ def _with_estimates(readings: list[Reading], estimates: list[str | None]) -> tup
         newest = max(at, key=lambda index: readings[index].time.instant)
         for index, reading in zip(at, with_estimate([readings[index] for index in at], estimates[newest]), strict=True):
             found[index] = reading
-    return tuple(found)
+    return found
 
 
 CARRIER: Final = Carrier(

@@ -13,7 +13,7 @@ from events.errors import Cause, UnreadableMessageError
 from events.event import EventPlace, PrintedTime, Raw, Reading
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, child, objects
+from events.parsing.lists import JsonObject, child, objects, objects_at
 from events.parsing.meanings import by_code, meanings
 from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
@@ -58,7 +58,7 @@ def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, Json
 
 
 def _scans(shipment: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
-    for index, event in objects(shipment.get("Events"), f"{where}/Events", rejections):
+    for index, event in objects_at(shipment, "Events", where, rejections):
         where_at = place(city=event.get("City"), region=event.get("State"), postal_code=event.get("Zip"), country=event.get("Country"))
         code = text(event.get("Code"))
         raw = Raw(code=code)

@@ -15,7 +15,7 @@ from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import ISO
 from events.parsing.json import read_json
 from events.parsing.lines import place_in_line
-from events.parsing.lists import JsonObject, objects
+from events.parsing.lists import JsonObject, objects, objects_at
 from events.parsing.meanings import UNMAPPED, Meaning, meanings
 from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
@@ -48,6 +48,7 @@ def _shipments(body: object, where: str, rejections: Rejections) -> Iterator[tup
         yield where, body
     elif type(body) is dict and type(body.get("data")) in (dict, list):
         if "eventName" in body and not str(body["eventName"]).startswith("shipment."):
+            rejections.note_nothing()
             return
         yield from _shipments(body["data"], f"{where}/data", rejections)
     elif type(body) is not dict or not _ERROR_FIELDS & body.keys():
@@ -59,7 +60,7 @@ def _meaning(raw: Raw) -> Meaning:
 
 
 def _scans(shipment: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
-    for index, event in objects(shipment.get("events"), f"{where}/events", rejections):
+    for index, event in objects_at(shipment, "events", where, rejections):
         where_at = place_in_line(text(event.get("location")))
         raw = Raw(code=text(event.get("code")) or text(event.get("status")))
         yield Scan(

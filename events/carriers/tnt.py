@@ -15,6 +15,7 @@ from events.errors import Cause, UnreadableMessageError
 from events.event import Raw, Reading
 from events.parsing.enrichment import with_signer
 from events.parsing.formats import TimeFormats
+from events.parsing.lists import elements_at
 from events.parsing.meanings import UNMAPPED, Meaning, meanings
 from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
@@ -43,16 +44,16 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no TrackResponse of TNT")
     for index, consignment in enumerate(answer.iterfind("Consignment"), start=1):
         fields = texts(consignment)
-        scans = _scans(consignment, fields, f"Consignment[{index}]", received_at)
+        scans = _scans(consignment, fields, f"Consignment[{index}]", received_at, rejections)
         found = readings_of(scans, fields.get("ConsignmentNumber"), rejections)
         yield from with_signer(found, signer(fields.get("Signatory")))
 
 
-def _scans(consignment: _Element, of_all: dict[str, str], where: str, received_at: datetime) -> Iterator[Scan]:
+def _scans(consignment: _Element, of_all: dict[str, str], where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
     reference = of_all.get("CustomerReference", "")
     journey = _journey(consignment, of_all)
-    statuses = consignment.findall("StatusData")
-    for index, status in enumerate(statuses, start=1):
+    statuses = elements_at(consignment, "StatusData", where, rejections)
+    for index, status in statuses:
         fields = texts(status)
         raw = Raw(code=fields.get("StatusCode"))
         where_at = place(city=fields.get("DepotName"), facility=fields.get("Depot"))

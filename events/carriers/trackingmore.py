@@ -17,7 +17,7 @@ from events.parsing.enrichment import estimate, with_estimate, with_signer
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
 from events.parsing.lines import place_in_line
-from events.parsing.lists import JsonObject, child, objects
+from events.parsing.lists import JsonObject, object_at, objects, objects_at
 from events.parsing.meanings import Meaning, finest, meanings
 from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
@@ -33,6 +33,7 @@ FORMATS: Final = TimeFormats("%Y-%m-%d[ %H:%M[:%S]]", "%Y-%m-%dT%H:%M:%S[%f][%z]
 CLOCK: Final = Clock(formats=FORMATS, midnight_is_day=True)
 
 _LEGS: Final = ("origin_info", "destination_info")
+_KNOWN_LEGS: Final = frozenset(_LEGS)
 _ERROR_FIELDS: Final = frozenset({"code", "meta", "message", "error", "errors"})
 _SHIPMENT: Final = frozenset({"tracking_number", *_LEGS})
 
@@ -69,7 +70,8 @@ def _scans(shipment: JsonObject, where: str, received_at: datetime, rejections: 
     )
     for leg in _LEGS:
         pointer = f"{where}/{leg}/trackinfo"
-        for index, step in objects(child(shipment, leg).get("trackinfo"), pointer, rejections):
+        at_leg = object_at(shipment, leg, where, rejections, required=False, but=_KNOWN_LEGS)
+        for index, step in objects_at(at_leg, "trackinfo", f"{where}/{leg}", rejections):
             status = text(step.get("checkpoint_delivery_status")) or text(step.get("checkpoint_status"))
             raw = Raw(type=status, code=text(step.get("checkpoint_delivery_substatus")) or text(step.get("substatus")))
             at, meaning = _place(step), _meaning(raw)

@@ -4,6 +4,7 @@ UPS has no scan ids. It sends a credential of our choice, or a token that it fet
 number lives 14 days; only 200 is an acknowledgement. A push may hold the picture of a delivery.
 """
 
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
@@ -11,16 +12,18 @@ from events.carriers.carrier import MIB, Ack, Carrier, OAuthToken, SharedHeader
 from events.carriers.ups_codes import reread
 from events.carriers.ups_json import read_json_message
 from events.carriers.ups_xml import read_xml_message
-from events.event import Normalized
+from events.event import Reading
 from events.parsing.json import read_json
+from events.parsing.rejections import Rejections, normalizer
 from events.parsing.xml import is_xml, read_xml
 
 
-def normalize(body: bytes, received_at: datetime) -> Normalized:
+@normalizer
+def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Every activity that a UPS message prints. Raises UnreadableMessageError only."""
     if is_xml(body):
-        return read_xml_message(read_xml(body), received_at)
-    return read_json_message(read_json(body), received_at)
+        return read_xml_message(read_xml(body), received_at, rejections)
+    return read_json_message(read_json(body), received_at, rejections)
 
 
 CARRIER: Final = Carrier(

@@ -1,13 +1,14 @@
 """UPS in JSON: the Track API (`trackResponse`, and the older `TrackResponse` with capitals) and the Track Alert webhook."""
 
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
 from events.carriers.ups_activity import PLACEHOLDERS, Activity, iso_date, journey_of, read_activity
 from events.errors import Cause, UnreadableMessageError
-from events.event import NOWHERE, EventPlace, Normalized, Reading
+from events.event import NOWHERE, EventPlace, Reading
 from events.parsing.enrichment import with_estimate, with_signer
-from events.parsing.lists import JsonObject, as_list, child, objects
+from events.parsing.lists import JsonObject, as_list, child, objects, objects_at
 from events.parsing.places import place
 from events.parsing.rejections import Rejections
 from events.parsing.text import signer, text, text_unless
@@ -18,31 +19,28 @@ _ESTIMATES: Final = ("RDD", "SDD")
 """Types of delivery dates that lie ahead, the better one first: rescheduled, scheduled."""
 
 
-def read_json_message(value: object, received_at: datetime) -> Normalized:
+def read_json_message(value: object, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Raises UnreadableMessageError (`unknown_format`) for JSON that is none of UPS's formats."""
     if type(value) is list:
-        return _read_alerts(value, "", received_at)
+        return _read_alerts(value, "", received_at, rejections)
     if type(value) is dict:
         if not value:
-            return Normalized()
+            return iter(())
         if _ALERT_KEYS & value.keys():
-            return _read_alerts([value], "", received_at)
+            return _read_alerts([value], "", received_at, rejections)
         for root in ("trackResponse", "TrackResponse"):
             if root in value:
-                return _read_track_response(child(value, root), f"/{root}", received_at)
+                return _read_track_response(child(value, root), f"/{root}", received_at, rejections)
         if _ERROR_KEYS & value.keys():
-            return Normalized()
+            return iter(())
     raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "neither a track response nor a track alert of UPS")
 
 
-def _read_alerts(alerts: list[object], pointer: str, received_at: datetime) -> Normalized:
-    readings: list[Reading] = []
-    rejections = Rejections()
+def _read_alerts(alerts: list[object], pointer: str, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     for index, alert in objects(alerts, pointer, rejections):
         if not _ALERT_KEYS & alert.keys():
             raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "a list of something else than track alerts of UPS")
-        _keep(read_activity(_alert(alert), received_at), f"{pointer}/{index}", readings, rejections)
-    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+        yield from _activity_reading(read_activity(_alert(alert), received_at), f"{pointer}/{index}", rejections)
 
 
 def _alert(alert: JsonObject) -> Activity:
@@ -65,18 +63,17 @@ def _alert(alert: JsonObject) -> Activity:
     )
 
 
-def _read_track_response(response: JsonObject, pointer: str, received_at: datetime) -> Normalized:
-    readings: list[Reading] = []
-    rejections = Rejections()
+def _read_track_response(response: JsonObject, pointer: str, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     shipments_key = "shipment" if "shipment" in response else "Shipment"
-    for at, shipment in objects(response.get(shipments_key), f"{pointer}/{shipments_key}", rejections):
+    for at, shipment in objects_at(response, shipments_key, pointer, rejections):
         packages_key = "package" if "package" in shipment else "Package"
         inquired = _number(shipment.get("inquiryNumber", shipment.get("InquiryNumber")))
-        where = f"{pointer}/{shipments_key}/{at}/{packages_key}"
-        for index, package in objects(shipment.get(packages_key), where, rejections):
+        where = f"{pointer}/{shipments_key}/{at}"
+        for index, package in objects_at(shipment, packages_key, where, rejections):
             service = _service(package) or _service(shipment)
-            readings += _read_package(package, inquired, f"{where}/{index}", rejections, received_at=received_at, service=service)
-    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+            yield from _read_package(
+                package, inquired, f"{where}/{packages_key}/{index}", rejections, received_at=received_at, service=service
+            )
 
 
 def _read_package(
@@ -87,11 +84,11 @@ def _read_package(
     readings: list[Reading] = []
     found = [
         (index, _activity(activity, number, service) if key == "activity" else _capital_activity(activity, number, service))
-        for index, activity in objects(package.get(key), f"{pointer}/{key}", rejections)
+        for index, activity in objects_at(package, key, pointer, rejections)
     ]
     journey = journey_of((activity for _, activity in found), *_ends(package))
     for index, activity in found:
-        _keep(read_activity(activity, received_at, journey), f"{pointer}/{key}/{index}", readings, rejections)
+        readings += _activity_reading(read_activity(activity, received_at, journey), f"{pointer}/{key}/{index}", rejections)
     signed = with_signer(readings, signer(child(package, "deliveryInformation").get("receivedBy")))
     return with_estimate(signed, _estimate(package.get("deliveryDate")))
 
@@ -176,8 +173,8 @@ def _estimate(dates: object) -> str | None:
     return next((iso_date(by_type[kind]) for kind in _ESTIMATES if iso_date(by_type.get(kind)) is not None), None)
 
 
-def _keep(read: Reading | str, pointer: str, readings: list[Reading], rejections: Rejections) -> None:
+def _activity_reading(read: Reading | str, pointer: str, rejections: Rejections) -> tuple[Reading, ...]:
     if isinstance(read, str):
         rejections.add(pointer=pointer, why=read)
-    else:
-        readings.append(read)
+        return ()
+    return (read,)

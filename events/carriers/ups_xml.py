@@ -1,36 +1,35 @@
 """UPS in XML: the legacy `TrackResponse` and the SOAP one, which prints type and code of a status elsewhere."""
 
+from collections.abc import Iterator
 from datetime import datetime
 
 from lxml import etree
 
 from events.carriers.ups_activity import Activity, iso_date, journey_of, read_activity
 from events.errors import Cause, UnreadableMessageError
-from events.event import EventPlace, Normalized, Reading
+from events.event import EventPlace, Reading
 from events.parsing.enrichment import with_estimate
+from events.parsing.lists import elements_at
 from events.parsing.places import place
 from events.parsing.rejections import Rejections
 from events.parsing.xml import Document, body_of, elements, text_at
 
 
-def read_xml_message(document: Document, received_at: datetime) -> Normalized:
+def read_xml_message(document: Document, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Raises UnreadableMessageError (`unknown_format`) for XML that is none of UPS's formats. A SOAP fault holds no events."""
     response = body_of(document)
     if response is None or response.tag == "Fault":
-        return Normalized()
+        return
     if response.tag != "TrackResponse":
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "no track response of UPS")
-    readings: list[Reading] = []
-    rejections = Rejections()
     for at, shipment in elements(response, "Shipment"):
         inquired = text_at(shipment, "InquiryNumber/Value", "ShipmentIdentificationNumber", "InquiryNumber")
-        for index, package in elements(shipment, "Package"):
+        for index, package in elements_at(shipment, "Package", f"/TrackResponse/Shipment/{at}", rejections, start=0):
             where = f"/TrackResponse/Shipment/{at}/Package/{index}"
             ends = (_place(shipment.find("Shipper/Address")), _place(shipment.find("ShipTo/Address")))
             service = text_at(shipment, "Service/Description", "Service/Code")
             found = _activities(package, where, inquired, received_at, rejections, ends=ends, service=service)
-            readings += with_estimate(found, _estimate(shipment, package))
-    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+            yield from with_estimate(found, _estimate(shipment, package))
 
 
 def _activities(
@@ -45,7 +44,8 @@ def _activities(
 ) -> list[Reading]:
     number = text_at(package, "TrackingNumber") or inquired
     readings: list[Reading] = []
-    found = [(index, _activity(element, number, service)) for index, element in elements(package, "Activity")]
+    elements_found = elements_at(package, "Activity", pointer, rejections, start=0)
+    found = [(index, _activity(element, number, service)) for index, element in elements_found]
     journey = journey_of((activity for _, activity in found), *ends)
     for index, activity in found:
         read = read_activity(activity, received_at, journey)

@@ -17,7 +17,7 @@ from events.event import EventPlace, PrintedTime, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, as_list, objects
+from events.parsing.lists import JsonObject, as_list, elements_at, objects, objects_at
 from events.parsing.meanings import UNMAPPED, Meaning, meanings, texts_of
 from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
@@ -56,6 +56,7 @@ ESTIMATES: Final = (
 _JSON_ENDS: Final = ("originCity", "originState", "originZIP", "destinationCity", "destinationState", "destinationZIP")
 _XML_ENDS: Final = ("OriginCity", "OriginState", "OriginZip", "DestinationCity", "DestinationState", "DestinationZip")
 _LISTS: Final = ("trackSummary", "trackingEvents", "trackDetail", "trackDetails")
+_KNOWN_LISTS: Final = frozenset(_LISTS)
 _WRAPPERS: Final = ("payload", "data", "trackingDetails", "trackInfo")
 _FACILITY: Final = re.compile(r"(?P<city>.+) (?P<state>[A-Z]{2}) (?:NETWORK |INTERNATIONAL )?DISTRIBUTION CENTER(?: ANNEX)?")
 _SENTENCE_DATE: Final = re.compile(r"\b(?P<date>(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]* \d{1,2}, \d{4})")
@@ -92,7 +93,7 @@ class UspsItem(NamedTuple):
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Events of one push or answer."""
-    items = _from_xml(read_xml(body)) if is_xml(body) else _from_json(read_json(body), rejections)
+    items = _from_xml(read_xml(body), rejections) if is_xml(body) else _from_json(read_json(body), rejections)
     for item in items:
         found = readings_of((_scan(scan, received_at, item.journey) for scan in item.scans), item.number, rejections, service=item.service)
         yield from with_estimate(found, item.estimate)
@@ -184,7 +185,7 @@ def _json_items(body: object, where: str, rejections: Rejections) -> Iterator[tu
 def _json_scans(item: JsonObject, where: str, rejections: Rejections) -> Iterator[UspsScan]:
     for name in _LISTS:
         pointer = f"{where}/{name}"
-        for index, event in objects(item.get(name), pointer, rejections):
+        for index, event in objects_at(item, name, where, rejections, required=False, but=_KNOWN_LISTS):
             date, time = text(event.get("eventDate")), text(event.get("eventTime"))
             yield UspsScan(
                 where=f"{pointer}/{index}",
@@ -201,7 +202,7 @@ def _json_scans(item: JsonObject, where: str, rejections: Rejections) -> Iterato
             )
 
 
-def _from_xml(document: Document) -> Iterator[UspsItem]:
+def _from_xml(document: Document, rejections: Rejections) -> Iterator[UspsItem]:
     answer = body_of(document)
     if answer is None or answer.tag in ("Error", "Fault"):
         return
@@ -209,16 +210,22 @@ def _from_xml(document: Document) -> Iterator[UspsItem]:
         for index, info in enumerate(answer.iterfind("TrackInfo"), start=1):
             printed = next((found for name in ESTIMATES if (found := text_at(info, name))), None)
             journey = _journey(*(text_at(info, name) for name in _XML_ENDS))
-            scans, service = tuple(_xml_scans(info, f"TrackInfo[{index}]")), without_markup(text_at(info, "Class"))
+            scans = tuple(_xml_scans(info, f"TrackInfo[{index}]", rejections))
+            service = without_markup(text_at(info, "Class"))
             yield UspsItem(text(info.get("ID")), scans, estimate(printed, FORMATS), journey, service)
     elif answer.tag == "TrackShipmentResponse":
-        yield UspsItem(text_at(answer, "TrackingNumber"), tuple(_stamps_scans(answer.iterfind("TrackingEvents/TrackingEvent"))), None)
+        yield UspsItem(
+            text_at(answer, "TrackingNumber"),
+            tuple(_stamps_scans(elements_at(answer, "TrackingEvents/TrackingEvent", "", rejections))),
+            None,
+        )
     else:
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no TrackResponse of USPS")
 
 
-def _xml_scans(info: _Element, where: str) -> Iterator[UspsScan]:
-    events = (*info.iterfind("TrackSummary"), *info.iterfind("TrackDetail"))
+def _xml_scans(info: _Element, where: str, rejections: Rejections) -> Iterator[UspsScan]:
+    events = [*info.iterfind("TrackSummary"), *info.iterfind("TrackDetail")]
+    events = events or [event for _, event in elements_at(info, "TrackDetail", where, rejections)]
     rollup = text_at(info, "Status")
     if not events and rollup is not None:
         yield UspsScan(where=f"{where}/Status", code=None, words=without_markup(rollup), at=None)
@@ -249,8 +256,8 @@ def _sentence(words: str | None, where: str) -> Iterator[UspsScan]:
     yield UspsScan(where=where, code=None, words=words, at=_joined(date["date"], time["time"] if time else None), is_sentence=True)
 
 
-def _stamps_scans(events: Iterable[_Element]) -> Iterator[UspsScan]:
-    for index, event in enumerate(events, start=1):
+def _stamps_scans(events: Iterable[tuple[int, _Element]]) -> Iterator[UspsScan]:
+    for index, event in events:
         fields = texts(event)
         yield UspsScan(
             where=f"TrackingEvents/TrackingEvent[{index}]",

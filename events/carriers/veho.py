@@ -14,7 +14,7 @@ from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
 from events.parsing.lines import place_in_line
-from events.parsing.lists import JsonObject, objects
+from events.parsing.lists import JsonObject, objects, objects_at
 from events.parsing.meanings import UNMAPPED, Meaning, meanings
 from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
@@ -46,7 +46,7 @@ def _packages(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonO
         for index, member in objects(body, "", rejections):
             yield from ((f"/{index}{where}", package) for where, package in _packages(member, rejections))
     elif type(body) is dict and _INFO in body:
-        yield from ((f"/{_INFO}/{index}", package) for index, package in objects(body[_INFO], f"/{_INFO}", rejections))
+        yield from ((f"/{_INFO}/{index}", package) for index, package in objects_at(body, _INFO, "", rejections))
     elif type(body) is dict and "trackingNumber" in body and "events" in body:
         yield "", body
     elif type(body) is not dict or not _ERROR_FIELDS & body.keys():
@@ -58,7 +58,7 @@ def _meaning(raw: Raw) -> Meaning:
 
 
 def _scans(package: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
-    for index, event in objects(package.get("events"), f"{where}/events", rejections):
+    for index, event in objects_at(package, "events", where, rejections):
         line = text(event.get("location"))
         where_at = place_in_line(line, country="US" if line else None)
         raw, date, time = Raw(code=text(event.get("code"))), text(event.get("date")), text(event.get("time"))

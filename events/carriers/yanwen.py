@@ -14,7 +14,7 @@ from events.errors import Cause, UnreadableMessageError
 from events.event import EventPlace, PrintedTime, Raw, Reading
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, objects
+from events.parsing.lists import JsonObject, objects, objects_at
 from events.parsing.meanings import by_code, meanings
 from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
@@ -49,7 +49,7 @@ def _items(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObje
         for index, member in objects(body, "", rejections):
             yield from ((f"/{index}{where}", item) for where, item in _items(member, rejections))
     elif type(body) is dict and _RESULT in body:
-        yield from ((f"/{_RESULT}/{index}", item) for index, item in objects(body[_RESULT], f"/{_RESULT}", rejections))
+        yield from ((f"/{_RESULT}/{index}", item) for index, item in objects_at(body, _RESULT, "", rejections))
     elif type(body) is dict and "checkpoints" in body:
         yield "", body
     elif type(body) is not dict or not _ERROR_FIELDS & body.keys():
@@ -57,7 +57,7 @@ def _items(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObje
 
 
 def _scans(item: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
-    for index, checkpoint in objects(item.get("checkpoints"), f"{where}/checkpoints", rejections):
+    for index, checkpoint in objects_at(item, "checkpoints", where, rejections):
         where_at = place(city=checkpoint.get("location"))
         code = text(checkpoint.get("tracking_status"))
         raw = Raw(code=code)

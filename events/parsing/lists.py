@@ -1,8 +1,13 @@
 """One child or many: XML-to-JSON converters print a list of one as the object itself, and an empty list in five ways."""
 
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
+from lxml import etree
+
 from events.parsing.rejections import Rejections
+from events.parsing.silence import NO_CONTAINER, holds_dated, holds_dated_list, respelled, says_nothing, squashed, xml_holds_dated
 
 JsonObject = dict[str, Any]
 
@@ -29,6 +34,69 @@ def objects(value: object, pointer: str, rejections: Rejections) -> list[tuple[i
     return found
 
 
+def objects_at(
+    parent: JsonObject, name: str, where: str, rejections: Rejections, *, required: bool = True, but: AbstractSet[str] = frozenset()
+) -> list[tuple[int, JsonObject]]:
+    """The objects of the list `name` of an object that stands at `where`: of one object, of another spelling of the name, and of a list
+    that is wrapped in an object as well.
+
+    Its absence is a rejection unless the object says that there is nothing; not `required`, only where the object has a list of dated
+    members that is not known, by its name in `but`.
+    """  # noqa: D205 - the list is the summary
+    printed = name if name in parent else respelled(parent, name)
+    if printed is None:
+        _add_absence(parent, f"{where}/{name}", rejections, lost=None if required else holds_dated_list(parent, but))
+        return []
+    value = parent[printed]
+    if type(value) is dict and len(value) == 1 and type(inner := next(iter(value.values()))) is list:
+        value = inner
+    return _noted(value, f"{where}/{printed}", rejections)
+
+
+def object_at(
+    parent: JsonObject, name: str, where: str, rejections: Rejections, *, required: bool = True, but: AbstractSet[str] = frozenset()
+) -> JsonObject:
+    """The object `name` of an object that stands at `where`, as `objects_at`; where there are several the first, and a rejection.
+
+    Not `required`, its absence is a rejection where anything dated is not known.
+    """
+    printed = name if name in parent else respelled(parent, name)
+    if printed is None:
+        _add_absence(parent, f"{where}/{name}", rejections, lost=None if required else holds_dated(parent, but))
+        return _NOTHING
+    found = _noted(parent[printed], f"{where}/{printed}", rejections)
+    if len(found) > 1:
+        rejections.add(f"{where}/{name}", "several objects where one is known")
+    return found[0][1] if found else _NOTHING
+
+
+def _add_absence(parent: JsonObject, pointer: str, rejections: Rejections, *, lost: bool | None) -> None:
+    """`lost`: whether anything is lost by the absence; None: unless the parent says that there is nothing."""
+    if parent is _NOTHING:
+        return
+    if lost or (lost is None and not says_nothing(parent)):
+        rejections.add(pointer, NO_CONTAINER)
+    elif lost is None:
+        rejections.note_nothing()
+
+
+def _noted(value: object, pointer: str, rejections: Rejections) -> list[tuple[int, JsonObject]]:
+    if not as_list(value):
+        rejections.note_nothing()
+    return objects(value, pointer, rejections)
+
+
+def recognised(members: Iterable[tuple[str, JsonObject]], names: AbstractSet[str], rejections: Rejections) -> list[tuple[str, JsonObject]]:
+    """Those of the members, each with its pointer, that print one of the names; another is a rejection unless it says nothing."""
+    found = []
+    for where, member in members:
+        if names & member.keys():
+            found.append((where, member))
+        elif not says_nothing(member):
+            rejections.add(where, NO_CONTAINER)
+    return found
+
+
 def child(value: JsonObject, *path: str) -> JsonObject:
     """The object at `path`; an empty one (never to be changed) where it is absent or something else.
 
@@ -40,3 +108,27 @@ def child(value: JsonObject, *path: str) -> JsonObject:
         if type(here) is list and len(here) == 1:
             here = here[0]
     return here if type(here) is dict else _NOTHING
+
+
+def elements_at(
+    parent: etree._Element, path: str, where: str, rejections: Rejections, *, start: int = 1, but: AbstractSet[str] = frozenset()
+) -> list[tuple[int, etree._Element]]:
+    """The elements at `path` with their number; of another spelling of their names as well.
+
+    Without any it is a rejection where dated elements lie in the parent (in others than `but`): scans under a name that is not known.
+    """
+    found = parent.findall(path)
+    if not found:
+        found = _respelled_elements(parent, path)
+        if not found and xml_holds_dated(parent, but):
+            rejections.add(f"{where}/{path}".lstrip("/"), NO_CONTAINER)
+        elif not found:
+            rejections.note_nothing()
+    return list(enumerate(found, start=start))
+
+
+def _respelled_elements(parent: etree._Element, path: str) -> list[etree._Element]:
+    found = [parent]
+    for name in map(squashed, path.split("/")):
+        found = [child for element in found for child in element if squashed(child.tag) == name]
+    return found

@@ -1,0 +1,151 @@
+"""Whether a message, or a part of it, of which nothing was read says that there is nothing: an error, a notice, nothing at all.
+
+One that holds dated members as well holds scans under a name that we do not know: carriers rename, wrap and repeat their containers,
+and what is lost that way must not go unseen. Asked only where nothing was read.
+"""
+
+import re
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
+from functools import lru_cache
+from typing import Any, Final
+
+from lxml import etree
+
+NO_CONTAINER: Final = "nothing is read here: the known list or object is absent"
+
+_DATE: Final = re.compile(
+    r"\s*(?:(?:19|20)\d\d(?P<sign>[-/.])\d{1,2}(?P=sign)\d{1,2}"
+    r"|(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])(?:\D.*|\d{4}|\d{6})?\Z"
+    r"|(?:0[1-9]|[12]\d|3[01])(?:0[1-9]|1[0-2])(?:19|20)\d\d\Z"
+    r"|\d{1,2}[-/.]\d{1,2}[-/.](?:\d\d|(?:19|20)\d\d)(?:\D|\Z)"
+    r"|\d{1,2}[- ][A-Za-z]{3,9}\.?[- ,]\s?(?:19|20)\d\d"
+    r"|(?:[A-Za-z]{3,9},?\s+)?[A-Za-z]{3,9}\.?\s+\d{1,2},?\s+(?:19|20)\d\d"
+    r"|/Date\(\d)",
+    re.ASCII,
+)
+_EPOCHS: Final = (range(10**9, 2 * 10**9 + 1), range(10**12, 2 * 10**12 + 1))
+_NAME_OF_TIME: Final = re.compile(r"date|time|stamp|ts\Z|at\Z")
+_ERROR: Final = re.compile(r"err|fault|fail|exception|notification|warning|messages\Z|msgs\Z|header\Z")
+"""Of names under which errors stand, and what is said of the message itself, as `squashed`."""
+_WORDS: Final = frozenset({"code", "detail", "message", "mensagem", "msg", "msgs", "reason", "returncode", "returnmessage", "rmk", "title"})
+"""Names under which an error or a notice is worded."""
+_STATUSES: Final = frozenset({"httpcode", "httpstatus", "status", "statuscode"})
+"""Names of an HTTP status, where an error's stands there."""
+_SUCCESSES: Final = frozenset({"ok", "statusflag", "success", "successful"})
+"""Names of a flag that is not set where there is an error."""
+_NO_WORDS: Final = frozenset({"", "0", "1", "200", "false", "none", "null", "ok", "s0000", "success", "successful", "true", "成功"})
+_NO_ERROR: Final = frozenset({"", "0", "fail", "failed", "false", "no"})
+
+
+@lru_cache(maxsize=4096)
+def squashed(name: str) -> str:
+    """A name as it is compared between the spellings of it: without case, hyphens, underscores and blanks."""
+    return "".join(character for character in name.casefold() if character.isalnum())
+
+
+def respelled(parent: dict[str, Any], name: str) -> str | None:
+    """The one other spelling of a name that an object has it under; None where it has none, or several."""
+    wanted = squashed(name)
+    found = [key for key in parent if squashed(key) == wanted]
+    return found[0] if len(found) == 1 else None
+
+
+def is_empty(value: object) -> bool:
+    """Whether nothing is printed in a value of JSON, however deep."""
+    if type(value) is dict:
+        return all(map(is_empty, value.values()))
+    if type(value) is list:
+        return all(map(is_empty, value))
+    return value is None or value == ""
+
+
+def says_nothing(value: object, *, deep: bool = False) -> bool:
+    """Whether nothing in a value of JSON could be a scan: it is an error or a notice, or an object without a date that holds none.
+
+    `deep`: the error or notice may stand anywhere within.
+    """
+    return is_empty(value) or (not holds_dated(value) and (_is_flat(value) or _has_notice(value, deep=deep)))
+
+
+def holds_dated(value: object, but: AbstractSet[str] = frozenset()) -> bool:
+    """Whether an object that is dated stands anywhere within a value of JSON, but in its members `but` and in its notices."""
+    if type(value) is dict:
+        inner = [member for name, member in value.items() if name not in but and not _ERROR.search(squashed(name))]
+    else:
+        inner = value if type(value) is list else []
+    return any(_is_dated(member) or holds_dated(member) for member in inner)
+
+
+def holds_dated_list(value: dict[str, Any], but: AbstractSet[str]) -> bool:
+    """Whether a list that holds anything dated is a member of an object, under a name that is not in `but`."""
+    return any(
+        type(member) is list and holds_dated(member)
+        for name, member in value.items()
+        if name not in but and not _ERROR.search(squashed(name))
+    )
+
+
+def _is_flat(value: object) -> bool:
+    return (
+        type(value) is dict and not _is_dated(value) and all(is_empty(member) for member in value.values() if type(member) in (dict, list))
+    )
+
+
+def _is_dated(value: object) -> bool:
+    return type(value) is dict and any(_is_date(name, member) for name, member in value.items())
+
+
+def _is_date(name: str, value: object) -> bool:
+    if type(value) is str:
+        return _DATE.match(value) is not None
+    return type(value) is int and any(value in epochs for epochs in _EPOCHS) and _NAME_OF_TIME.search(squashed(name)) is not None
+
+
+def _has_notice(value: object, *, deep: bool) -> bool:
+    """Errors count wherever they stand in an object; its words only where they are its own, for scans have words as well."""
+    if type(value) is list:
+        return deep and any(_has_notice(member, deep=deep) for member in value)
+    if type(value) is not dict:
+        return False
+    return any(
+        _is_notice(squashed(name), member) or (_has_notice(member, deep=True) if deep else _has_error(member))
+        for name, member in value.items()
+    )
+
+
+def _has_error(value: object) -> bool:
+    return type(value) is dict and any(_is_error(squashed(name), member) or _has_error(member) for name, member in value.items())
+
+
+def _is_notice(name: str, value: object) -> bool:
+    if name in _SUCCESSES:
+        return type(value) in (bool, int, str) and str(value).casefold() in _NO_ERROR
+    if name in _STATUSES:
+        return str(value).isdecimal() and 400 <= int(str(value)[:4]) < 600
+    return _is_error(name, value) or (name in _WORDS and type(value) in (int, str) and str(value).casefold() not in _NO_WORDS)
+
+
+def _is_error(name: str, value: object) -> bool:
+    return _ERROR.search(name) is not None and not is_empty(value) and str(value).casefold() not in _NO_ERROR
+
+
+def xml_holds_dated(element: etree._Element, but: AbstractSet[str] = frozenset()) -> bool:
+    """Whether an element that is dated, by an attribute or by what stands in it, lies within one, but in its notices and headers.
+
+    `but`: names of its children that hold other dates.
+    """
+    inner = (each for each in element if each.tag not in but and not _xml_is_notice(each))
+    return any(_xml_is_dated(each) or xml_holds_dated(each) for each in inner)
+
+
+def _xml_is_dated(element: etree._Element) -> bool:
+    return any(_DATE.match(str(printed)) for printed in element.attrib.values()) or any(map(_DATE.match, _texts(element)))
+
+
+def _texts(element: etree._Element) -> Iterator[str]:
+    return (child.text for child in element if child.text)
+
+
+def _xml_is_notice(element: etree._Element) -> bool:
+    return _ERROR.search(squashed(element.tag)) is not None

@@ -1,0 +1,106 @@
+import pytest
+from lxml import etree
+
+from events.parsing.lists import JsonObject, elements_at, object_at, objects_at, recognised
+from events.parsing.rejections import Rejections
+
+EVENT: JsonObject = {"at": "2026-03-01T10:00:00Z", "code": "A"}
+
+
+@pytest.mark.parametrize(
+    "parent",
+    [
+        {"trackingEvents": [EVENT]},
+        {"trackingEvents": EVENT},
+        {"tracking_events": [EVENT]},
+        {"TrackingEvents": [EVENT]},
+        {"tracking-events": {"event": [EVENT]}},
+    ],
+)
+def test_a_list_is_read_in_each_of_its_shapes_and_spellings(parent: JsonObject) -> None:
+    rejections = Rejections()
+    assert objects_at(parent, "trackingEvents", "", rejections) == [(0, EVENT)]
+    assert not rejections
+    assert not rejections.says_nothing
+
+
+@pytest.mark.parametrize("empty", [None, "", [], {}, {"event": []}])
+def test_an_empty_list_under_its_name_says_that_there_is_nothing(empty: object) -> None:
+    rejections = Rejections()
+    assert objects_at({"events": empty, "other": [EVENT]}, "events", "", rejections) == []
+    assert not rejections
+    assert rejections.says_nothing
+
+
+@pytest.mark.parametrize(
+    "parent",
+    [
+        {},
+        {"number": "1"},
+        {"code": "NOT_FOUND", "parcel": {"number": "1"}},
+        {"number": {"value": "1"}, "error": {"code": 404}},
+        {"success": False, "parcel": {"number": "1"}},
+        {"timestamp": "2026-03-01T10:00:00Z", "status": 404, "error": "Not Found", "path": "/"},
+    ],
+)
+def test_an_object_without_its_list_may_say_that_there_is_nothing(parent: JsonObject) -> None:
+    rejections = Rejections()
+    assert objects_at(parent, "events", "", rejections) == []
+    assert not rejections
+
+
+@pytest.mark.parametrize(
+    "parent",
+    [
+        {"scans": [EVENT]},
+        {"number": {"value": "1"}},
+        {"error": [], "scans": [EVENT]},
+        {"code": 200, "message": "success", "scans": [{"code": "A"}]},
+        {"message": "Not all were found", "scans": [EVENT]},
+        {"status": {"message": "Delivered", "id": 11}},
+        {"date": "2026-03-01", "number": "1"},
+    ],
+)
+def test_any_other_object_without_its_list_is_a_rejection(parent: JsonObject) -> None:
+    rejections = Rejections()
+    assert objects_at(parent, "events", "/shipments/0", rejections) == []
+    assert [rejection.pointer for rejection in rejections] == ["/shipments/0/events"]
+
+
+def test_the_absence_of_a_list_that_need_not_be_there_is_a_rejection_where_another_list_is_dated() -> None:
+    rejections = Rejections()
+    assert objects_at({"status": "delivered", "dates": [EVENT]}, "events", "", rejections, required=False, but={"dates"}) == []
+    assert not rejections
+    assert objects_at({"status": "delivered", "scans": [EVENT]}, "events", "", rejections, required=False, but={"dates"}) == []
+    assert [rejection.pointer for rejection in rejections] == ["/events"]
+
+
+def test_of_several_objects_where_one_is_known_the_first_is_read_and_a_rejection_says_so() -> None:
+    rejections = Rejections()
+    assert object_at({"shipment": [EVENT]}, "shipment", "", rejections) == EVENT
+    assert not rejections
+    assert object_at({"shipment": [EVENT, EVENT]}, "shipment", "", rejections) == EVENT
+    assert [rejection.pointer for rejection in rejections] == ["/shipment"]
+
+
+def test_a_member_that_is_not_recognised_is_rejected_unless_it_says_nothing() -> None:
+    rejections = Rejections()
+    members: list[tuple[str, JsonObject]] = [("/0", {"number": "1"}), ("/1", {"no": {"value": "2"}}), ("/2", {"error": "no"})]
+    assert recognised(members, {"number"}, rejections) == [("/0", {"number": "1"})]
+    assert [rejection.pointer for rejection in rejections] == ["/1"]
+
+
+@pytest.mark.parametrize("printed", ["<Events><Event/></Events>", "<events><EVENT/></events>"])
+def test_elements_are_read_in_each_spelling(printed: str) -> None:
+    rejections = Rejections()
+    assert [number for number, _ in elements_at(etree.fromstring(f"<a>{printed}</a>"), "Events/Event", "", rejections)] == [1]
+    assert not rejections
+
+
+def test_elements_under_another_name_are_rejected_where_they_are_dated() -> None:
+    rejections = Rejections()
+    assert elements_at(etree.fromstring("<a><number>1</number><due>2026-03-01</due></a>"), "Event", "", rejections) == []
+    assert not rejections
+    assert elements_at(etree.fromstring("<a><Scan><at>2026-03-01</at></Scan></a>"), "Event", "a", rejections) == []
+    assert elements_at(etree.fromstring("<a><Scan at='2026-03-01'/></a>"), "Event", "b", rejections) == []
+    assert [rejection.pointer for rejection in rejections] == ["a/Event", "b/Event"]
