@@ -1,6 +1,9 @@
 """`statesvc verify [--checkpoint FILE]`: the whole log against its signed heads, and the projection against the log.
 
 `statesvc verify --bundle FILE --key KEY`: one evidence file, without any database.
+
+Exit codes: 0 nothing is wrong; 1 the log was changed, a part of it cannot be read, or the evidence does not hold; 2 wrong use; 3 the log is
+as it was written, and the projection differs from it.
 """
 
 import argparse
@@ -10,6 +13,7 @@ import sys
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
+from typing import Final
 
 from events.checkpoint import NoteError, VerifierKey
 from statesvc.cli.command_error import CommandError
@@ -19,6 +23,7 @@ from statesvc.database.dsns import Dsns
 from statesvc.database.keyring_store import MasterKeyError
 from statesvc.database.queries import queries
 from statesvc.evidence.check_bundle import check, remarks
+from statesvc.evidence.evidence_files import NotEvidenceError, read_evidence
 from statesvc.log.archive.folder import archive_folder
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.timestamp import StampError, Trust
@@ -31,13 +36,22 @@ from statesvc.settings.service_settings import Settings, load_settings
 from statesvc.shipments.rebuild.rebuild import Rebuild
 
 _SQL = queries("statesvc.cli", "verify")
-_PATH_MAX = 255
+_PATH_MAX: Final = 255
+CHANGED: Final = 1
+PROJECTION_DIFFERS: Final = 3
+_EXIT_CODES: Final = (
+    "exit codes: 0 nothing is wrong; 1 the log was changed, a part of it cannot be read, or the evidence does not hold; "
+    "2 wrong use, or no evidence file; 3 the log is as it was written, but live states differ from it: statesvc rebuild shipment"
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
+    parser.epilog = _EXIT_CODES
     parser.add_argument("--checkpoint", type=Path, metavar="FILE", help="a head that was stored elsewhere: shows also what was cut off")
-    parser.add_argument("--bundle", type=Path, metavar="FILE", help="verify this evidence file instead, without a database; needs --key")
+    parser.add_argument(
+        "--bundle", type=Path, metavar="FILE", help="verify this evidence (.json or .zip) instead, without a database; needs --key"
+    )
     parser.add_argument(
         "--key",
         action="append",
@@ -56,7 +70,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """1 when anything is wrong."""
+    """0, `CHANGED` or `PROJECTION_DIFFERS`."""
     if options.processes < 1:
         raise CommandError("--processes must be at least 1", exit_code=2)
     options.key = [key for keys in options.key for key in keys]
@@ -68,18 +82,22 @@ def run(options: argparse.Namespace) -> int:
         write_json({**asdict(report), "unchecked": dict(report.unchecked), "sound": report.sound, "consistent": report.consistent})
     else:
         _write(report, against=options.checkpoint, stamps_trusted=options.tsa_cert is not None)
-    return 0 if report.consistent else 1
+    if not report.consistent:
+        return CHANGED
+    return PROJECTION_DIFFERS if report.projection else 0
 
 
 def _bundle(options: argparse.Namespace) -> int:
     if not options.key:
         raise CommandError("--bundle needs --key, the log's public key from a source that you trust", exit_code=2)
     try:
-        document = options.bundle.read_bytes()
+        evidence = read_evidence(options.bundle.read_bytes())
     except OSError as error:
         raise CommandError(f"{options.bundle} cannot be read: {type(error).__name__}", exit_code=2) from error
-    flaws = check(document, options.key, trust=options.tsa_cert)
-    strange = [] if flaws else remarks(document)
+    except NotEvidenceError as error:
+        raise CommandError(f"{options.bundle} is not an evidence file: {error}", exit_code=2) from error
+    flaws = [*check(evidence.document, options.key, trust=options.tsa_cert), *evidence.flaws()]
+    strange = [] if flaws else [*remarks(evidence.document), *evidence.remarks()]
     if options.json:
         write_json({"sound": not flaws, "flaws": [asdict(flaw) for flaw in flaws], "remarks": [asdict(remark) for remark in strange]})
     elif flaws:
@@ -90,7 +108,7 @@ def _bundle(options: argparse.Namespace) -> int:
         for remark in strange:
             write_line(f"Look at this: {remark.pointer}: {remark.why}")
         write_line("The evidence holds: it is as it was sealed, and each of its entries stands in the signed log.")
-    return 1 if flaws else 0
+    return CHANGED if flaws else 0
 
 
 async def _run(options: argparse.Namespace) -> VerificationReport:
@@ -118,20 +136,21 @@ async def _run(options: argparse.Namespace) -> VerificationReport:
             # Ctrl-C, which reaches neither a thread nor processes in sessions of their own
             verification.abandon()
             raise
-        if not options.skip_projection:
+        # what cannot be read cannot be folded
+        if not (options.skip_projection or report.unread_files):
             await _compare_projection(order.access, options.processes, report)
         return report
 
 
 async def _compare_projection(access: LogAccess, processes: int, report: VerificationReport) -> None:
-    """Adds a fault for each shipment whose live state is not what its events add up to."""
+    """Adds what differs for each shipment whose live state is not what its events add up to."""
     task = Rebuild(owner_dsn=access.dsn, actor=actor(), processes=processes, progress=_show_slices, archive=LogArchive(access.archive))
     _, drift = await task.compare()
     faults = (
         LogFault("shipment", f"shipment_id={one.shipment_id}", ", ".join(one.fields), "is not what the shipment's events add up to")
         for one in drift
     )
-    report.faults += islice(faults, FAULTS_MAX - len(report.faults))
+    report.projection += islice(faults, FAULTS_MAX)
     report.shipments_drifted = len(drift)
 
 
@@ -183,7 +202,7 @@ def _note(path: Path | None) -> str | None:
 
 
 def _write(report: VerificationReport, *, against: Path | None, stamps_trusted: bool) -> None:
-    for fault in report.faults:
+    for fault in (*report.faults, *report.projection):
         write_line(str(fault))
     for remark in report.remarks:
         write_line(f"Look at this: {remark}")
@@ -207,6 +226,17 @@ def _write(report: VerificationReport, *, against: Path | None, stamps_trusted: 
             write_line(f"{report.stamps:,} checkpoints bear a time stamp ({checked}).")
         if against is None:
             write_line("That nothing was cut off shows only against a head that was stored elsewhere: --checkpoint FILE.")
+    else:
+        _write_changed(report, looked)
+    if report.shipments_drifted:
+        about = "The projection differs from the log" if report.consistent else "The projection differs, too"
+        write_line(f"{about}: {report.shipments_drifted:,} shipments, above. `statesvc rebuild shipment` writes them anew from the log.")
+
+
+def _write_changed(report: VerificationReport, looked: str) -> None:
+    tables, files = {fault.table.partition(",")[0] for fault in report.faults}, set(report.unread_files)
+    if tables <= files:
+        write_line(f"A PART OF THE LOG CANNOT BE READ: {len(files)} archived files are missing or altered, above; {looked}.")
     else:
         write_line(f"THE LOG WAS CHANGED: {len(report.faults)} places, above; {looked}.")
 

@@ -13,6 +13,8 @@ from events.canonical_json import canonical_bytes
 from events.checkpoint import Checkpoint, NoteSigner
 
 FORMAT: Final = "statesvc-evidence/1"
+BUNDLE_FILE: Final = "evidence.json"
+"""In a zip."""
 SEAL: Final = "seal"
 SEALED_ORIGIN: Final = "/evidence"
 Bundle = Mapping[str, Any]

@@ -13,14 +13,13 @@ import orjson
 from jinja2 import Environment, StrictUndefined, Template
 
 from statesvc.evidence import wording as words
-from statesvc.evidence.bundle import FORMS, EvidencePart
+from statesvc.evidence.bundle import BUNDLE_FILE, FORMS, EvidencePart
 from statesvc.evidence.dispute_fields import DOCUMENT_FILE
 from statesvc.evidence.evidence_report import EvidenceReport, report_of
 from statesvc.evidence.gather import GatheredEvidence
 from statesvc.evidence.pdf import annex_pages, print_report
 from statesvc.evidence.report_sections import annex_of, details_of, verification_of
 
-BUNDLE_FILE: Final = "evidence.json"
 ANNEX_FILE: Final = "evidence-annex.pdf"
 VERIFIER_FILE: Final = "verify_evidence.py"
 

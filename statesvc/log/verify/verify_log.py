@@ -83,19 +83,23 @@ class VerificationReport:
     """What could not be checked: how many of what."""
     forks: list[str] = field(default_factory=list)
     """Where the log went on after a restore, and what was given up."""
+    projection: list[LogFault] = field(default_factory=list)
+    """Live states that are not what their events add up to: `rebuild` writes them anew from the log."""
     shipments_drifted: int | None = None
-    """How many live states are not what their events add up to; None: not compared."""
+    """How many there are; None: not compared."""
+    unread_files: list[str] = field(default_factory=list)
+    """Files of archived months that are missing, or not as they were written."""
     trusted_by: str | None = None
     """Where the keys are from that the verdict stands on; None: from the database that was verified."""
 
     @property
     def consistent(self) -> bool:
-        """Nothing is wrong, as far as the database is to be believed."""
+        """Nothing is wrong with the log, as far as the database is to be believed."""
         return not self.faults
 
     @property
     def sound(self) -> bool:
-        """Nothing is wrong, and a key from outside the database says so."""
+        """Nothing is wrong with the log, and a key from outside the database says so."""
         return self.consistent and self.trusted_by is not None
 
 
@@ -130,6 +134,7 @@ class Verification:
                     workers.abandon()
                 snapshot = self._begin(connection)
                 files = list(archived.faults())
+                self.report.unread_files = [fault.table for fault in files]
                 self._found(files)
                 self._tree(snapshot, workers)
                 self._entries(snapshot, workers)

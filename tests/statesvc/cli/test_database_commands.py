@@ -6,6 +6,7 @@ from zipfile import ZipFile
 import pytest
 from psycopg import AsyncConnection
 
+from events.checkpoint import NoteSigner
 from statesvc.cli import main
 from statesvc.database.keyring_store import load_keyring, parse_master_keys
 from statesvc.log.signing_keys import read_keys
@@ -212,6 +213,37 @@ async def test_evidence_is_written_and_verified_without_a_database(
         "flaws": [],
         "remarks": [],
     }
+    assert "evidence holds" in await shell("verify", "--bundle", zipped, "--key", str(keys))
+    with ZipFile(zipped) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    changed = str(tmp_path / "changed.zip")
+    _write_zip(changed, files | {"evidence.pdf": b"another"})
+    refused = await shell("verify", "--bundle", changed, "--key", str(keys), exit_code=1)
+    assert "/documents/evidence.pdf: the file in the zip is not the one that was sealed" in refused
+    _write_zip(changed, {name: content for name, content in files.items() if name != "evidence.pdf"})
+    assert "evidence.pdf: is not in the zip" in await shell("verify", "--bundle", changed, "--key", str(keys))
+    _write_zip(changed, files | {"evidence.json": files["evidence.json"].replace(b"Springfield", b"Shelbyville", 1)})
+    assert "DOES NOT HOLD" in await shell("verify", "--bundle", changed, "--key", str(keys), exit_code=1)
     found.write_text(found.read_text().replace("Springfield", "Shelbyville", 1))
     assert "DOES NOT HOLD" in await shell("verify", "--bundle", str(found), "--key", str(keys), exit_code=1)
     assert "needs --key" in await shell("verify", "--bundle", str(found), exit_code=2)
+
+
+def _write_zip(path: str, files: dict[str, bytes]) -> None:
+    with ZipFile(path, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"not JSON", b"[]", b'{"format": "other/1"}', b"%PDF-1.7", b"PK\x03\x04cut short", bytes(100), "zip"], ids=str
+)
+async def test_what_is_no_evidence_file_is_called_so(shell: Shell, tmp_path: Path, content: bytes | str) -> None:
+    file, key = tmp_path / "file", str(NoteSigner.fresh("log.example").verifier)
+    if isinstance(content, bytes):
+        file.write_bytes(content)
+    else:
+        _write_zip(str(file), {"other.json": b"{}"})
+    said = await shell("verify", "--bundle", str(file), "--key", key, exit_code=2)
+    assert f"{file} is not an evidence file" in said
+    assert "DOES NOT HOLD" not in said

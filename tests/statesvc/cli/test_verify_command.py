@@ -54,8 +54,17 @@ async def test_a_state_that_was_changed_is_found(database: Any, shell: Any) -> N
     async with sealed_story(database):
         await shell("verify", "--processes", "1")
         await attack(database, "UPDATE statesvc.shipment SET status = 'lost' WHERE number = '1Z0001'")
-        said = await shell("verify", "--processes", "1", exit_code=1)
+        said = await shell("verify", "--processes", "1", exit_code=3)
         assert "status: is not what the shipment's events add up to" in said
+        assert "The log is consistent with itself" in said
+        assert "The projection differs from the log: 1 shipments" in said
+        assert "statesvc rebuild shipment" in said
+        assert "THE LOG WAS CHANGED" not in said
+        report = json.loads(await shell("verify", "--json", "--processes", "1", exit_code=3))
+        assert (report["consistent"], report["faults"], len(report["projection"]), report["shipments_drifted"]) == (True, [], 1, 1)
+        await attack(database, "UPDATE statesvc.event SET kind = 'info' WHERE version = 2 AND status = 'picked_up'")
+        assert "THE LOG WAS CHANGED" in await shell("verify", "--processes", "1", exit_code=1)
+        await attack(database, "UPDATE statesvc.event SET kind = 'scan' WHERE version = 2 AND status = 'picked_up'")
         await shell("verify", "--skip-projection", "--processes", "1")
 
 
