@@ -28,6 +28,10 @@ from statesvc.log.snapshot import take_snapshot
 
 _JSON: Final = FORMS[".json"]
 _KINDS: Final = tuple(FORMS.values())
+_POLICY: Final = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'; sandbox"
+)
+"""The document has its style and its pictures in itself, and does nothing."""
 
 
 class EvidenceParameters(ClosedModel):
@@ -117,7 +121,12 @@ class EvidenceCalls:
             target = f"shipment {printed.shipment_id}"
             async with self.pool.connection() as connection:
                 await self.readings.record(connection, request, call="evidence", target=target, carrier_id=asked.carrier_id)
-        headers = {hdrs.CACHE_CONTROL: "private, no-store", hdrs.VARY: f"{hdrs.ACCEPT}, {hdrs.AUTHORIZATION}"}
+        headers = {
+            hdrs.CACHE_CONTROL: "private, no-store",
+            hdrs.VARY: f"{hdrs.ACCEPT}, {hdrs.AUTHORIZATION}",
+            "Content-Security-Policy": _POLICY,
+            "X-Content-Type-Options": "nosniff",
+        }
         return web.Response(body=printed.content, content_type=kind, charset="utf-8" if kind == "text/html" else None, headers=headers)
 
 

@@ -7,12 +7,13 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Final, Self
 
-from aiohttp import ClientConnectorError, ClientError, ClientResponse, ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
-from yarl import URL
+from aiohttp import ClientConnectorError, ClientError, ClientResponse, ClientSession, ClientTimeout, DummyCookieJar
 
 from statesvc.delivery.addresses import AddressRefusedError, Network, Sockets
+from statesvc.delivery.answers import AnswerConnector
 from statesvc.delivery.outcome import CONNECT_SECONDS, RESPONSE_BYTES_MAX, TOTAL_SECONDS, Answer, AttemptOutcome, outcome_of
 from statesvc.delivery.retry_schedule import parse_retry_after
+from statesvc.delivery.webhook_url import webhook_url
 
 HEADER_CHARS_MAX: Final = 4_096
 SECRET_HEADERS: Final = frozenset(
@@ -39,7 +40,7 @@ class HttpSender:
     def _client(self, open_socket: Callable[[tuple[Any, ...]], socket.socket]) -> ClientSession:
         return ClientSession(
             # shorter than what servers keep idle connections for, so that a POST seldom meets one that is being closed
-            connector=TCPConnector(limit=0, socket_factory=open_socket, keepalive_timeout=_KEEPALIVE_SECONDS),
+            connector=AnswerConnector(open_socket=open_socket, keepalive_seconds=_KEEPALIVE_SECONDS),
             cookie_jar=DummyCookieJar(),
             timeout=self._timeout,
             auto_decompress=False,
@@ -55,12 +56,13 @@ class HttpSender:
 
     async def send(self, url: str, *, headers: Mapping[str, str], body: bytes) -> Answer:
         """Posts `body`. Every failure of the other side is an answer, not an exception."""
-        session = self._plain_session if URL(url).scheme == "http" else self._session
+        target = webhook_url(url)
+        session = self._plain_session if target.scheme == "http" else self._session
         if session is None:
             raise RuntimeError("the sender is not open: use it as `async with`")
         started = time.monotonic()
         try:
-            async with session.post(url, data=body, headers=headers, allow_redirects=False) as response:
+            async with session.post(target, data=body, headers=headers, allow_redirects=False) as response:
                 beginning = await _beginning(response)
                 return Answer(
                     outcome=outcome_of(response.status),

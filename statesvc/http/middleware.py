@@ -29,6 +29,10 @@ LIMITED_KEY: Final = web.RequestKey("limited_key", str)
 """The id of the key whose limits hold for the call."""
 _log = structlog.get_logger()
 _AWAY: Final = frozenset({Failure.UNAVAILABLE, Failure.TRANSIENT})
+_NUMBERS: Final[dict[type, re.Pattern[str]]] = {
+    int: re.compile(r"-?[0-9]+"),
+    float: re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?"),
+}
 _WORD: Final = re.compile(r"[A-Za-z][A-Za-z_-]{0,39}")
 _JSON_TYPES: Final = frozenset({"application/json", "application/octet-stream"})
 """The second is what aiohttp reports for a request without a Content-Type."""
@@ -38,6 +42,20 @@ def names_of(model: type[BaseModel]) -> tuple[frozenset[str], frozenset[str]]:
     """All names that it takes, and those of lists. As its JSON schema says, which takes megabytes to build."""
     fields = {field.alias or name: field.annotation for name, field in model.model_fields.items()}
     return frozenset(fields), frozenset(name for name, annotation in fields.items() if _is_list(annotation))
+
+
+def numbers_of(model: type[BaseModel]) -> dict[str, type]:
+    """The names of numbers, with their types."""
+    found = {field.alias or name: _number_type(field.annotation) for name, field in model.model_fields.items()}
+    return {name: kind for name, kind in found.items() if kind is not None}
+
+
+def _number_type(annotation: object) -> type | None:
+    if annotation in {int, float}:
+        return int if annotation is int else float
+    if get_origin(annotation) in {Union, UnionType, Annotated}:
+        return next((kind for kind in map(_number_type, get_args(annotation)) if kind is not None), None)
+    return None
 
 
 def _is_list(annotation: object) -> bool:
@@ -53,6 +71,7 @@ class Parameters:
     def __init__(self, model: type[BaseModel] | None) -> None:
         self._model = model
         self._names, self._repeatable = (frozenset(), frozenset()) if model is None else names_of(model)
+        self._numbers = {} if model is None else numbers_of(model)
 
     def checked(self, request: web.Request) -> BaseModel | None:
         """The parameters as the model has them; the problem `invalid_request` where they break it."""
@@ -72,6 +91,13 @@ class Parameters:
                 violations.append(Violation(f"/query/{name}", "stands more than once"))
             else:
                 given[name] = values[0]
+        # pydantic would take the integers 1.0, +5 and 1_000 too
+        for name in self._numbers.keys() & given.keys():
+            kind = self._numbers[name]
+            if not _NUMBERS[kind].fullmatch(given[name]):
+                violations.append(
+                    Violation(f"/query/{name}", f"should be {'an integer' if kind is int else 'a number'}, written in digits")
+                )
         if violations:
             raise Problem(Code.INVALID_REQUEST, "the parameters break the contract", violations=violations)
         if self._model is None:

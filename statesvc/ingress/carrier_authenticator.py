@@ -3,6 +3,7 @@
 Only listed headers are stored with a message: those that prove or identify the push, never a credential.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
@@ -65,6 +66,9 @@ Network = IPv4Network | IPv6Network
 Address = IPv4Address | IPv6Address
 
 FORWARDED: Final = "X-Forwarded-For"
+_FORWARDED_ADDRESS: Final = re.compile(
+    r"""(?P<quote>"?)(?:\[(?P<bracketed>[^\]]+)\](?::\d{1,5})?|(?P<v4>[\d.]+):\d{1,5}|(?P<bare>[^"\[\]]+))(?P=quote)"""
+)
 
 
 class RetainedHeaders:
@@ -216,13 +220,19 @@ def sender_address(request: web.Request, proxies: Sequence[Network]) -> Address 
     chain = [part.strip() for header in request.headers.getall(FORWARDED, ()) for part in header.split(",")]
     here = _address(request.remote or "")
     while here is not None and chain and is_within(here, proxies):
-        here = _address(chain.pop())
+        here = _forwarded_address(chain.pop())
     return here
 
 
 def is_within(address: Address, networks: Sequence[Network]) -> bool:
     """Whether the address is in one of the networks."""
     return any(address in network for network in networks)
+
+
+def _forwarded_address(text: str) -> Address | None:
+    """Proxies write it bare, quoted, in brackets, and with the port."""
+    found = _FORWARDED_ADDRESS.fullmatch(text)
+    return None if found is None else _address(found["bracketed"] or found["v4"] or found["bare"])
 
 
 def _address(text: str) -> Address | None:

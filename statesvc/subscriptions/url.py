@@ -1,6 +1,7 @@
 """Which URLs a subscription may have.
 
-What is checked is what is stored, and both are read by the parser that the sender uses. The check of the address at connect time stays
+Host and port that are checked are those that are stored, and read by the parser that the sender uses; path and query are stored as they
+are. The check of the address at connect time stays
 the one that protects; this one answers a caller early and in words.
 """
 
@@ -16,6 +17,7 @@ from statesvc.delivery.addresses import Network, may_connect
 from statesvc.delivery.brokers.broker_url import UrlFlawError, split_login
 from statesvc.delivery.brokers.table import BY_SCHEME, Broker, ClientMissingError
 from statesvc.delivery.outgoing import Login
+from statesvc.delivery.webhook_url import webhook_url
 
 URL_CHARS_MAX: Final = 2_000
 _RESOLVE_SECONDS: Final = 2.0
@@ -48,7 +50,7 @@ async def checked_url(text: str, allowed: Sequence[Network]) -> tuple[str, Login
     if not encrypted and not await _lies_within(literal or host, port, allowed):
         better = "https" if broker is None else next(scheme for scheme, one in broker.schemes.items() if one.tls)
         raise UrlRefusedError(f"must be {better}: plain {url.scheme} is only for hosts in the networks of STATESVC_SUBSCRIBER_ALLOW")
-    return str(url), login
+    return str(webhook_url(text) if broker is None else url), login
 
 
 def _parsed(text: str) -> URL:

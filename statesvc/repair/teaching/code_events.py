@@ -87,7 +87,7 @@ async def as_events_have_it(connection: Connection, printed: PrintedCode, digest
     code = printed.raw_code or ""
     if printed.raw_type is not None or "/" not in code or await has_events(connection, printed.clear(digest)):
         return printed
-    slashes = [place for place, letter in enumerate(code) if letter == "/" and 0 < place < len(code) - 1]
+    slashes = [place for place, character in enumerate(code) if character == "/" and 0 < place < len(code) - 1]
     for place in slashes[:CODES_TRIED_MAX]:
         split = replace(printed, raw_type=code[:place], raw_code=code[place + 1 :])
         if await has_events(connection, split.clear(digest)):

@@ -73,6 +73,21 @@ async def test_evidence_for_a_case_is_on_record_and_nothing_of_the_statement_is(
     assert "make_evidence" not in again.decode(), "who asks for evidence is not part of it"
 
 
+@pytest.mark.usefixtures("own_processes")
+async def test_a_browser_runs_and_loads_nothing_of_it(api: Any, scan: Any) -> None:
+    await api.carriers.say(scan("5", Status.DELIVERED, signed_by="J. Doe"))
+    await Story(api.connection, api.keyring).seal()
+    for accept in ("text/html", "application/json"):
+        headers = {"Authorization": f"Bearer {await api.key('audit pii')}", "Accept": accept}
+        async with api.client.get(PATH, headers=headers) as response:
+            assert response.status == 200
+            assert response.headers["X-Content-Type-Options"] == "nosniff"
+            policy = response.headers["Content-Security-Policy"]
+            assert policy.startswith("default-src 'none'; style-src 'unsafe-inline'; img-src data:;")
+            assert "sandbox" in policy
+            assert "allow-scripts" not in policy
+
+
 async def test_a_statement_that_does_not_fit_is_refused_without_repeating_it(api: Any, scan: Any) -> None:
     await api.carriers.say(scan("5", Status.DELIVERED))
     headers = {"Authorization": f"Bearer {await api.key('audit')}"}

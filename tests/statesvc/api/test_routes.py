@@ -1,5 +1,6 @@
 from typing import Any, cast
 
+import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from events.crypto.keyring import Keyring
@@ -10,6 +11,7 @@ from statesvc.api.stream.transition_feed import routes as transition_feed_routes
 from statesvc.database.pool import Connections
 from statesvc.http.openapi import build_document
 from statesvc.http.signed_token import TokenSigner
+from tests.world.api import Api
 
 
 def test_the_calls_are_described_as_valid_openapi() -> None:
@@ -90,3 +92,17 @@ def test_the_calls_are_described_as_valid_openapi() -> None:
     assert "text/event-stream" in described["paths"]["/v1/stream"]["get"]["responses"]["200"]["content"]
     move = described["components"]["schemas"]["AuditTransition"]["properties"]
     assert {"from", "to"} <= move.keys()
+
+
+@pytest.mark.parametrize("value", ["1.0", "%2B5", "1_000", "%205", "5%20", "1e2", "0x10", "%D9%A5", ""])
+async def test_an_integer_is_written_in_digits_whatever_the_call(api: Api, value: str) -> None:
+    for path in (
+        f"/v1/shipments?limit={value}",
+        f"/v1/feed?limit={value}",
+        f"/v1/proofs/inclusion?index={value}",
+        f"/v1/proofs/consistency?from={value}&to=3",
+    ):
+        refused = await api.get(path, scopes="read audit ops")
+        assert (refused.status, refused.body["code"]) == (422, "invalid_request"), path
+    assert (await api.get("/v1/shipments?limit=5&max_staleness=1.5")).status == 200
+    assert (await api.get("/v1/shipments?max_staleness=1_0")).status == 422
