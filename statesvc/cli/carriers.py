@@ -16,13 +16,12 @@ from statesvc.cli.output import write_json, write_line, write_table
 from statesvc.cli.session import actor, connect, service_connection
 from statesvc.database.embedded import locate
 from statesvc.database.embedded_error import NoDataError
-from statesvc.database.queries import queries
 from statesvc.database.wakeups.channels import INBOX
+from statesvc.database.wakeups.waker import notify
 from statesvc.inbox.allotment import IN_FLIGHT_MAX, WEIGHT_MAX, WEIGHT_MIN, Allotment, allot, allotment_of, list_allotments
 from statesvc.settings.service_settings import Settings, load_settings
 
 _NO_BOUND: Final = "none"
-_WAKEUP = queries("statesvc.database.wakeups", "wakeup")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -109,7 +108,7 @@ async def _allot(settings: Settings, options: argparse.Namespace) -> int:
         weight = current.weight if options.weight is None else options.weight
         in_flight_max = current.in_flight_max if options.in_flight is None else bound
         await allot(connection, options.carrier, weight=weight, in_flight_max=in_flight_max, why=options.why, actor=actor())
-        await connection.execute(_WAKEUP["notify"], {"channels": [INBOX]})
+        await notify(connection, INBOX)
     bounded = "no bound" if in_flight_max is None else f"at most {in_flight_max} in flight"
     write_line(f"{options.carrier}: weight {weight:g}, {bounded}; in effect at the next claim")
     return 0

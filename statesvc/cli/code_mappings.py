@@ -24,7 +24,7 @@ from statesvc.cli.output import write_json, write_line, write_table
 from statesvc.cli.session import actor, service_connection
 from statesvc.database.keyring_store import load_keyring
 from statesvc.database.pool import SingleConnection
-from statesvc.database.queries import queries
+from statesvc.database.wakeups.waker import notify
 from statesvc.inbox.rollouts.code_mapping import (
     MappingChangedError,
     NotMappedError,
@@ -48,7 +48,6 @@ from statesvc.roles.master_key import open_master_keys
 from statesvc.settings.service_settings import Settings, load_settings
 
 _EXAMPLES_SHOWN: Final = 2
-_WAKEUP: Final = queries("statesvc.database.wakeups", "wakeup")
 Connection = AsyncConnection[Any]
 
 
@@ -177,7 +176,7 @@ async def _apply(
 
 async def _reread(connection: Connection, settings: Settings, keyring: Keyring, request: RereadRequest) -> dict[str, Any]:
     async def wake(channels: frozenset[str]) -> None:
-        await connection.execute(_WAKEUP["notify"], {"channels": sorted(channels)})
+        await notify(connection, *sorted(channels))
 
     writer = f"{socket.gethostname()}-renormalize-{os.getpid()}"
     run = CodeReread(

@@ -20,7 +20,7 @@ from statesvc.cli.output import end_progress, show_progress, write_json_line, wr
 from statesvc.cli.session import actor, service_connection
 from statesvc.database.keyring_store import load_keyring
 from statesvc.database.pool import SingleConnection
-from statesvc.database.queries import queries
+from statesvc.database.wakeups.waker import notify
 from statesvc.log.archive.folder import archive_folder
 from statesvc.repair.dead_letters.dead_letter import IN_WORDS, SENTENCES, DeadLetterFilter, DeadLetterKind, Obstacle
 from statesvc.repair.dead_letters.listing import find_dead_letter
@@ -32,7 +32,6 @@ from statesvc.repair.dead_letters.reread import Rereader
 from statesvc.roles.master_key import open_master_keys
 from statesvc.settings.service_settings import Settings, load_settings
 
-_WAKEUP = queries("statesvc.database.wakeups", "wakeup")
 _DEFAULT = ReplayLimits()
 _LINE_SECONDS: Final = 1.0
 _WHY_STOPPED: Final = {
@@ -169,7 +168,7 @@ async def _prepare(
 
 
 async def _wake(connection: Connection, channels: frozenset[str]) -> None:
-    await connection.execute(_WAKEUP["notify"], {"channels": sorted(channels)})
+    await notify(connection, *sorted(channels))
 
 
 async def _check_ids(connection: Connection, ids: tuple[int, ...]) -> None:

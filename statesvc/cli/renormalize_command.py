@@ -12,15 +12,13 @@ from statesvc.cli.command_error import CommandError
 from statesvc.cli.output import show_progress, write_json, write_line, write_table
 from statesvc.cli.session import actor, service_connection
 from statesvc.database.keyring_store import load_keyring
-from statesvc.database.queries import queries
 from statesvc.database.wakeups.channels import OUTBOX
+from statesvc.database.wakeups.waker import notify
 from statesvc.log.archive.folder import archive_folder
 from statesvc.repair.renormalize.correction_plan import RenormalizeReport
 from statesvc.repair.renormalize.renormalize import RereadTask, renormalize
 from statesvc.roles.master_key import open_master_keys
 from statesvc.settings.service_settings import load_settings
-
-_WAKEUP = queries("statesvc.database.wakeups", "wakeup")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -68,7 +66,7 @@ async def _run(options: argparse.Namespace) -> RenormalizeReport:
         )
         report = await renormalize(connection, task, _show_progress)
         if report.transitions:
-            await connection.execute(_WAKEUP["notify"], {"channels": [OUTBOX]})
+            await notify(connection, OUTBOX)
         return report
 
 

@@ -15,13 +15,12 @@ from events.carriers import CARRIERS
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.output import write_json, write_line, write_table
 from statesvc.cli.session import actor, service_connection
-from statesvc.database.queries import queries
 from statesvc.database.wakeups.channels import INBOX
+from statesvc.database.wakeups.waker import notify
 from statesvc.inbox.rollouts.dial import ALL, Dial, Guard, Rollout, lacking_workers, list_rollouts, refusals, rollout_of, set_dial, set_hold
 from statesvc.inbox.rollouts.trials import StoredDifference, Totals, list_differences, totals_of
 from statesvc.settings.service_settings import load_settings
 
-_WAKEUP = queries("statesvc.database.wakeups", "wakeup")
 _NEWEST: Final = 2**63 - 1
 DIFFS_SHOWN: Final = 20
 
@@ -100,7 +99,7 @@ async def _hold(connection: AsyncConnection[Any], options: argparse.Namespace, *
     carrier_id = ALL if options.carrier == "all" else options.carrier
     await set_hold(connection, carrier_id=carrier_id, hold=hold, why=options.why, actor=actor())
     if not hold:
-        await connection.execute(_WAKEUP["notify"], {"channels": [INBOX]})
+        await notify(connection, INBOX)
     write_line(f"{options.carrier}: {'held' if hold else 'released'}; in effect at the next claim")
 
 

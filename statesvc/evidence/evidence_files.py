@@ -13,7 +13,7 @@ from statesvc.evidence.bundle import BUNDLE_FILE, FORMAT
 from statesvc.evidence.check_bundle import BundleFlaw
 
 UNPACKED_BYTES_MAX: Final = 1 << 30
-"""Of a zip, whoever made it."""
+"""Of a zip: anybody may have made it."""
 
 
 class NotEvidenceError(ValueError):

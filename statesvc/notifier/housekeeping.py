@@ -12,6 +12,7 @@ from psycopg import AsyncConnection
 from statesvc.background.periodic import Periodic
 from statesvc.database.queries import queries
 from statesvc.database.wakeups.channels import LOG, OUTBOX
+from statesvc.database.wakeups.waker import notify
 from statesvc.delivery.attempt_entry import append_ends, tried
 from statesvc.delivery.retry_schedule import DELAYS_SECONDS, JITTER_SHARE_MAX, RETRY_AFTER_SECONDS_MAX
 from statesvc.log.batch_row import tick, write_batch
@@ -34,7 +35,6 @@ RETRY_RULES: Final = RetryRules(
 
 _SQL = queries("statesvc.notifier", "housekeeping")
 _BOARD = queries("statesvc.notifier", "limiter_board")
-_WAKE = queries("statesvc.database.wakeups", "wakeup")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,16 +68,16 @@ class NotifierUpkeep(Periodic):
         await connection.execute(_BOARD["prune"])
         if repaired := await repair_outbox(connection, RETRY_RULES):
             report(self._context.telemetry, "outbox", repaired)
-            await connection.execute(_WAKE["notify"], {"channels": [OUTBOX]})
+            await notify(connection, OUTBOX)
         notices = await review(connection)
         log_notices(self._context.telemetry, notices)
         if any(notice.kind is NoticeKind.DISABLED for notice in notices):
-            await connection.execute(_WAKE["notify"], {"channels": [LOG]})
+            await notify(connection, LOG)
         for backlog in await overfull(connection, count_max=self._bound.count_max, age_seconds=self._bound.age_seconds):
             left_out = await self._coalescer.coalesce(connection, backlog)
             if left_out:
                 self._context.telemetry.notifications_coalesced.add(left_out)
-                await connection.execute(_WAKE["notify"], {"channels": [OUTBOX, LOG]})
+                await notify(connection, OUTBOX, LOG)
 
     async def _purge(self, connection: AsyncConnection[Any]) -> None:
         """Removes the notifications of deleted subscriptions. The entry of the deletion covers them; tries get an entry nevertheless."""
@@ -91,4 +91,4 @@ class NotifierUpkeep(Periodic):
                     connection, batch_id=now.batch_id, recorded_at=now.recorded_at, leaf_hashes=leaf_hashes, writer=self._worker
                 )
         if cancelled:
-            await connection.execute(_WAKE["notify"], {"channels": [LOG]})
+            await notify(connection, LOG)
