@@ -17,10 +17,12 @@ _KINDS: Final = {
 _HEAD: Final = """# Metrics
 <!-- written by python -m tests.metrics_page: change statesvc/telemetry/names.py instead -->
 
-Every role serves `/metrics` in the Prometheus text format. The gauges that speak of the database (queues, dead letters, promises, ...)
-are read by `api`, at most every ten seconds; several of them report the same, so take `max` over processes. Counters and histograms belong
-to the process that counts: take `sum`. A counter without labels begins at 0, and so does, with a carrier's first message, what counts
-trouble with its messages (rescued, retried, postponed, second attempts, unmapped, contradicted); others appear when they first count.
+Every role serves `/metrics` in the Prometheus text format at `STATESVC_METRICS_HOST` and `STATESVC_METRICS_PORT`; `statesvc up` serves
+those of all its roles at one address. The label `role` of each sample names the role, `up` is the supervisor itself. The gauges that speak
+of the database (queues, dead letters, promises, ...) are read by `api`, at most every ten seconds; several of them report the same, so take
+`max` over processes. Counters and histograms belong to the process that counts: take `sum`. A counter without labels begins at 0, and so
+does, with a carrier's first message, what counts trouble with its messages (rescued, retried, postponed, second attempts, unmapped,
+contradicted); others appear when they first count.
 With `OTEL_METRICS_EXPORTER=otlp` or `OTEL_EXPORTER_OTLP_ENDPOINT` the same metrics go out by OTLP under their dotted names, with
 `pip install 'statesvc[otlp]'`; traces follow `OTEL_TRACES_EXPORTER`, and one webhook in a hundred is traced, up to its subscribers, unless
 `OTEL_TRACES_SAMPLER` says otherwise.

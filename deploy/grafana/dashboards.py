@@ -51,9 +51,11 @@ class Dashboard:
 def quantiles(metric: Metric, *shares: float, by: str = "") -> tuple[Query, ...]:
     """Of a histogram."""
     name, label = series(metric), f", {by}" if by else ""
-    legend = f"{{{{{by}}}}} " if by else ""
     return tuple(
-        Query(f"histogram_quantile({share}, sum by (le{label}) (rate({name}_bucket[$__rate_interval])))", f"{legend}p{share * 100:g}")
+        Query(
+            f"histogram_quantile({share}, sum by (le{label}) (rate({name}_bucket[$__rate_interval])))",
+            f"{_legend('', by)} p{share * 100:g}".lstrip(),
+        )
         for share in shares
     )
 
@@ -190,7 +192,7 @@ DASHBOARDS: Final = (
             Panel(title="Claims by how much they found", unit="cps", queries=(rate(names.CLAIMS, "queue, fill"),)),
             Panel(title="Processes", unit="short", kind="stat", queries=(gauge(names.PROCESSES, "type"),)),
             Panel(title="Open dead letters", unit="short", queries=(gauge(names.DEAD_LETTERS_OPEN, "kind, cause"),)),
-            Panel(title="Event loops, p99 late", unit="s", queries=quantiles(names.LOOP_LAG, 0.99, by="instance")),
+            Panel(title="Event loops, p99 late", unit="s", queries=quantiles(names.LOOP_LAG, 0.99, by="instance, role")),
         ),
     ),
     Dashboard(

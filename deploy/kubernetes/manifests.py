@@ -17,6 +17,7 @@ FILE: Final = Path(__file__).with_name("statesvc.yml")
 HEAD: Final = "# written by python -m deploy.kubernetes.manifests; change manifests.py, or lay a kustomization over it\n"
 IMAGE: Final = f"statesvc:{statesvc.__version__}"
 PORT: Final = 8080
+METRICS_PORT: Final = 9080
 DRAIN_SECONDS: Final = 10
 GRACE_SECONDS: Final = 30
 USER: Final = 10001
@@ -67,6 +68,8 @@ def _settings() -> dict[str, str]:
     return {
         "STATESVC_HOST": "0.0.0.0",  # noqa: S104 - within the pod
         "STATESVC_PORT": str(PORT),
+        "STATESVC_METRICS_HOST": "0.0.0.0",  # noqa: S104 - within the pod; no route leads to it
+        "STATESVC_METRICS_PORT": str(METRICS_PORT),
         "STATESVC_DATA_DIR": "/tmp/statesvc",  # noqa: S108 - a volume of the pod's own
         "STATESVC_DRAIN_SECONDS": str(DRAIN_SECONDS),
         "STATESVC_GRACE_SECONDS": str(GRACE_SECONDS),
@@ -95,7 +98,7 @@ def _migration() -> Manifest:
 def _deployment(role: RoleShape) -> Manifest:
     container = {
         **_container(role.name, [role.name], memory=role.memory, memory_max=role.memory_max, cpu=role.cpu),
-        "ports": [{"name": "http", "containerPort": PORT}],
+        "ports": [{"name": "http", "containerPort": PORT}, {"name": "metrics", "containerPort": METRICS_PORT}],
         "startupProbe": {"httpGet": {"path": "/livez", "port": "http"}, "periodSeconds": 2, "failureThreshold": 60},
         "livenessProbe": {"httpGet": {"path": "/livez", "port": "http"}, "periodSeconds": 10, "timeoutSeconds": 5, "failureThreshold": 6},
         "readinessProbe": {"httpGet": {"path": "/readyz", "port": "http"}, "periodSeconds": 3, "timeoutSeconds": 2, "failureThreshold": 2},
@@ -114,7 +117,7 @@ def _deployment(role: RoleShape) -> Manifest:
         "terminationGracePeriodSeconds": DRAIN_SECONDS + GRACE_SECONDS + 10,
         "topologySpreadConstraints": [spread],
     }
-    annotations = {"prometheus.io/scrape": "true", "prometheus.io/port": str(PORT)}
+    annotations = {"prometheus.io/scrape": "true", "prometheus.io/port": str(METRICS_PORT)}
     spec = {
         "replicas": role.replicas,
         "selector": {"matchLabels": _labels(role)},
@@ -151,7 +154,7 @@ def _pod(containers: list[Manifest]) -> Manifest:
 def _service(role: RoleShape) -> Manifest:
     # one without an address of its own for roles that only Prometheus calls
     kind: Manifest = {} if role.serves else {"clusterIP": "None"}
-    ports = [{"name": "http", "port": PORT, "targetPort": "http"}]
+    ports = [{"name": "http", "port": PORT, "targetPort": "http"}, {"name": "metrics", "port": METRICS_PORT, "targetPort": "metrics"}]
     return _object("v1", "Service", f"statesvc-{role.name}", labels=_labels(role), spec={**kind, "selector": _labels(role), "ports": ports})
 
 

@@ -20,6 +20,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="FOLDER",
         help="folder over which the roles of one machine wake each other at once; else the database does",
     )
+    parser.add_argument("--control", type=Path, metavar="PATH", help=argparse.SUPPRESS)
     if parser.prog.rsplit(maxsplit=1)[-1] in SHARING:
         parser.add_argument(
             "--socket",
@@ -41,5 +42,6 @@ def run(options: argparse.Namespace) -> int:
             settings=settings,
             socket=getattr(options, "socket", None),
             wakeups=options.wakeups,
+            control=options.control,
         )
     )

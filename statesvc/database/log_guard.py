@@ -3,7 +3,9 @@
 from importlib.resources import files
 from typing import Final
 
-from statesvc.database.open_connection import open_connection
+from psycopg import AsyncConnection
+
+from statesvc.database.pool import CONNECT_TIMEOUT_SECONDS
 
 TRIGGERS: Final = ("statesvc_guard_command", "statesvc_guard_drop", "statesvc_guard_rewrite")
 
@@ -15,5 +17,7 @@ def guard_script() -> str:
 
 async def install_guard(superuser_dsn: str) -> None:
     """Makes them, or brings them to this release, in one transaction."""
-    async with await open_connection(superuser_dsn, application_name="statesvc guard") as connection, connection.transaction():
+    async with await AsyncConnection.connect(
+        superuser_dsn, application_name="statesvc guard", prepare_threshold=None, connect_timeout=CONNECT_TIMEOUT_SECONDS
+    ) as connection:
         await connection.execute(guard_script().encode())

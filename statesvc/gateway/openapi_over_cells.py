@@ -16,7 +16,7 @@ from statesvc.http.operation import Route, answer, raw_route
 from statesvc.log.cursor import CURSOR_PATTERN
 
 _OF_CARRIER: Final = re.compile(rf"/v1/(?:{'|'.join(CARRIER_PATHS)})/{{carrier_id}}(?:/.*)?")
-_OWN: Final = ("/livez", "/readyz", "/metrics", "/openapi.json", "/docs")
+_OWN: Final = ("/livez", "/readyz", "/openapi.json", "/docs")
 """Answered for the gateway itself, or alike in all cells."""
 _WITHOUT_PARTIAL: Final = frozenset({"get_shipment_by_id", "submit_events", "stream_transitions", "delete_subscription"})
 _PARTIAL: Final = {

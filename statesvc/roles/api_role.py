@@ -124,7 +124,8 @@ async def run(launch: Launch) -> int:
                 readings=readings,
             ),
         ]
-        calls += health_routes(base.readiness, base.telemetry.exposition, sample=sampling(launch, base))
+        base.metrics.sample_first(sampling(launch, base))
+        calls += health_routes(base.readiness)
         documentation = documentation_routes(calls, version=__version__, hooks=hooks(), examples=call_examples)
         calls += event_routes(__version__)
         console = console_routes(calls, pool=base.pool, keys=keys, limits=limits)
@@ -154,7 +155,7 @@ async def open_replica(launch: Launch, base: Runtime, *, archive: LogArchive) ->
         yield None
         return
     dsns = replace(base.dsns, service=url.get_secret_value(), listen=url.get_secret_value())
-    async with pool_of(launch, dsns, name="statesvc replica", limits=replica_limits(launch.settings), writes=False) as pool:
+    async with pool_of(launch, dsns, name="statesvc replica", limits=replica_limits(launch.settings)) as pool:
         yield Replica(pool, archive, count=lambda outcome: base.telemetry.replica_reads.add(1, {"outcome": outcome}))
 
 

@@ -26,8 +26,10 @@ from statesvc.http.app import Server, build_app
 from statesvc.http.connection_gate import ConnectionGate, connections_allowed, raise_open_files
 from statesvc.http.health import health_routes
 from statesvc.roles.http_server import server_part
+from statesvc.roles.metrics_address import serving_metrics
 from statesvc.roles.runtime import Launch
 from statesvc.roles.shutdown import ShutdownTimes, StopSignals, run_until_stopped
+from statesvc.roles.watchdog import watchdog_pings
 from statesvc.settings.carrier_settings import SettingError
 from statesvc.telemetry.loop_lag import loop_lag
 from statesvc.telemetry.metrics import Telemetry
@@ -48,8 +50,8 @@ class _Draining:
     def drain(self) -> None:
         self.is_draining = True
 
-    async def failing(self) -> dict[str, str]:
-        return {"process": "the process is stopping"} if self.is_draining else {}
+    async def reasons(self) -> list[str]:
+        return ["the process is stopping"] if self.is_draining else []
 
 
 async def run(launch: Launch) -> int:
@@ -68,6 +70,8 @@ async def run(launch: Launch) -> int:
     http = settings.http
     async with AsyncExitStack() as stack:
         stack.callback(telemetry.close)
+        await stack.enter_async_context(watchdog_pings())
+        await stack.enter_async_context(serving_metrics(http, telemetry, role=launch.role, port=launch.port, control=None))
         lag = loop_lag(telemetry)
         lag.start()
         stack.push_async_callback(lag.close)
@@ -84,7 +88,7 @@ async def run(launch: Launch) -> int:
             *gateway_calls.spanning_routes(cells),
         ]
         routes = [
-            *health_routes(draining, telemetry.exposition),
+            *health_routes(draining),
             *spanning,
             *openapi_over_cells.routes(cells, spanning),
             # before the console, whose files it draws its pages with

@@ -71,8 +71,8 @@ async def serve(
     sharing: Sharing | None = None,
     middlewares: Sequence[Middleware] = (),
 ) -> Server:
-    """Listens, with livez, readyz and metrics alone unless there are `routes`."""
-    calls = health_routes(base.readiness, base.telemetry.exposition) if routes is None else routes
+    """Listens, with livez and readyz alone unless there are `routes`."""
+    calls = health_routes(base.readiness) if routes is None else routes
     http = launch.settings.http
     gate = ConnectionGate(
         connections_max=connections_allowed(http.connections_max, raise_open_files()),

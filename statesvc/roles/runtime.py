@@ -28,8 +28,10 @@ from statesvc.database.wakeups.waker import Waker
 from statesvc.http.health import Readiness, shipped_migrations
 from statesvc.operations.heartbeat import Heartbeat, Incarnation
 from statesvc.roles.master_key import KeySources, key_sources, open_sources
+from statesvc.roles.metrics_address import RoleMetrics, serving_metrics
 from statesvc.roles.pooler_faults import require_usable_pooler
 from statesvc.roles.shutdown import StopSignals
+from statesvc.roles.watchdog import watchdog_pings
 from statesvc.settings.service_settings import DatabaseSettings, Settings
 from statesvc.telemetry import names
 from statesvc.telemetry.loop_lag import loop_lag
@@ -57,6 +59,8 @@ class Launch:
     settings: Settings
     socket: Path | None = None
     wakeups: Path | None = None
+    control: Path | None = None
+    """Unix socket where a supervisor asks for the metrics, and whether this process lives; None: the metrics have an address."""
     start: str = field(default_factory=lambda: secrets.token_hex(4))
     """Distinguishes this start from any other: hosts and process numbers come again (every container is process 1)."""
 
@@ -84,6 +88,7 @@ class Runtime:
 
     signals: StopSignals
     telemetry: Telemetry
+    metrics: RoleMetrics
     refusals: Refusals
     dsns: Dsns
     pool: Pool
@@ -122,7 +127,11 @@ async def open_runtime(launch: Launch, limits: PoolLimits, *, channel: str | Non
     tracer = tracing.get_tracer("statesvc") if tracing is not None else None
     telemetry = Telemetry(resource=resource, tracer=tracer, exporter=metric_exporter())
     try:
-        async with pool_of(launch, dsns, name=f"statesvc {launch.role}", limits=limits) as pool:
+        async with (
+            watchdog_pings(),
+            serving_metrics(settings.http, telemetry, role=launch.role, port=launch.port, control=launch.control) as metrics,
+            pool_of(launch, dsns, name=f"statesvc {launch.role}", limits=limits) as pool,
+        ):
             keyring = await _keyring(pool, dsns, settings, sources, signals)
             waker = Waker(dsns.listen, folder=launch.wakeups)
             await waker.start()
@@ -138,6 +147,7 @@ async def open_runtime(launch: Launch, limits: PoolLimits, *, channel: str | Non
                 yield Runtime(
                     signals=signals,
                     telemetry=telemetry,
+                    metrics=metrics,
                     refusals=Refusals(telemetry),
                     dsns=dsns,
                     pool=pool,
@@ -170,15 +180,14 @@ def require_database(settings: DatabaseSettings) -> Dsns:
 
 
 @asynccontextmanager
-async def pool_of(launch: Launch, dsns: Dsns, *, name: str, limits: PoolLimits, writes: bool = True) -> AsyncIterator[Pool]:
-    """An open pool. `writes=False` to read from a standby."""
+async def pool_of(launch: Launch, dsns: Dsns, *, name: str, limits: PoolLimits) -> AsyncIterator[Pool]:
+    """An open pool."""
     pool = make_pool(
         dsns.service,
         name=name,
         limits=limits,
         prepared_statements=launch.settings.database.prepared_statements,
         direct=not dsns.is_pooled,
-        writes=writes,
     )
     await pool.open()
     try:

@@ -16,7 +16,7 @@ from statesvc.http.problem import Code, Problem
 from statesvc.roles.shutdown import Part
 
 WEBHOOKS: Final = "/v1/webhooks/"
-HEALTH: Final = frozenset({"/livez", "/readyz", "/metrics"})
+HEALTH: Final = frozenset({"/livez", "/readyz"})
 _TARGET: Final = re.compile(rb"[\r\n]{0,8}[A-Za-z]{1,20} (?:([^ ?\r\n]{%d})|([^ ?\r\n]*)[ ?\r\n])" % len(WEBHOOKS))
 _UNDECIDED_BYTES_MAX: Final = 64
 

@@ -1,11 +1,13 @@
 """The settings of what is called from outside: listening, answering calls, taking webhooks in."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import AliasChoices, Field
 
 from statesvc.settings.carrier_settings import split
 from statesvc.settings.section import Networks, Port, PositiveInt, Seconds, Section, Words, config
+
+METRICS_PORT_OFFSET: Final = 1000
 
 
 class HttpSettings(Section):
@@ -17,6 +19,10 @@ class HttpSettings(Section):
     """Address that the HTTP server binds, or several, comma-separated. `::` is every address, of IPv4 too."""
     port: Port = 8080
     """TCP port of the HTTP server. 0: any free one."""
+    metrics_host: str = "127.0.0.1"
+    """Address that serves `/metrics`, which needs no key: one that only your Prometheus reaches."""
+    metrics_port: Port | None = None
+    """TCP port of `/metrics`; with `statesvc up` one for all roles. 0: any free one. Default: STATESVC_PORT + 1000."""
     drain_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1
     """How long a stopping API serves on while /readyz says no: above the interval of your load balancer's probe."""
     head_seconds: Seconds = 10
@@ -27,6 +33,10 @@ class HttpSettings(Section):
     """Of these from one address (of IPv6: one /64), but for our own proxies (STATESVC_TRUSTED_PROXIES). Default: half of them."""
     grace_seconds: Seconds = 30
     """How long a stopping process may finish what it has begun, after that."""
+
+    def default_metrics_port(self, port: int) -> int:
+        """Of a process that listens on `port`, so that processes of one machine do not meet; 0: any free one."""
+        return port + METRICS_PORT_OFFSET if 0 < port <= 65535 - METRICS_PORT_OFFSET else 0
 
 
 class ApiSettings(Section):

@@ -380,6 +380,12 @@ DISK_FREE: Final = gauge(
 PROCESSES: Final = gauge(
     "statesvc.processes", "{process}", "Processes of the service by role that were heard of within the last half minute.", Attribute.TYPE
 )
+ROLE_ANSWERS: Final = gauge(
+    "statesvc.role.answers",
+    "1",
+    "0 while a role of `statesvc up` does not answer its supervisor, which then starts it again.",
+    Attribute.TYPE,
+)
 LISTENER_UP: Final = gauge("statesvc.listener.up", "1", "1 while wake-ups can be heard; at 0 the process polls.")
 POOL_CONNECTIONS: Final = gauge(
     "statesvc.pool.connections",

@@ -26,13 +26,21 @@ class RoleProcess:
     """One `statesvc ROLE` process."""
 
     def __init__(
-        self, role: str, process: asyncio.subprocess.Process | ForkedProcess, port: int, log: Path, *, host: str = "127.0.0.1"
+        self,
+        role: str,
+        process: asyncio.subprocess.Process | ForkedProcess,
+        port: int,
+        log: Path,
+        *,
+        host: str = "127.0.0.1",
+        metrics_port: str = "",
     ) -> None:
         self.role = role
         self.process = process
         self.port = port
         self.log = log
         self.host = host
+        self.metrics_url = f"http://127.0.0.1:{metrics_port}/metrics"
 
     @property
     def url(self) -> str:
@@ -131,7 +139,7 @@ class Service:
         port = free_port() if port is None else port
         log = self._folder / f"{name}-{len(self.roles)}.log"
         command = (name, "--port", str(port), *arguments)
-        environment = {**self._environment, **(settings or {})}
+        environment = {"STATESVC_METRICS_PORT": str(free_port()), **self._environment, **(settings or {})}
         process: asyncio.subprocess.Process | ForkedProcess
         if self._forks and program is None:
             process = await fork(self.launcher, command, environment=environment, output=log)
@@ -145,7 +153,9 @@ class Service:
                     stdout=output,
                     stderr=output,
                 )
-        role = RoleProcess(name, process, port, log, host=environment.get("STATESVC_HOST", "127.0.0.1"))
+        role = RoleProcess(
+            name, process, port, log, host=environment.get("STATESVC_HOST", "127.0.0.1"), metrics_port=environment["STATESVC_METRICS_PORT"]
+        )
         self.roles.append(role)
         return role
 

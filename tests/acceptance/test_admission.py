@@ -72,7 +72,7 @@ async def test_half_open_heads_leave_room_for_others_and_end(service_maker: Serv
             assert await push(ingress, 2, address="127.0.0.1") == 200
         assert ("head_timeout", 1) in refusals(ingress)
         assert len(refusals(ingress)) < 10, "a line per kind and minute"
-        async with service.session.get(f"{ingress.url}/metrics") as answer:
+        async with service.session.get(ingress.metrics_url) as answer:
             exposed = await answer.text()
         counted = [float(line.rsplit(" ", 1)[1]) for line in exposed.splitlines() if line.startswith("statesvc_refusals_total{")]
         assert sum(counted) == HALF_OPEN

@@ -112,8 +112,8 @@ async def people_find_the_cells_and_programs_the_contract(cells: Cells) -> None:
     assert (status, "/v1/cells" in document["paths"]) == (200, True)
     async with cells.session.get("/docs") as answer:
         assert (answer.status, answer.content_type) == (200, "text/html")
-    async with cells.session.get(f"{cells.gateway.roles[0].url}/metrics") as answer:
-        assert 'statesvc_gateway_cell_duration_seconds_count{cell="south",outcome="answered"}' in await answer.text()
+    async with cells.session.get(cells.gateway.roles[0].metrics_url) as answer:
+        assert 'statesvc_gateway_cell_duration_seconds_count{role="gateway",cell="south",outcome="answered"}' in await answer.text()
 
 
 async def portal_is_of_the_cell_that_the_link_names(cells: Cells) -> None:

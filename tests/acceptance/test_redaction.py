@@ -139,7 +139,7 @@ async def _heard(service: Service, collector: Collector, answers: list[str]) -> 
     """Everything that came out, by where."""
     metrics = []
     for role in service.roles:
-        async with service.session.get(f"{role.url}/metrics") as answer:
+        async with service.session.get(role.metrics_url) as answer:
             metrics.append(await answer.text())
     texts = await service.rows("SELECT coalesce(detail, '') FROM statesvc.dead_letter")
     return {

@@ -84,7 +84,7 @@ async def _seconds_until_proved(service: Service, number: str) -> float:
 
 
 async def _leads(service: Service, role: Any) -> bool:
-    async with service.session.get(f"{role.url}/metrics") as answer:
+    async with service.session.get(role.metrics_url) as answer:
         return re.search(r"^statesvc_sealer_leads\S* 1\.0$", await answer.text(), re.MULTILINE) is not None
 
 

@@ -110,9 +110,13 @@ def _arguments(role: RoleProcess) -> list[str]:
 async def test_each_process_has_metrics_of_its_own(both: Both) -> None:
     service, ingress, api = both
     await push(service.session, ingress, 1)
-    _, of_ingress = await get(service.session, ingress, "/metrics")
-    _, of_api = await get(service.session, api, "/metrics")
-    assert 'statesvc_ingest_ack_duration_seconds_count{carrier="ups",outcome="accepted"} 1.0' in of_ingress
+    async with service.session.get(ingress.metrics_url) as answer:
+        of_ingress = await answer.text()
+    async with service.session.get(api.metrics_url) as answer:
+        of_api = await answer.text()
+    for role in (ingress, api):
+        assert (await get(service.session, role, "/metrics"))[0] == 404
+    assert 'statesvc_ingest_ack_duration_seconds_count{role="ingress",carrier="ups",outcome="accepted"} 1.0' in of_ingress
     assert "statesvc_inbox_depth" not in of_ingress
     assert "statesvc_inbox_depth" in of_api
     assert "statesvc_ingest_ack_duration_seconds_count" not in of_api

@@ -8,6 +8,7 @@ import re
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
@@ -39,7 +40,13 @@ class Running:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("STATESVC_", "DATABASE_URL"))}
-        self.environment = {**kept, "STATESVC_DATA_DIR": str(folder / "data"), "STATESVC_WEBHOOK_SECRET_UPS": SECRET}
+        self.metrics_port = free_port()
+        self.environment = {
+            **kept,
+            "STATESVC_METRICS_PORT": str(self.metrics_port),
+            "STATESVC_DATA_DIR": str(folder / "data"),
+            "STATESVC_WEBHOOK_SECRET_UPS": SECRET,
+        }
 
     async def up(self, *arguments: str) -> asyncio.subprocess.Process:
         with self.folder.joinpath("out").open("ab") as out, self.folder.joinpath("err").open("ab") as err:
@@ -173,6 +180,44 @@ async def test_sigterm_ends_ingest_first_and_every_request_that_was_taken_is_ans
     told = [line["process"] for line in running.lines("stopping")]
     assert told[:2] == ["up", "ingress"]
     assert running.lines("child_killed") == []
+
+
+async def test_a_frozen_role_is_named_and_replaced_and_pushes_go_on(running: Running) -> None:
+    running.environment |= {"STATESVC_ALLOW_UNSIGNED_WEBHOOKS": "fedex"}
+    process = await running.up()
+    try:
+        await running.ready(process, running.port)
+        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=60)) as session:
+            frozen = {line["role"]: line["pid"] for line in running.lines("child_started")}
+            assert await answers(session, running) == dict.fromkeys(ROLES, 1.0)
+            # ingress too: who comes meanwhile waits for the next one
+            for role in ("worker", "ingress"):
+                os.kill(frozen[role], signal.SIGSTOP)
+            await until(lambda: {line["pid"] for line in running.lines("child_silent")} == {frozen["worker"], frozen["ingress"]})
+            assert {role for role, answer in (await answers(session, running)).items() if not answer} == {"worker", "ingress"}
+            await until(lambda: {line["pid"] for line in running.lines("child_killed")} == {frozen["worker"], frozen["ingress"]})
+            await running.ready(process, running.port)
+            async with session.post(f"{running.url}/v1/webhooks/fedex", data=b"{}") as answer:
+                assert answer.status == 200
+            await until(lambda: len(running.lines("child_answers")) == 2)
+            assert await answers(session, running) == dict.fromkeys(ROLES, 1.0)
+    finally:
+        code = await end(process)
+    assert code == 0, running.log()
+
+
+async def answers(session: aiohttp.ClientSession, running: Running) -> dict[str, float]:
+    """Whether each role answers its supervisor, as the one address of all metrics says; nothing else on the service's ports does."""
+    for port in (running.port, running.port + 1):
+        with suppress(aiohttp.ClientConnectionError, TimeoutError):
+            async with session.get(f"http://127.0.0.1:{port}/metrics", timeout=aiohttp.ClientTimeout(total=1)) as answer:
+                assert answer.status != 200
+    # a text may be a second old
+    await asyncio.sleep(1)
+    async with session.get(f"http://127.0.0.1:{running.metrics_port}/metrics") as answer:
+        text = await answer.text()
+    assert 'statesvc_loop_lag_seconds_count{role="sealer"}' in text
+    return {role: float(value) for role, value in re.findall(r'statesvc_role_answers\{role="up",type="(\w+)"\} (\S+)', text)}
 
 
 async def test_a_terminal_that_closes_ends_everything_as_sigterm_does(running: Running) -> None:

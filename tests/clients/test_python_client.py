@@ -246,7 +246,6 @@ async def the_end(call: Any) -> None:
     await call("erase_shipment", "ups", NUMBER, body=call.model("ErasureRequest", why="asked to"))
     await call("check_alive")
     await call("check_ready")
-    await call("read_metrics")
 
 
 def test_the_client_has_the_version_of_the_service() -> None:

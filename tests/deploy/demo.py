@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
-from tests.world.ports import free_ports_in_a_row
+from tests.world.ports import free_port, free_ports_in_a_row
 from tests.world.prometheus import Prometheus, scraping
 
 ROLES: Final = ("ingress", "api", "worker", "notifier", "sealer")
@@ -17,18 +17,18 @@ ROLES: Final = ("ingress", "api", "worker", "notifier", "sealer")
 @asynccontextmanager
 async def scraped_demo(folder: Path) -> AsyncIterator[Prometheus]:
     """For the time of the block; not awaited until it is ready."""
-    port = free_ports_in_a_row(len(ROLES))
+    port, metrics_port = free_ports_in_a_row(len(ROLES)), free_port()
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("STATESVC_", "DATABASE_URL"))}
     with folder.joinpath("up.log").open("wb") as log:
         up = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "statesvc", "up", "--demo", "--port", str(port)),
-            env={**environment, "STATESVC_DATA_DIR": str(folder / "data")},
+            env={**environment, "STATESVC_DATA_DIR": str(folder / "data"), "STATESVC_METRICS_PORT": str(metrics_port)},
             stdin=asyncio.subprocess.DEVNULL,
             stdout=log,
             stderr=log,
         )
     try:
-        async with scraping(folder, {role: port + place for place, role in enumerate(ROLES)}) as prometheus:
+        async with scraping(folder, metrics_port) as prometheus:
             yield prometheus
     finally:
         up.terminate()

@@ -58,10 +58,23 @@ def test_compose_mounts_files_that_exist_and_sets_settings_that_exist() -> None:
     assert unknown_variables(COMPOSE["services"]["statesvc"]["environment"], SECTIONS) == []
 
 
-def test_prometheus_asks_every_role_of_up() -> None:
+def test_prometheus_asks_up_where_its_metrics_are_and_nobody_else_can() -> None:
     (job,) = yaml.safe_load((DEPLOY / "docker" / "prometheus.yml").read_text("utf-8"))["scrape_configs"]
-    first = HttpSettings.model_fields["port"].default
-    assert job["static_configs"][0]["targets"] == [f"statesvc:{first + number}" for number, _ in enumerate(ROLES)]
+    port = HttpSettings().default_metrics_port(HttpSettings.model_fields["port"].default)
+    assert job["static_configs"][0]["targets"] == [f"statesvc:{port}"]
+    assert COMPOSE["services"]["statesvc"]["environment"]["STATESVC_METRICS_HOST"] == "0.0.0.0"  # noqa: S104 - within the network of compose
+    assert not any(str(port) in published for published in COMPOSE["services"]["statesvc"]["ports"])
+
+
+def test_no_route_of_kubernetes_leads_to_the_metrics() -> None:
+    (config,), (routes,) = of_kind("ConfigMap"), of_kind("Ingress")
+    (rule,) = routes["spec"]["rules"]
+    assert {path["backend"]["service"]["port"]["name"] for path in rule["http"]["paths"]} == {"http"}
+    for deployment in of_kind("Deployment"):
+        (container,) = deployment["spec"]["template"]["spec"]["containers"]
+        ports = {port["name"]: str(port["containerPort"]) for port in container["ports"]}
+        assert ports == {"http": config["data"]["STATESVC_PORT"], "metrics": config["data"]["STATESVC_METRICS_PORT"]}
+        assert deployment["spec"]["template"]["metadata"]["annotations"]["prometheus.io/port"] == ports["metrics"]
 
 
 def test_the_manifests_are_what_their_declaration_says() -> None:

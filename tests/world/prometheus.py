@@ -100,9 +100,9 @@ def _microseconds(time: str) -> str:
 
 
 @asynccontextmanager
-async def scraping(folder: Path, ports: Mapping[str, int], rules: Mapping[str, Any] | None = None) -> AsyncIterator[Prometheus]:
-    """Scrapes these roles, and evaluates these rules, for the time of the block."""
-    targets = [{"targets": [f"127.0.0.1:{port}"], "labels": {"role": role}} for role, port in ports.items()]
+async def scraping(folder: Path, metrics_port: int, rules: Mapping[str, Any] | None = None) -> AsyncIterator[Prometheus]:
+    """Scrapes one address, and evaluates these rules, for the time of the block."""
+    targets = [{"targets": [f"127.0.0.1:{metrics_port}"]}]
     config: dict[str, Any] = {
         "global": {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"},
         "scrape_configs": [{"job_name": "statesvc", "static_configs": targets}],

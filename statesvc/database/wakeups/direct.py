@@ -1,22 +1,32 @@
-"""Direct connections to the server (past any pooler) for LISTEN and NOTIFY, and the delays between tries to get one."""
+"""Direct connections to the server (past any pooler) for LISTEN and NOTIFY, and the delays between tries to get one.
+
+A silent peer is noticed by the keepalives of every connection.
+"""
 
 import random
 from collections.abc import Iterator
-from typing import Final, LiteralString
+from typing import Any, Final
 
-from statesvc.database.open_connection import open_connection
-from statesvc.database.service_connection import ServiceConnection
-from statesvc.database.session_settings import SessionLimits
+from psycopg import AsyncConnection
 
-DIRECT_LIMITS: Final = SessionLimits(statement_seconds=3, lock_seconds=3, idle_in_transaction_seconds=15)
-"""Of those that say LISTEN, NOTIFY and nothing that lasts."""
+from statesvc.database.pool import CONNECT_TIMEOUT_SECONDS, KEEPALIVE
+
+ANSWER_SECONDS: Final = 5.0
+"""A server that takes longer for a statement of these is frozen: its sockets still answer keepalives."""
 _FIRST_DELAY_SECONDS: Final = 0.1
 _LAST_DELAY_SECONDS: Final = 5.0
 
 
-async def connect_direct(dsn: str, *, application_name: LiteralString, limits: SessionLimits = DIRECT_LIMITS) -> ServiceConnection:
+async def connect_direct(dsn: str, *, application_name: str) -> AsyncConnection[Any]:
     """An autocommit connection that never prepares statements."""
-    return await open_connection(dsn, application_name=application_name, limits=limits)
+    return await AsyncConnection.connect(
+        dsn,
+        autocommit=True,
+        prepare_threshold=None,
+        application_name=application_name,
+        connect_timeout=CONNECT_TIMEOUT_SECONDS,
+        **KEEPALIVE,
+    )
 
 
 def reconnect_delays(jitter: random.Random) -> Iterator[float]:

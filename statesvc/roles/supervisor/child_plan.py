@@ -14,6 +14,7 @@ from typing import Final
 from statesvc.roles.launch import run_role
 from statesvc.roles.runtime import Launch, Role
 from statesvc.roles.supervisor.child_process import ChildProgram
+from statesvc.roles.supervisor.child_watch import ChildWatch
 from statesvc.roles.supervisor.fork_server import ForkedProgram, ForkServer
 from statesvc.roles.supervisor.preparation import prepare
 from statesvc.roles.supervisor.start_child import fork, spawn
@@ -41,8 +42,14 @@ class ServicePlan:
     settings: Settings
     explained: Callable[[Callable[[], int]], int]
     """Runs what it is given, says in words what it raises, and gives the exit code."""
+    metrics_port: int = 0
+    """Where the supervisor serves the metrics of all roles, once that is known."""
     demo_rate: float | None = None
     """Pushes a second of the sample carriers; None: no demo."""
+
+    def control(self, role: str) -> Path:
+        """The socket at which the supervisor asks a role for its metrics, and whether it lives."""
+        return self.socket.with_name(f"{role}.control")
 
     @property
     def wakeups(self) -> Path:
@@ -101,7 +108,17 @@ def forked_programs(plan: ServicePlan) -> list[ForkedProgram]:
 
 def _run_role(plan: ServicePlan, role: Role) -> int:
     shared = plan.socket if role in {INGRESS, API} else None
-    return run_role(Launch(role=role, host=plan.host, port=plan.ports[role], settings=plan.settings, socket=shared, wakeups=plan.wakeups))
+    return run_role(
+        Launch(
+            role=role,
+            host=plan.host,
+            port=plan.ports[role],
+            settings=plan.settings,
+            socket=shared,
+            wakeups=plan.wakeups,
+            control=plan.control(role),
+        )
+    )
 
 
 def programs(plan: ServicePlan, server: ForkServer, environment: Mapping[str, str]) -> list[ChildProgram]:
@@ -109,7 +126,8 @@ def programs(plan: ServicePlan, server: ForkServer, environment: Mapping[str, st
     listed = []
     for number, role in enumerate(ROLES):
         alone = spawn([sys.executable, "-m", "statesvc", *arguments_of(plan, role)], environment, niceness=NICENESS.get(role, 0))
-        listed.append(ChildProgram(name=role, start=fork(server, number, otherwise=alone)))
+        watch = ChildWatch(role, plan.control(role))
+        listed.append(ChildProgram(name=role, start=fork(server, number, otherwise=alone), watch=watch))
     if plan.demo_rate is not None:
         command = [sys.executable, "-m", "statesvc.demo.run", "--url", plan.url, "--rate", str(plan.demo_rate)]
         listed.append(ChildProgram(name=DEMO, start=spawn(command, demo_environment(environment)), restart=False))
@@ -124,7 +142,8 @@ def demo_environment(environment: Mapping[str, str]) -> dict[str, str]:
 def arguments_of(plan: ServicePlan, role: str) -> list[str]:
     """The command line of a role."""
     shared = ("--socket", str(plan.socket)) if role in {INGRESS, API} else ()
-    return [role, "--host", plan.host, "--port", str(plan.ports[role]), "--wakeups", str(plan.wakeups), *shared]
+    own = ("--wakeups", str(plan.wakeups), "--control", str(plan.control(role)))
+    return [role, "--host", plan.host, "--port", str(plan.ports[role]), *own, *shared]
 
 
 class PortTakenError(RuntimeError):

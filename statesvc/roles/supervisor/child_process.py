@@ -1,4 +1,4 @@
-"""One child process: started, watched, started again with growing pauses when it dies, stopped with a grace period."""
+"""One child process: started, watched, started again with growing pauses when it dies or falls silent, stopped with a grace period."""
 
 import asyncio
 import signal
@@ -8,7 +8,8 @@ from typing import Final
 
 import structlog
 
-from statesvc.background.waiting import set_within
+from statesvc.background.waiting import cancel_fully, set_within
+from statesvc.roles.supervisor.child_watch import ChildWatch
 from statesvc.roles.supervisor.start_child import Child, Start
 
 FIRST_PAUSE_SECONDS: Final = 0.5
@@ -21,11 +22,12 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChildProgram:
-    """What to start. `restart`: start it again when it ends."""
+    """What to start. `restart`: start it again when it ends; `watch`: asks whether it answers."""
 
     name: str
     start: Start
     restart: bool = True
+    watch: ChildWatch | None = None
 
 
 def pause_after(deaths: int) -> float:
@@ -52,10 +54,12 @@ class ChildProcess:
         while not self._stopping.is_set():
             started = time.monotonic()
             child = await self._start()
+            watching = asyncio.create_task(self._kill_when_silent(child), name=f"watch-{self.program.name}")
             try:
                 exit_code = await child.wait()
             finally:
                 self._running = None
+                await cancel_fully(watching)
             if self._stopping.is_set():
                 return
             deaths = 1 if time.monotonic() - started >= HEALTHY_SECONDS else deaths + 1
@@ -78,6 +82,15 @@ class ChildProcess:
         """Ends it at once."""
         self._stopping.set()
         self._signal(signal.SIGKILL)
+
+    async def _kill_when_silent(self, child: Child) -> None:
+        if self.program.watch is None:
+            return
+        await self.program.watch.until_silent(child.pid)
+        # one that stops has a deadline of its own
+        if not self._stopping.is_set():
+            log.error("child_killed", role=self.program.name, pid=child.pid, why="it does not answer")
+            child.signal(signal.SIGKILL)
 
     async def _start(self) -> Child:
         self._running = child = await self.program.start()

@@ -11,6 +11,7 @@ import shlex
 import sys
 from collections.abc import Collection, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -22,10 +23,13 @@ from statesvc.database.embedded import EmbeddedServer, attach
 from statesvc.database.embedded_error import EmbeddedServerError
 from statesvc.roles.carrier_names import require_known_carriers
 from statesvc.roles.master_key import ensure_master_key, key_sources
+from statesvc.roles.metrics_address import metrics_listener
 from statesvc.roles.shutdown import StopSignals
 from statesvc.roles.supervisor.child_plan import DEMO, INGRESS, PREPARATION, ROLES, ServicePlan, is_loopback, programs
 from statesvc.roles.supervisor.child_process import ChildProcess
 from statesvc.roles.supervisor.fork_server import ForkServer
+from statesvc.roles.supervisor.merged_metrics import serving_merged_metrics
+from statesvc.roles.watchdog import watchdog_pings
 
 PROBE_SECONDS: Final = 2.0
 NOT_READY_SECONDS: Final = 15.0
@@ -49,6 +53,12 @@ async def up(plan: ServicePlan, fork_server: ForkServer) -> int:
     signals.listen()
     settings = plan.settings
     require_known_carriers(settings)
+    async with watchdog_pings():
+        return await _up(plan, fork_server, signals)
+
+
+async def _up(plan: ServicePlan, fork_server: ForkServer, signals: StopSignals) -> int:
+    settings = plan.settings
     given = Dsns.from_settings(settings.database)
     if given is not None:
         key_sources(settings)
@@ -81,22 +91,25 @@ async def _prepare(fork_server: ForkServer) -> int:
 
 
 async def _supervise(plan: ServicePlan, fork_server: ForkServer, dsns: Dsns, signals: StopSignals, *, new_key_file: Path | None) -> int:
+    metrics = metrics_listener(plan.settings.http, port=plan.ports[INGRESS])
+    plan = replace(plan, metrics_port=metrics.getsockname()[1])
     environment = dict(os.environ)
     children = [ChildProcess(program) for program in programs(plan, fork_server, environment)]
-    running = {asyncio.create_task(child.run(), name=f"child-{child.program.name}"): child for child in children}
-    announcement = asyncio.create_task(
-        _announce(plan, banner(plan, service_dsn=dsns.service, environment=environment, new_key_file=new_key_file)), name="announce"
-    )
-    stopping = asyncio.create_task(signals.stopping.wait(), name="stop-signal")
-    vital = {task for task, child in running.items() if child.program.restart}
-    done, _ = await asyncio.wait({stopping, *vital}, return_when=asyncio.FIRST_COMPLETED)
-    for task in done - {stopping}:
-        log.error("task_died", task=task.get_name(), exc_info=task.exception())
-    stopping.cancel()
-    announcement.cancel()
-    http = plan.settings.http
-    aborted = await _stop(running, signals, drain_seconds=http.drain_seconds, grace_seconds=http.grace_seconds)
-    return 1 if aborted or done - {stopping} else 0
+    async with serving_merged_metrics(metrics, children):
+        running = {asyncio.create_task(child.run(), name=f"child-{child.program.name}"): child for child in children}
+        announcement = asyncio.create_task(
+            _announce(plan, banner(plan, service_dsn=dsns.service, environment=environment, new_key_file=new_key_file)), name="announce"
+        )
+        stopping = asyncio.create_task(signals.stopping.wait(), name="stop-signal")
+        vital = {task for task, child in running.items() if child.program.restart}
+        done, _ = await asyncio.wait({stopping, *vital}, return_when=asyncio.FIRST_COMPLETED)
+        for task in done - {stopping}:
+            log.error("task_died", task=task.get_name(), exc_info=task.exception())
+        stopping.cancel()
+        announcement.cancel()
+        http = plan.settings.http
+        aborted = await _stop(running, signals, drain_seconds=http.drain_seconds, grace_seconds=http.grace_seconds)
+        return 1 if aborted or done - {stopping} else 0
 
 
 async def _stop(running: Running, signals: StopSignals, *, drain_seconds: float, grace_seconds: float) -> bool:
@@ -194,6 +207,7 @@ def banner(plan: ServicePlan, *, service_dsn: str, environment: Mapping[str, str
     others = ", ".join(f"{role} on {port}" for role, port in plan.ports.items() if role != INGRESS)
     rows = [
         ("API", f"{plan.url}   calls: {plan.url}/docs   ({others})"),
+        ("metrics", f"http://{_in_url(plan.settings.http.metrics_host)}:{plan.metrics_port}/metrics"),
         ("key", f"{_command(environment)} keys create --name me --scopes read,audit"),
     ]
     if plan.settings.database.database_url is None:
@@ -205,6 +219,10 @@ def banner(plan: ServicePlan, *, service_dsn: str, environment: Mapping[str, str
         rows.append(("try", f'curl -H "Authorization: Bearer {environment["STATESVC_BOOTSTRAP_KEY"]}" {plan.url}/v1/shipments'))
     rows.append(("stop", "Ctrl-C"))
     return "\n".join(["", "statesvc is running", *(f"  {name:<9} {value}" for name, value in rows), ""])
+
+
+def _in_url(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
 
 
 def without_password(dsn: str) -> str:

@@ -81,6 +81,7 @@ class Scene:
     receiver: Receiver
     stack: AsyncExitStack
     port: int = field(default_factory=lambda: free_ports_in_a_row(len(ROLES)))
+    metrics_port: int = field(default_factory=free_port)
     silent: set[str] = field(default_factory=set)
     """Carriers that push nothing for now."""
     subscription_id: str = ""
@@ -108,7 +109,7 @@ class Scene:
         with self.folder.joinpath("up.log").open("ab") as log:
             self._up = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", "statesvc", "up", "--port", str(self.port)),
-                env=dict(self.settings),
+                env={**self.settings, "STATESVC_METRICS_PORT": str(self.metrics_port)},
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -253,7 +254,7 @@ async def scene(
         found.subscription_id = (await found.call("POST", "/v1/subscriptions", {"url": receiver.url}))["id"]
         carriers = CarrierClient(session=session, url=found.url, rate=RATE, counts=DemoCounts())
         found.background(carriers.run(found.traffic()), "carriers")
-        watcher = await stack.enter_async_context(scraping(folder, found.ports, shortened(factor)))
+        watcher = await stack.enter_async_context(scraping(folder, found.metrics_port, shortened(factor)))
         on_call = OnCall(environment=environment, urls=_urls(found.dsns), folder=folder)
         stack.push_async_callback(on_call.close)
         yield found, watcher, on_call

@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -52,13 +53,20 @@ async def _end_the_session(_scene: Scene, on_call: OnCall) -> None:
 
 
 async def _freeze_the_sealer(scene: Scene) -> None:
-    frozen = await scene.pid_of("sealer")
-    os.kill(frozen, signal.SIGSTOP)
-    # its supervisor ends it in the end, which a frozen process cannot hear
-    scene.stack.callback(os.kill, frozen, signal.SIGCONT)
+    """And the one that its supervisor starts in its place, and so on."""
+
+    async def freeze() -> None:
+        while True:
+            frozen = await scene.pid_of("sealer")
+            with suppress(ProcessLookupError):
+                os.kill(frozen, signal.SIGSTOP)
+            await asyncio.sleep(1)
+
+    scene.trouble(freeze(), "frozen sealer")
 
 
-async def _start_another_sealer(_scene: Scene, on_call: OnCall) -> None:
+async def _start_another_sealer(scene: Scene, on_call: OnCall) -> None:
+    await cancelled(*scene.troubles)
     seen = await on_call.look("SealerStopped")
     found = re.search(r"^ *(\d+) \|[^\n]*sealer", seen, re.MULTILINE)
     assert found is not None, seen

@@ -1,0 +1,85 @@
+"""Whether a child answers: asked every few seconds over its control socket, which its event loop serves.
+
+What counts is how often the supervisor found the question unanswered, not how much time has passed: where both were suspended, or the
+supervisor alone, the child is asked again before anything is concluded. A late answer is an answer.
+"""
+
+import asyncio
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from statesvc.background.waiting import cancel_fully
+from statesvc.roles.metrics_address import ALIVE
+
+ASK_SECONDS: Final = 2.0
+SILENT_ASKS: Final = 3
+"""Unanswered in a row until the log names the child."""
+KILL_ASKS: Final = 10
+"""Unanswered in a row until it is to be killed."""
+START_ASKS: Final = 60
+"""The same before the first answer: it loads, on a machine that may be busy."""
+
+log = structlog.get_logger()
+
+
+class ChildWatch:
+    """Watches the child of one role through all its lives."""
+
+    def __init__(self, name: str, control: Path, *, ask_seconds: float = ASK_SECONDS) -> None:
+        self.answers = True
+        self.has_answered = False
+        """The child that runs now, ever."""
+        self._name = name
+        self.control = control
+        self._ask_seconds = ask_seconds
+
+    async def until_silent(self, pid: int) -> None:
+        """Returns once the child that was just started is to be killed."""
+        self.has_answered = False
+        unanswered = 0
+        asking: asyncio.Task[bool] | None = None
+        try:
+            while unanswered < (KILL_ASKS if self.has_answered else START_ASKS):
+                if asking is None:
+                    asking = asyncio.create_task(self._is_alive(), name=f"ask-{self._name}")
+                await asyncio.sleep(self._ask_seconds)
+                is_answered = asking.done() and asking.result()
+                if asking.done():
+                    asking = None
+                if is_answered:
+                    self._say_it_answers(pid)
+                    unanswered = 0
+                    continue
+                unanswered += 1
+                if unanswered == SILENT_ASKS and self.has_answered:
+                    self.answers = False
+                    log.warning("child_silent", role=self._name, pid=pid, seconds=unanswered * self._ask_seconds)
+        finally:
+            if asking is not None:
+                await cancel_fully(asking)
+        self.answers = False
+
+    def _say_it_answers(self, pid: int) -> None:
+        self.has_answered = True
+        if not self.answers:
+            self.answers = True
+            log.info("child_answers", role=self._name, pid=pid)
+
+    async def _is_alive(self) -> bool:
+        with suppress(OSError):
+            return bool(await ask(self.control, ALIVE))
+        return False
+
+
+async def ask(control: Path, path: str) -> bytes:
+    """What a child answers. Raises OSError where nobody listens."""
+    reader, writer = await asyncio.open_unix_connection(str(control))
+    try:
+        writer.write(f"GET {path} HTTP/1.1\r\n\r\n".encode())
+        answer = await reader.read()
+    finally:
+        writer.close()
+    return answer.partition(b"\r\n\r\n")[2]

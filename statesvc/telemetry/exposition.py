@@ -1,0 +1,57 @@
+"""The text of `/metrics`: made at most once a second, by one rendering at a time, however many ask for it.
+
+The metrics of several processes become one text in which the label `role` says whose each is.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+
+MADE_EVERY_SECONDS: Final = 1.0
+
+
+class Exposition:
+    """Remembers the last text. `make` answers a new one."""
+
+    def __init__(self, make: Callable[[], Awaitable[bytes]], *, now: Callable[[], float] = time.monotonic) -> None:
+        self._make = make
+        self._now = now
+        self._made_at = float("-inf")
+        self._text = b""
+        self._making = asyncio.Lock()
+
+    async def text(self) -> bytes:
+        """The last text where it is new enough; who comes while one is made waits for that."""
+        async with self._making:
+            if self._now() >= self._made_at + MADE_EVERY_SECONDS:
+                self._text = await self._make()
+                self._made_at = self._now()
+            return self._text
+
+
+def merged(texts: Mapping[str, bytes]) -> bytes:
+    """One text of those of several processes, by role. The samples of a metric stand together, as the format demands."""
+    families: dict[bytes, list[bytes]] = {}
+    for role, text in texts.items():
+        label = b'role="%b"' % role.encode()
+        samples: list[bytes] = []
+        for line in text.splitlines():
+            if line.startswith((b"# HELP ", b"# TYPE ")):
+                family = line.split(b" ", 3)[2]
+                if family not in families:
+                    families[family] = []
+                samples = families[family]
+                if line not in samples[:2]:
+                    samples.insert(min(len(samples), int(line.startswith(b"# TYPE "))), line)
+            elif line and not line.startswith(b"#"):
+                samples.append(_labelled(line, label))
+    return b"".join(b"%b\n" % line for samples in families.values() for line in samples)
+
+
+def _labelled(sample: bytes, label: bytes) -> bytes:
+    name, brace, rest = sample.partition(b"{")
+    if brace:
+        return b"%b{%b,%b" % (name, label, rest)
+    name, _, value = sample.partition(b" ")
+    return b"%b{%b} %b" % (name, label, value)
