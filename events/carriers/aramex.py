@@ -1,6 +1,7 @@
 """Aramex: answers of the tracking service (SOAP and its JSON twin). A scan's code is its update code, then the code of its problem.
 
-Aramex publishes no list of its update codes; the table holds those on which public integrations agree. Times are local to the place, which
+Aramex publishes no list of its update codes; the table holds those that public integrations quote. A code that is not known is read by its
+text. Times are local to the place, which
 is printed as `City, Country`; the JSON twin prints an epoch.
 """
 
@@ -15,21 +16,24 @@ from events.errors import Cause, UnreadableMessageError
 from events.event import EventPlace, PrintedTime, Raw, Reading
 from events.parsing.formats import TimeFormats, read_offset
 from events.parsing.json import read_json
-from events.parsing.lists import objects_at
-from events.parsing.meanings import by_code, meanings
+from events.parsing.lists import JsonObject, objects_at
+from events.parsing.meanings import UNMAPPED, Meaning, meanings
 from events.parsing.places import country_code, place
 from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, reading_of
+from events.parsing.sentences import by_sentence
 from events.parsing.text import text
 from events.parsing.times import Clock, read_epoch
 from events.parsing.xml import Document, answers, is_xml, read_xml, texts
 from events.vocabulary import TzSource
 
 CODES: Final = meanings("aramex_codes.csv")
-_meaning: Final = by_code(CODES)
+TEXTS: Final = meanings("aramex_texts.csv")
+by_text = by_sentence({words: meaning for (words,), meaning in TEXTS.items()})
 CLOCK: Final = Clock(
     formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%-d/%-m/%Y %H:%M:%S"), default_zone="Asia/Dubai"
 )
+PAIR: Final = "KeyValueOfstringArrayOfTrackingResultmFAkxlpY"
 _EPOCH: Final = re.compile(r"/Date\((?P<milliseconds>-?\d{1,15})(?P<offset>[+-]\d{4})?\)/", re.ASCII)
 
 
@@ -52,7 +56,7 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
             Scan(
                 where=found.where,
                 raw=raw,
-                meaning=_meaning(raw),
+                meaning=CODES.get((code or "",)) or by_text(fields.get("UpdateDescription", "")) or UNMAPPED,
                 time=_time(fields.get("UpdateDateTime"), at, received_at),
                 place=at,
                 description=fields.get("UpdateDescription"),
@@ -100,17 +104,27 @@ def _from_json(body: object, rejections: Rejections) -> Iterator[Update]:
         return
     if type(body) is not dict or not {"TrackingResults", "HasErrors", "Notifications"} & body.keys():
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of Aramex")
-    for index, waybill in objects_at(body, "TrackingResults", "", rejections):
-        pointer = f"/TrackingResults/{index}"
-        if "Value" in waybill:
-            for at, result in objects_at(waybill, "Value", pointer, rejections):
-                yield Update(f"{pointer}/Value/{at}", text(waybill.get("Key")), _texts(result))
+    yield from _results(body, "TrackingResults", "", None, rejections)
+
+
+def _results(holder: JsonObject, name: str, where: str, number: str | None, rejections: Rejections) -> Iterator[Update]:
+    """The updates of a member that holds them by waybill, as `Key` and `Value`; SOAP that became JSON keeps its names in between."""
+    for index, member in objects_at(holder, name, where, rejections):
+        pointer = f"{where}/{name}/{index}"
+        inside = next((found for found in ("Value", "TrackingResult", PAIR) if found in member), None)
+        if inside is None:
+            yield Update(pointer, number, _texts(member))
         else:
-            yield Update(pointer, None, _texts(waybill))
+            yield from _results(member, inside, pointer, text(member.get("Key")) or number, rejections)
 
 
 def _texts(result: dict[str, object]) -> dict[str, str]:
     return {name: found for name, value in result.items() if (found := text(value)) is not None}
+
+
+def _reread(raw: Raw) -> Meaning | None:
+    """Where a code is not known, its text may be."""
+    return CODES.get((raw.code or "",))
 
 
 CARRIER: Final = Carrier(
@@ -119,12 +133,12 @@ CARRIER: Final = Carrier(
     number_fields=(
         "WaybillNumber",
         "TrackingResults.Key",
-        "KeyValueOfstringArrayOfTrackingResultmFAkxlpY.Key",
+        f"{PAIR}.Key",
         "NonExistingWaybills",
         "NonExistingWaybills.string",
     ),
     normalizers={"1": normalize},
     formats=("ShipmentTrackingResponse SOAP", "ShipmentTrackingResponse JSON"),
-    reread=_meaning,
+    reread=_reread,
     authentication=(ShipperChoice(),),
 )

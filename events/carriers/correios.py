@@ -1,7 +1,8 @@
 """Correios (Brazil): answers of its tracking services: SRO Rastro (JSON), the app's JSON, and the older SOAP with its JSON twin.
 
 An event is a type and a status below it (`BDE`, `01`; older answers print `1`). Times are local to the unit; the app names a zone. Abroad a
-unit is a country. Type `EST` takes back the event before it.
+unit is a country. Type `EST` takes back the event before it. BDE/09 said once that an item was not found, and says now that it has not
+reached its unit: there the text decides.
 """
 
 from collections.abc import Iterator
@@ -24,9 +25,14 @@ from events.parsing.scan import Scan, readings_of
 from events.parsing.text import text
 from events.parsing.times import Clock
 from events.parsing.xml import Document, answers, elements, is_xml, read_xml, texts
+from events.vocabulary import Kind, Reason, Status
 
 CODES: Final = meanings("correios_codes.csv")
 """(type, status of two digits)."""
+
+CHANGED: Final = ("BDE", "09")
+NOT_FOUND: Final = "objeto não localizado"
+LOST: Final = Meaning(Kind.SCAN, Status.EXCEPTION, Reason.LOST)
 
 FORMATS: Final = TimeFormats("%d/%m/%Y[ %H:%M[:%S]]")
 CLOCK: Final = Clock(formats=FORMATS, default_zone="America/Sao_Paulo", country="BR")
@@ -88,12 +94,21 @@ def _scans(parcel: JsonObject, where: str, received_at: datetime, rejections: Re
         yield Scan(
             where=f"{where}/{listed}/{index}",
             raw=raw,
-            meaning=_meaning(raw),
+            meaning=_worded(raw, text(event.get("descricao"))),
             time=_time(event, where_at, received_at),
             place=where_at,
             description=text(event.get("descricao")),
             signed_by=child(event, "recebedor").get("nome"),
         )
+
+
+def _worded(raw: Raw, words: str | None) -> Meaning:
+    is_lost = (raw.type, (raw.code or "").zfill(2)) == CHANGED and (words or "").casefold().startswith(NOT_FOUND)
+    return LOST if is_lost else _meaning(raw)
+
+
+def _reread(raw: Raw) -> Meaning | None:
+    return None if (raw.type, (raw.code or "").zfill(2)) == CHANGED else _meaning(raw)
 
 
 def _meaning(raw: Raw) -> Meaning:
@@ -126,6 +141,6 @@ CARRIER: Final = Carrier(
     number_fields=("codObjeto", "numero"),
     normalizers={"1": normalize},
     formats=("SRO Rastro JSON", "Rastro SOAP"),
-    reread=_meaning,
+    reread=_reread,
     authentication=(ShipperChoice(),),
 )

@@ -1,4 +1,4 @@
-"""UPS: Track Alert webhooks (one activity each) and the answers of its tracking APIs (whole histories, newest first).
+"""UPS: Track Alert webhooks (one activity each), the answers of its tracking APIs (whole histories, newest first), and Quantum View.
 
 UPS has no scan ids. It sends a credential of our choice, or a token that it fetches from us before. The Track Alert subscription of a
 number lives 14 days; only 200 is an acknowledgement. A push may hold the picture of a delivery.
@@ -12,8 +12,9 @@ from events.carriers.carrier import MIB, Ack, Carrier, OAuthToken, SharedHeader
 from events.carriers.ups_codes import reread
 from events.carriers.ups_json import read_json_message
 from events.carriers.ups_xml import read_xml_message
-from events.event import Reading
+from events.event import Raw, Reading
 from events.parsing.json import read_json
+from events.parsing.meanings import UNMAPPED, Meaning
 from events.parsing.rejections import Rejections, normalizer
 from events.parsing.xml import is_xml, read_xml
 
@@ -24,6 +25,12 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
     if is_xml(body):
         return read_xml_message(read_xml(body), received_at, rejections)
     return read_json_message(read_json(body), received_at, rejections)
+
+
+def _reread(raw: Raw) -> Meaning | None:
+    """Quantum View prints no type: there the name of an event decides."""
+    known = reread(raw)
+    return None if raw.type is None and known is UNMAPPED else known
 
 
 CARRIER: Final = Carrier(
@@ -37,8 +44,8 @@ CARRIER: Final = Carrier(
         "ShipmentIdentificationNumber",
     ),
     normalizers={"1": normalize},
-    formats=("Track Alert webhook (JSON)", "Track API (JSON)", "TrackResponse (XML)", "TrackResponse (SOAP)"),
-    reread=reread,
+    formats=("Track Alert webhook (JSON)", "Track API (JSON)", "TrackResponse (XML)", "TrackResponse (SOAP)", "Quantum View (XML, JSON)"),
+    reread=_reread,
     authentication=(SharedHeader(header="credential"), OAuthToken()),
     ack=Ack(status=200),
     body_bytes_max=4 * MIB,

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Final
 
 from events.carriers.ups_activity import PLACEHOLDERS, Activity, iso_date, journey_of, read_activity
+from events.carriers.ups_quantum_view import ROOT, read_quantum_view
 from events.errors import Cause, UnreadableMessageError
 from events.event import NOWHERE, EventPlace, Reading
 from events.parsing.enrichment import with_estimate, with_signer
@@ -31,6 +32,8 @@ def read_json_message(value: object, received_at: datetime, rejections: Rejectio
         for root in ("trackResponse", "TrackResponse"):
             if root in value:
                 return _read_track_response(child(value, root), f"/{root}", received_at, rejections)
+        if ROOT in value:
+            return read_quantum_view(child(value, ROOT), received_at, rejections)
         if _ERROR_KEYS & value.keys():
             return iter(())
     raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "neither a track response nor a track alert of UPS")

@@ -6,6 +6,7 @@ from datetime import datetime
 from lxml import etree
 
 from events.carriers.ups_activity import Activity, iso_date, journey_of, read_activity
+from events.carriers.ups_quantum_view import ROOT, as_json, read_quantum_view
 from events.errors import Cause, UnreadableMessageError
 from events.event import EventPlace, Reading
 from events.parsing.enrichment import with_estimate
@@ -19,6 +20,9 @@ def read_xml_message(document: Document, received_at: datetime, rejections: Reje
     """Raises UnreadableMessageError (`unknown_format`) for XML that is none of UPS's formats. A SOAP fault holds no events."""
     response = body_of(document)
     if response is None or response.tag == "Fault":
+        return
+    if response.tag == ROOT:
+        yield from read_quantum_view(as_json(response) or {}, received_at, rejections)
         return
     if response.tag != "TrackResponse":
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "no track response of UPS")

@@ -1,4 +1,4 @@
-"""USPS: Tracking API v3 (JSON), Web Tools TrackResponse (XML) and the view of its reseller Stamps.com (SOAP).
+"""USPS: Tracking API v3 (JSON), Web Tools TrackResponse (XML, and as JSON) and the view of its reseller Stamps.com (SOAP).
 
 A scan has an EventCode, or in older answers only its text, which is then the code: it is matched whole, never in part ("Delivered, To
 Agent" is no delivery to the consignee). Times are local to the place; those of v3 come with their time in GMT.
@@ -17,7 +17,7 @@ from events.event import EventPlace, PrintedTime, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, as_list, elements_at, objects, objects_at
+from events.parsing.lists import JsonObject, as_list, child, elements_at, objects, objects_at
 from events.parsing.meanings import UNMAPPED, Meaning, meanings, texts_of
 from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
@@ -58,7 +58,13 @@ _XML_ENDS: Final = ("OriginCity", "OriginState", "OriginZip", "DestinationCity",
 _LISTS: Final = ("trackSummary", "trackingEvents", "trackDetail", "trackDetails")
 _KNOWN_LISTS: Final = frozenset(_LISTS)
 _WRAPPERS: Final = ("payload", "data", "trackingDetails", "trackInfo")
-_FACILITY: Final = re.compile(r"(?P<city>.+) (?P<state>[A-Z]{2}) (?:NETWORK |INTERNATIONAL )?DISTRIBUTION CENTER(?: ANNEX)?")
+_FACILITY: Final = re.compile(
+    r"(?:(?P<city>.+) (?P<state>[A-Z]{2}) (?:NETWORK |INTERNATIONAL )?DISTRIBUTION CENTER(?: ANNEX)?"
+    r"|ISC (?P<isc>.+?)(?: (?P<isc_state>[A-Z]{2}))? ?\(USPS\))"
+)
+"""How USPS names its facilities, those for mail from abroad too (`ISC NEW YORK NY(USPS)`)."""
+_WEB_TOOLS_LISTS: Final = frozenset({"TrackSummary", "TrackDetail"})
+_WEB_TOOLS: Final = ("TrackResults", "TrackResponse")
 _SENTENCE_DATE: Final = re.compile(r"\b(?P<date>(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]* \d{1,2}, \d{4})")
 _SENTENCE_TIME: Final = re.compile(r"\b(?P<time>\d{1,2}:\d{2} ?[ap]m)\b", re.IGNORECASE)
 
@@ -139,7 +145,8 @@ def _journey(*ends: str | None) -> Journey:
 
 def _time(scan: UspsScan, where: EventPlace, received_at: datetime, journey: Journey) -> PrintedTime | None:
     if where.country is None and scan.city and (facility := _FACILITY.fullmatch(scan.city)):
-        where = EventPlace(city=facility["city"], region=facility["state"], country="US")
+        city, state = facility["city"] or facility["isc"], facility["state"] or facility["isc_state"]
+        where = EventPlace(city=city, region=state, country="US")
     clock = FOREIGN if where.country not in (None, "US") else DOMESTIC
     if scan.at is not None and scan.at.endswith("Z"):
         clock = DOMESTIC_WITH_FALSE_Z
@@ -157,6 +164,10 @@ def _from_json(body: object, rejections: Rejections) -> Iterator[UspsItem]:
         return
     if type(body) not in (dict, list):
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but neither an object nor a list")
+    web_tools = next((name for name in _WEB_TOOLS if type(body) is dict and name in body), None)
+    if web_tools is not None and type(body) is dict:
+        yield from _web_tools_items(child(body, web_tools), f"/{web_tools}", rejections)
+        return
     for where, item in _json_items(body, "", rejections):
         scans = tuple({scan[1:]: scan for scan in _json_scans(item, where, rejections)}.values())
         if not any(as_list(item.get(name)) for name in _LISTS) and (rollup := text(item.get("status"))):
@@ -165,6 +176,28 @@ def _from_json(body: object, rejections: Rejections) -> Iterator[UspsItem]:
         journey = _journey(*(text(item.get(name)) for name in _JSON_ENDS))
         service = without_markup(text(item.get("mailClass")))
         yield UspsItem(text(item.get("trackingNumber")), scans, estimate(printed, FORMATS), journey, service)
+
+
+def _web_tools_items(answer: JsonObject, where: str, rejections: Rejections) -> Iterator[UspsItem]:
+    """The answer of Web Tools as JSON: an attribute is printed with an `@`."""
+    for index, info in objects_at(answer, "TrackInfo", where, rejections):
+        pointer, scans = f"{where}/TrackInfo/{index}", []
+        if not _WEB_TOOLS_LISTS & info.keys():
+            objects_at(info, "TrackDetail", pointer, rejections, required=False)
+        for name in sorted(_WEB_TOOLS_LISTS, reverse=True):
+            for at, event in enumerate(as_list(info.get(name))):
+                if type(event) is dict:
+                    fields = {field: found for field, value in event.items() if (found := text(value)) is not None}
+                    scans.append(_web_tools_scan(fields, f"{pointer}/{name}/{at}"))
+                else:
+                    scans += _sentence(text(event), f"{pointer}/{name}/{at}")
+        rollup = without_markup(text(info.get("Status")))
+        if not scans and rollup is not None:
+            scans.append(UspsScan(where=f"{pointer}/Status", code=None, words=rollup, at=None))
+        printed = next((found for name in ESTIMATES if (found := text(info.get(name)))), None)
+        journey = _journey(*(text(info.get(name)) for name in _XML_ENDS))
+        number, service = text(info.get("@ID")) or text(info.get("ID")), without_markup(text(info.get("Class")))
+        yield UspsItem(number, tuple(scans), estimate(printed, FORMATS), journey, service)
 
 
 def _json_items(body: object, where: str, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
@@ -234,18 +267,22 @@ def _xml_scans(info: _Element, where: str, rejections: Rejections) -> Iterator[U
         if len(event) == 0:
             yield from _sentence(text_at(event, "."), pointer)
             continue
-        fields = texts(event)
-        yield UspsScan(
-            where=pointer,
-            code=fields.get("EventCode"),
-            words=without_markup(fields.get("Event")),
-            at=_joined(fields.get("EventDate"), fields.get("EventTime")),
-            city=fields.get("EventCity"),
-            state=fields.get("EventState"),
-            postal_code=fields.get("EventZIPCode"),
-            country=fields.get("EventCountry"),
-            signer=fields.get("Name"),
-        )
+        yield _web_tools_scan(texts(event), pointer)
+
+
+def _web_tools_scan(fields: dict[str, str], where: str) -> UspsScan:
+    return UspsScan(
+        where=where,
+        code=fields.get("EventCode"),
+        words=without_markup(fields.get("Event")),
+        at=_joined(fields.get("EventDate"), fields.get("EventTime")),
+        offset=fields.get("GMTOffset"),
+        city=fields.get("EventCity"),
+        state=fields.get("EventState"),
+        postal_code=fields.get("EventZIPCode"),
+        country=fields.get("EventCountry"),
+        signer=fields.get("Name"),
+    )
 
 
 def _sentence(words: str | None, where: str) -> Iterator[UspsScan]:
@@ -279,9 +316,9 @@ def _joined(date: str | None, time: str | None) -> str | None:
 CARRIER: Final = Carrier(
     carrier_id="usps",
     name="USPS",
-    number_fields=("trackingNumber|TrackingNumber", "TrackInfo.@ID"),
+    number_fields=("trackingNumber|TrackingNumber", "TrackInfo.@ID", "TrackInfo.ID"),
     normalizers={"1": normalize},
-    formats=("Tracking API v3 JSON", "Web Tools TrackResponse XML", "Stamps.com TrackShipmentResponse SOAP"),
+    formats=("Tracking API v3 JSON", "Web Tools TrackResponse XML", "Web Tools TrackResults JSON", "Stamps.com TrackShipmentResponse SOAP"),
     reread=_reread,
     texts=texts_of(CODES),
     authentication=(Hmac(header="X-HMAC"), Hmac(header="X-HMAC", encoding="base64"), ShipperChoice()),
