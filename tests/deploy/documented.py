@@ -12,7 +12,7 @@ from typing import Final
 
 ROOT: Final = Path(__file__).parents[2]
 PAGES: Final = (
-    *("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "clients/python/README.md"),
+    *("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "clients/python/README.md", "clients/typescript/README.md"),
     *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")),
 )
 BLOCK: Final = re.compile(r"(?:^ *<!-- not run: (?P<reason>[^\n]+) -->\n)?^ *```sh\n(?P<text>.*?)^ *```", re.MULTILINE | re.DOTALL)

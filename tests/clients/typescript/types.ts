@@ -1,5 +1,5 @@
 // A caller in TypeScript: it compiles only if the types that openapi-typescript makes of the document say what the calls take and answer.
-import type { operations, paths, webhooks } from './openapi'
+import type { operations, paths, webhooks } from 'statesvc-client'
 
 type Answer<Call> = Call extends { responses: { 200: { content: { 'application/json': infer Body } } } } ? Body : never
 type Page = Answer<paths['/v1/shipments']['get']>

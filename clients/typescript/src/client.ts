@@ -1,0 +1,139 @@
+import { EventSourceParserStream } from 'eventsource-parser/stream'
+import createClient, { type Client as Calls } from 'openapi-fetch'
+import { ApiError } from './errors.js'
+import { DEFAULT_RETRIES, retryingFetch, type RetryPolicy } from './retries.js'
+import type { components, operations, paths } from './schema.js'
+
+export type Schemas = components['schemas']
+type Query<Operation extends keyof operations> = NonNullable<operations[Operation]['parameters']['query']>
+type Answer<Path extends keyof paths> = paths[Path] extends { get: { responses: { 200: { content: { 'application/json': infer Body } } } } } ? Body : never
+export type Shipment = Answer<'/v1/shipments/{carrier_id}/{tracking_number}'>
+export type ListedShipment = Answer<'/v1/shipments'>['items'][number]
+export type ShipmentEvent = Answer<'/v1/shipments/{carrier_id}/{tracking_number}/history'>['items'][number]
+export type FeedEntry = Answer<'/v1/feed'>['items'][number]
+export type Transition = Answer<'/v1/feed/transitions'>['items'][number]
+
+/** One change of a shipment's status. `id` is where to go on: `stream({ after: change.id })`. */
+export interface Change { id: string, transition: Transition }
+
+export interface Options {
+  key?: string
+  /** Seconds without an answer after which a try is given up. */
+  timeout?: number
+  retries?: Partial<RetryPolicy>
+  fetch?: typeof fetch
+}
+
+const SILENCE_SECONDS = 45
+
+/** Call a statesvc at `url`. Each call throws an `ApiError` for an answer of 400 or more, and what `fetch` throws where there was none. */
+export class Client {
+  /** Every call of the API, typed by its path: `client.calls.GET('/v1/queue')`. */
+  readonly calls: Calls<paths>
+  readonly #fetch: (request: Request) => Promise<Response>
+  readonly #url: string
+  readonly #headers: Record<string, string>
+
+  constructor (url: string, { key, timeout = 30, retries = {}, fetch: send = fetch }: Options = {}) {
+    this.#url = url.replace(/\/+$/, '')
+    this.#headers = key === undefined ? {} : { Authorization: `Bearer ${key}` }
+    this.#fetch = retryingFetch(send, timeout, { ...DEFAULT_RETRIES, ...retries })
+    this.calls = createClient<paths>({ baseUrl: this.#url, headers: this.#headers, fetch: this.#fetch })
+    this.calls.use({
+      async onResponse ({ response }) {
+        if (response.status >= 400) throw await ApiError.of(response)
+      }
+    })
+  }
+
+  readonly shipments = {
+    /** A shipment's state; `as_of` what was known then. */
+    get: async (carrierId: string, trackingNumber: string, query: Query<'get_shipment'> = {}): Promise<Shipment> =>
+      value(await this.calls.GET('/v1/shipments/{carrier_id}/{tracking_number}', {
+        params: { path: { carrier_id: carrierId, tracking_number: trackingNumber }, query }
+      })),
+
+    /** Shipments in the order of their last change, page by page. */
+    list: (query: Omit<Query<'list_shipments'>, 'cursor'> = {}): AsyncGenerator<ListedShipment> =>
+      items(async cursor => value(await this.calls.GET('/v1/shipments', { params: { query: { ...query, cursor } } }))),
+
+    /** A shipment's events in timeline order. */
+    history: (carrierId: string, trackingNumber: string, query: Omit<Query<'get_shipment_history'>, 'cursor'> = {}): AsyncGenerator<ShipmentEvent> =>
+      items(async cursor => value(await this.calls.GET('/v1/shipments/{carrier_id}/{tracking_number}/history', {
+        params: { path: { carrier_id: carrierId, tracking_number: trackingNumber }, query: { ...query, cursor } }
+      })))
+  }
+
+  readonly events = {
+    /** Append one event; safe to submit again: its `event_id` says that it is the same. */
+    submit: async (event: Schemas['CanonicalEvent']): Promise<Schemas['EventVerdict']> => {
+      const response = await this.#send('/v1/events', { method: 'POST', body: JSON.stringify(event), headers: { 'Content-Type': 'application/json' } })
+      return await response.json() as Schemas['EventVerdict']
+    }
+  }
+
+  /** The entries behind a cursor, up to the log's end (scope `audit`). */
+  async * feed ({ after = '-1' } = {}): AsyncGenerator<FeedEntry> {
+    for (let cursor: string | null = after; cursor !== null;) {
+      const page: Answer<'/v1/feed'> = value(await this.calls.GET('/v1/feed', { params: { query: { after: cursor, limit: 500 } } }))
+      yield * page.items
+      cursor = page.next_cursor
+    }
+  }
+
+  /** Follow changes of status, for ever: a lost connection is taken up where it ended. `after` "-1": from the first entry on. */
+  async * stream ({ after, carriers = [], statuses = [] }: { after?: string, carriers?: string[], statuses?: string[] } = {}): AsyncGenerator<Change> {
+    const query = new URLSearchParams([...carriers.map(each => ['carrier_id', each]), ...statuses.map(each => ['status', each])])
+    let lastId = after
+    let pause = 1
+    while (true) {
+      const silence = new AbortController()
+      let timer: ReturnType<typeof setTimeout> | undefined
+      const heard = (): void => {
+        clearTimeout(timer)
+        timer = setTimeout(() => { silence.abort() }, SILENCE_SECONDS * 1000)
+      }
+      try {
+        heard()
+        const headers: Record<string, string> = lastId === undefined ? {} : { 'Last-Event-ID': lastId }
+        const response = await this.#send(`/v1/stream?${query}`, { headers, signal: silence.signal })
+        const listen = new TransformStream<Uint8Array, Uint8Array>({ transform (chunk, controller) { heard(); controller.enqueue(chunk) } })
+        const parser = new EventSourceParserStream({ onRetry: milliseconds => { pause = milliseconds / 1000 } })
+        const events = response.body!.pipeThrough(listen).pipeThrough(new TextDecoderStream() as TransformStream<Uint8Array, string>).pipeThrough(parser)
+        for await (const event of events) {
+          lastId = event.id ?? lastId
+          if (event.event === 'reset') throw new ApiError(410, { code: 'cursor_lost', detail: event.data }, undefined)
+          if (event.event === 'shipment.status_changed') yield { id: event.id ?? '', transition: JSON.parse(event.data) as Transition }
+        }
+      } catch (error) {
+        // cut off, or silent for too long: come back
+        if (error instanceof ApiError) throw error
+      } finally {
+        clearTimeout(timer)
+        silence.abort()
+      }
+      await new Promise(resolve => setTimeout(resolve, pause * 1000))
+    }
+  }
+
+  async #send (path: string, { headers, ...init }: RequestInit & { headers: Record<string, string> }): Promise<Response> {
+    const response = await this.#fetch(new Request(this.#url + path, { ...init, headers: { ...this.#headers, ...headers } }))
+    if (response.status >= 400) throw await ApiError.of(response)
+    return response
+  }
+}
+
+/** What an answer holds; errors were thrown before. */
+function value<Body> (answer: { data?: Body }): Body {
+  if (answer.data === undefined) throw new TypeError('the service answered something that its document does not have')
+  return answer.data
+}
+
+async function * items<Item> (page: (cursor: string | null) => Promise<{ items: Item[], next_cursor: string | null }>): AsyncGenerator<Item> {
+  for (let cursor: string | null = null; ;) {
+    const read = await page(cursor)
+    yield * read.items
+    cursor = read.next_cursor
+    if (cursor === null) return
+  }
+}

@@ -1,0 +1,5 @@
+export { Client, type Change, type FeedEntry, type ListedShipment, type Options, type Schemas, type Shipment, type ShipmentEvent, type Transition } from './client.js'
+export { ApiError } from './errors.js'
+export { type RetryPolicy } from './retries.js'
+export { type components, type operations, type paths, type webhooks } from './schema.js'
+export { InvalidSignatureError, verify, type Notification } from './signatures.js'

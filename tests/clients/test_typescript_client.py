@@ -1,0 +1,121 @@
+"""The TypeScript client as a package: built, packed, installed, compiled against, and run in Node."""
+
+import asyncio
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+import pytest
+from standardwebhooks import Webhook
+
+from tests.acceptance.processes import BOOTSTRAP_KEY, Service
+from tests.clients.faulty_server import FaultyServer
+from tests.clients.installed_client import CLIENTS
+from tests.clients.test_client_retries import APPENDED, AWAY, CUT, HALF, LIMITED, PROXY, QUEUE, SILENCE
+from tests.world.programs import required
+
+PROGRAMS: Final = Path(__file__).with_name("typescript")
+MODULES: Final = Path(__file__).parents[1] / "node" / "node_modules"
+SECRET: Final = "whsec_c2VjcmV0IG9mIHRoZSB0ZXN0cw=="
+PACKED_BYTES_MAX: Final = 100_000
+
+pytestmark = pytest.mark.usefixtures("own_processes")
+
+
+@pytest.fixture(scope="module")
+def application(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which the packed client is installed and the programs are compiled."""
+    required("node", "nodejs")
+    if not MODULES.joinpath("openapi-fetch").exists():
+        reason = "openapi-fetch is not installed (npm ci --prefix tests/node)"
+        pytest.fail(reason) if os.environ.get("CI") == "true" else pytest.skip(reason)
+    folder = tmp_path_factory.mktemp("typescript")
+    sources = folder / "sources" / "typescript"
+    shutil.copytree(CLIENTS / "typescript", sources, ignore=shutil.ignore_patterns("dist", "node_modules", "schema.ts"))
+    shutil.copy(CLIENTS / "openapi.json", sources.parent)
+    sources.joinpath("node_modules").symlink_to(MODULES)
+    run("npm", "pack", "--pack-destination", folder, folder=sources)
+    (packed,) = folder.glob("*.tgz")
+    assert packed.stat().st_size <= PACKED_BYTES_MAX, f"{packed.stat().st_size} bytes packed"
+    modules = folder / "application" / "node_modules"
+    modules.mkdir(parents=True)
+    run("tar", "-xf", packed, "-C", modules, folder=folder)
+    modules.joinpath("package").rename(modules / "statesvc-client")
+    for dependency in ("openapi-fetch", "openapi-typescript-helpers", "eventsource-parser"):
+        modules.joinpath(dependency).symlink_to(MODULES / dependency)
+    application = modules.parent
+    application.joinpath("package.json").write_text('{"type": "module"}')
+    application.joinpath("process.d.ts").write_text("declare const process: { argv: string[], exit: (code: number) => never }")
+    for program in PROGRAMS.glob("*.ts"):
+        shutil.copy(program, application)
+    names = [path.name for path in application.glob("*.ts")]
+    options = ("--strict", "--target", "es2022", "--module", "nodenext", "--lib", "es2022,dom,dom.asynciterable")
+    run(MODULES / ".bin" / "tsc", *options, *names, folder=application)
+    return application
+
+
+def run(*command: str | Path, folder: Path) -> str:
+    ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=170, check=False)
+    assert ended.returncode == 0, f"{ended.stdout[-2000:]}{ended.stderr[-2000:]}"
+    return ended.stdout
+
+
+@pytest.mark.parametrize(
+    ("call", "script", "outcome", "tries"),
+    [
+        ("read", [LIMITED, AWAY, PROXY, QUEUE], "done", 4),
+        ("read", [CUT, HALF, SILENCE, QUEUE], "done", 4),
+        ("submit", [AWAY, CUT, SILENCE, APPENDED], "done", 4),
+        ("subscribe", [AWAY], "503", 1),
+        ("subscribe", [LIMITED], "429", 4),
+        ("subscribe", [CUT], "no answer", 1),
+        ("subscribe", [SILENCE], "no answer", 1),
+        ("read", [AWAY], "503", 4),
+    ],
+)
+async def test_it_repeats_only_what_has_no_second_effect(
+    application: Path, call: str, script: list[bytes | None], outcome: str, tries: int
+) -> None:
+    async with FaultyServer(script).running() as server:
+        printed = await asyncio.to_thread(run, "node", "faults.js", server.url, call, folder=application)
+        assert (printed.strip(), len(server.requests)) == (outcome, tries)
+
+
+def test_it_verifies_what_the_service_signs(application: Path) -> None:
+    body = '{"type": "shipment.delivered_for_test"}'
+
+    def verdict(secret: str, stamp: datetime, sent: str) -> str:
+        headers = {
+            "Webhook-Id": "n1",
+            "Webhook-Timestamp": str(int(stamp.timestamp())),
+            "Webhook-Signature": Webhook(secret).sign("n1", stamp, body),
+        }
+        return run("node", "signatures.js", SECRET, json.dumps(headers), sent, folder=application).strip()
+
+    now = datetime.now(UTC)
+    assert verdict(SECRET, now, body) == "shipment.delivered_for_test"
+    assert verdict(SECRET, now, body + " ") == "no signature is of this secret"
+    assert verdict("whsec_YW5vdGhlciBzZWNyZXQ=", now, body) == "no signature is of this secret"
+    assert "clock" in verdict(SECRET, now - timedelta(hours=1), body)
+
+
+async def test_a_caller_submits_reads_and_follows(
+    application: Path, service_maker: Callable[..., Awaitable[Service]], tmp_path: Path
+) -> None:
+    async with await service_maker(tmp_path, {}) as service:
+        await service.start("api", "worker", "sealer")
+        printed = await asyncio.to_thread(run, "node", "caller.js", service.api.url, BOOTSTRAP_KEY, BOOTSTRAP_KEY, folder=application)
+    way = ["picked_up", "in_transit", "delivered"]
+    assert json.loads(printed) == {
+        "verdicts": ["appended"] * 3,
+        "history": way,
+        "listed": ["delivered"],
+        "streamed": way,
+        "resumedAtSecond": True,
+        "refused": [404, "not_found"],
+    }
