@@ -14,6 +14,7 @@ from events.event import EventPlace, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate, with_signer
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
+from events.parsing.lines import reported_place
 from events.parsing.lists import JsonObject, as_list, child, objects_at
 from events.parsing.meanings import Meaning, finest, meanings
 from events.parsing.places import place
@@ -90,7 +91,7 @@ def _tracking(tracking: JsonObject, where: str, received_at: datetime, rejection
     readings: list[Reading] = []
     for at, checkpoint in found:
         raw, meaning = _said(checkpoint)
-        somewhere = _place(checkpoint)
+        somewhere = _place(checkpoint, journey)
         readings += reading_of(
             Scan(
                 where=at,
@@ -143,10 +144,15 @@ def _reread(raw: Raw) -> Meaning | None:
     return CODES.get(("subtag", raw.code or "")) or CODES.get(("tag", raw.code or ""))
 
 
-def _place(checkpoint: JsonObject) -> EventPlace:
-    city = _text(checkpoint.get("city")) or _text(checkpoint.get("location"))
-    country = _text(checkpoint.get("country_iso3")) or _text(checkpoint.get("country_region")) or _text(checkpoint.get("country_name"))
-    return place(city=city, region=_text(checkpoint.get("state")), postal_code=_text(_zip(checkpoint)), country=country)
+def _place(checkpoint: JsonObject, journey: Journey) -> EventPlace:
+    return reported_place(
+        _text(checkpoint.get("location")),
+        city=checkpoint.get("city"),
+        region=checkpoint.get("state"),
+        postal_code=_zip(checkpoint),
+        country=_text(checkpoint.get("country_iso3")) or _text(checkpoint.get("country_region")) or checkpoint.get("country_name"),
+        of_shipment=(journey.origin.country, journey.destination.country),
+    )
 
 
 def _zip(checkpoint: JsonObject) -> Any:  # noqa: ANN401 - whatever is printed

@@ -15,9 +15,9 @@ from events.event import Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate, with_signer
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
+from events.parsing.lines import reported_place
 from events.parsing.lists import JsonObject, as_list, child, object_at, objects_at
 from events.parsing.meanings import UNMAPPED, Meaning, meanings
-from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
 from events.parsing.silence import holds_dated
@@ -121,7 +121,7 @@ def _rollup(tracker: JsonObject, where: str) -> Iterator[tuple[str, JsonObject]]
 
 def _scan(scan: JsonObject, pointer: str, received_at: datetime) -> Scan:
     location = child(scan, "tracking_location")
-    where_at = place(
+    where_at = reported_place(
         city=location.get("city"), region=location.get("state"), postal_code=location.get("zip"), country=location.get("country")
     )
     status, detail, carrier_code = text(scan.get("status")), text(scan.get("status_detail")), text(scan.get("carrier_code"))

@@ -15,6 +15,7 @@ from events.event import EventPlace, PrintedTime, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
+from events.parsing.lines import reported_place
 from events.parsing.lists import JsonObject, as_list, child, object_at, objects_at
 from events.parsing.meanings import UNMAPPED, Meaning, finest, meanings
 from events.parsing.places import place
@@ -114,13 +115,13 @@ def _event(
     service: str | None = None,
 ) -> tuple[Reading, ...]:
     raw = Raw(code=text(event.get("sub_status")) or text(event.get("stage")))
-    where, meaning = _place(event), _meaning(raw)
+    where, meaning = _place(event, journey), _meaning(raw)
     return reading_of(
         Scan(
             where=pointer,
             raw=raw,
             meaning=meaning,
-            time=_time(event, _zone_place(event, newest), received_at, journey.at(meaning.status)),
+            time=_time(event, _zone_place(event, newest, journey), received_at, journey.at(meaning.status)),
             place=where,
             description=text(event.get("description")),
         ),
@@ -141,23 +142,24 @@ def _reread(raw: Raw) -> Meaning | None:
     return None if raw.code is None or raw.code.startswith(V1) else _meaning(raw)
 
 
-def _place(event: JsonObject) -> EventPlace:
+def _place(event: JsonObject, journey: Journey) -> EventPlace:
     address = child(event, "address")
     if any(address.get(name) for name in ("city", "state", "postal_code")):
         return _place_at(address)
-    return place(city=event.get("location"), country=address.get("country"))
+    of_shipment = (journey.origin.country, journey.destination.country)
+    return reported_place(text(event.get("location")), country=address.get("country"), of_shipment=of_shipment)
 
 
 def _place_at(address: JsonObject) -> EventPlace:
-    return place(
+    return reported_place(
         city=address.get("city"), region=address.get("state"), postal_code=address.get("postal_code"), country=address.get("country")
     )
 
 
-def _zone_place(event: JsonObject, newest: JsonObject) -> EventPlace:
+def _zone_place(event: JsonObject, newest: JsonObject, journey: Journey) -> EventPlace:
     """The place that decides the zone: the newest event has an address more often than the same event in the list."""
     same = all(event.get(name) == newest.get(name) for name in ("description", "location", "time_raw", "time_iso"))
-    return _place(newest if same else event)
+    return _place(newest if same else event, journey)
 
 
 def _time(event: JsonObject, where: EventPlace, received_at: datetime, journey: Journey) -> PrintedTime | None:

@@ -16,7 +16,7 @@ from events.event import EventPlace, PrintedTime, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate, with_signer
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
-from events.parsing.lines import place_in_line
+from events.parsing.lines import reported_place
 from events.parsing.lists import JsonObject, child, objects_at
 from events.parsing.meanings import UNMAPPED, Meaning, meanings
 from events.parsing.places import place
@@ -80,7 +80,8 @@ def _readings(tracking: JsonObject, where: str, received_at: datetime, rejection
 def _scan(event: JsonObject, where: str, received_at: datetime, journey: Journey) -> Scan:
     raw = Raw(code=text(event.get("statusCode")))
     is_american = (text(event.get("courierCode")) or "").startswith("us")
-    where_at = place_in_line(text(event.get("location")), two_letters="state" if is_american else None)
+    of_shipment = ("US",) if is_american else (journey.origin.country, journey.destination.country)
+    where_at = reported_place(text(event.get("location")), of_shipment=of_shipment)
     return Scan(
         where=where,
         raw=raw,

@@ -16,9 +16,9 @@ from events.event import EventPlace, PrintedTime, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
+from events.parsing.lines import reported_place
 from events.parsing.lists import JsonObject, child, objects_at
 from events.parsing.meanings import UNMAPPED, Meaning, meanings
-from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
 from events.parsing.text import text
@@ -104,7 +104,7 @@ def _scans(tracking: JsonObject, where: str, rollup: Rollup, received_at: dateti
 
 
 def _printed(event: JsonObject, where: str, received_at: datetime, journey: Journey) -> Printed:
-    where_at = place(
+    where_at = reported_place(
         city=event.get("city_locality"),
         region=event.get("state_province"),
         postal_code=event.get("postal_code"),

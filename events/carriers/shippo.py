@@ -14,9 +14,9 @@ from events.event import EventPlace, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import ISO
 from events.parsing.json import read_json
+from events.parsing.lines import reported_place
 from events.parsing.lists import JsonObject, as_list, child, objects_at
 from events.parsing.meanings import UNMAPPED, Meaning, meanings
-from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
 from events.parsing.text import text, text_unless
@@ -70,7 +70,7 @@ def _scans(track: JsonObject, where: str, received_at: datetime, rejections: Rej
 
 
 def _scan(event: JsonObject, where: str, received_at: datetime, native_id: str | None, journey: Journey) -> Scan:
-    where_at = _place(event, "location")
+    where_at = _place(event, "location", (journey.origin.country, journey.destination.country))
     status = text(event.get("status"))
     substatus = text(child(event, "substatus").get("code")) or text(event.get("substatus"))
     raw = Raw(code=status, reason=substatus)
@@ -85,9 +85,11 @@ def _scan(event: JsonObject, where: str, received_at: datetime, native_id: str |
     )
 
 
-def _place(of: JsonObject, name: str) -> EventPlace:
+def _place(of: JsonObject, name: str, of_shipment: tuple[str | None, ...] = ()) -> EventPlace:
     at = child(of, name)
-    return place(city=at.get("city"), region=at.get("state"), postal_code=at.get("zip"), country=at.get("country"))
+    return reported_place(
+        city=at.get("city"), region=at.get("state"), postal_code=at.get("zip"), country=at.get("country"), of_shipment=of_shipment
+    )
 
 
 def _meaning(raw: Raw) -> Meaning:

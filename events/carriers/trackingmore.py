@@ -16,7 +16,7 @@ from events.event import EventPlace, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate, with_signer
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
-from events.parsing.lines import place_in_line
+from events.parsing.lines import reported_place
 from events.parsing.lists import JsonObject, object_at, objects, objects_at
 from events.parsing.meanings import Meaning, finest, meanings
 from events.parsing.places import place
@@ -74,7 +74,7 @@ def _scans(shipment: JsonObject, where: str, received_at: datetime, rejections: 
         for index, step in objects_at(at_leg, "trackinfo", f"{where}/{leg}", rejections):
             status = text(step.get("checkpoint_delivery_status")) or text(step.get("checkpoint_status"))
             raw = Raw(type=status, code=text(step.get("checkpoint_delivery_substatus")) or text(step.get("substatus")))
-            at, meaning = _place(step), _meaning(raw)
+            at, meaning = _place(step, (journey.origin.country, journey.destination.country)), _meaning(raw)
             printed = text(step.get("checkpoint_date")) or text(step.get("Date"))
             yield Scan(
                 where=f"{pointer}/{index}",
@@ -86,15 +86,15 @@ def _scans(shipment: JsonObject, where: str, received_at: datetime, rejections: 
             )
 
 
-def _place(step: JsonObject) -> EventPlace:
+def _place(step: JsonObject, of_shipment: tuple[str | None, ...]) -> EventPlace:
     """Of fields of their own, or of one line (`PASADENA,MD,US`)."""
-    line = place_in_line(text(step.get("location")) or text(step.get("Details")), two_letters="country")
-    own = place(city=step.get("city"), region=step.get("state"), postal_code=step.get("zip"), country=step.get("country_iso2"))
-    return line._replace(
-        city=own.city or line.city,
-        region=own.region or line.region,
-        postal_code=own.postal_code or line.postal_code,
-        country=own.country or line.country,
+    return reported_place(
+        text(step.get("location")) or text(step.get("Details")),
+        city=step.get("city"),
+        region=step.get("state"),
+        postal_code=step.get("zip"),
+        country=step.get("country_iso2"),
+        of_shipment=of_shipment,
     )
 
 

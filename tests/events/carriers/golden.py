@@ -16,6 +16,11 @@ from events.identity import identify
 from tests.events.carriers.carrier_fixtures import EXPECTED, described, expectations, fixture_paths, read
 from tests.schema_check import ROOT, base, git
 
+REASONS: Final = {
+    "d1-260204-sfy7xp62dktrfkzzczhqa5dcei": "aftership: a place in a line of text is read as one in fields of its own, so both give one id",
+}
+"""Ids that landed before the first release, and why they became others."""
+
 FILE: Final = Path(__file__).parent / "golden_ids.json"
 
 Ids = dict[str, dict[str, Any]]
@@ -56,7 +61,7 @@ def landed() -> Ids:
 
 
 def changes(carrier_id: str, before: dict[str, Any], now: dict[str, Any]) -> list[str]:
-    """Every id that is no longer what it was, one line each; fixtures that were added are no change."""
+    """Every id that is no longer what it was, one line each; fixtures that were added, and ids that changed for a reason, are no change."""
     found = []
     for name, ids in before.items():
         where = f"{carrier_id}/{name}"
@@ -67,7 +72,9 @@ def changes(carrier_id: str, before: dict[str, Any], now: dict[str, Any]) -> lis
         else:
             pairs = zip(ids, now[name], strict=False)
             found += [
-                f"{where}: the id of event {number} was {was}, is {became}" for number, (was, became) in enumerate(pairs) if was != became
+                f"{where}: the id of event {number} was {was}, is {became}"
+                for number, (was, became) in enumerate(pairs)
+                if was != became and was not in REASONS
             ]
             found += [f"{where}: had {len(ids)} events, has {len(now[name])}"] if len(ids) != len(now[name]) else []
     return found
