@@ -24,6 +24,7 @@ TEXT: Final = "text"
 """What stands for any text in place of a code where codes are listed, such as dead letters: or every name would make one."""
 
 STAND_IN: Final = re.compile(r"text-[a-z2-7]{26}", re.ASCII)
+_SENTENCE: Final = re.compile(r"<[a-zA-Z/!][^<>]{0,200}>|\S\s+\S.*[.!?]\s*\Z", re.DOTALL)
 _CODE: Final = re.compile(r"(?!\+?[0-9]{9,}\Z)[A-Za-z0-9_.:/+=#*?~-]{0,80}", re.ASCII)
 
 
@@ -40,6 +41,12 @@ class Split(NamedTuple):
 def looks_like_code(printed: str) -> bool:
     """Whether what stands in place of a code is one: one word of ASCII, and not only digits that may be a telephone's."""
     return _CODE.fullmatch(printed) is not None
+
+
+@lru_cache(maxsize=4096)
+def is_sentence(printed: str) -> bool:
+    """Whether what stands in place of a code is prose: with markup, or several words that end as a sentence does."""
+    return _SENTENCE.search(printed) is not None
 
 
 def is_stand_in(code: str | None) -> bool:

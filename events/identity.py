@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Final
 from uuid import UUID
 
-from events.clear_part import TEXT, Digest, Split, split
+from events.clear_part import TEXT, Digest, Split, is_sentence, split
 from events.errors import Cause, UnreadableMessageError
 from events.event import NOT_PERSONAL, Event, Personal, Raw, Reading
 from events.parsing.times import SHIFTED
@@ -112,10 +112,10 @@ def identify(reading: Reading, *, carrier_id: str, digest: Digest, allow_unnumbe
 
 @lru_cache(maxsize=8192)
 def carrier_code(raw: Raw) -> str | None:
-    """Type, code and reason as printed, joined by `/`; absent ones left out."""
+    """Type, code and reason as printed, joined by `/`; absent ones, and sentences that stand in their place, left out."""
     if raw.type is None and raw.reason is None:
-        return raw.code
-    return "/".join(part for part in (raw.type, raw.code, raw.reason) if part is not None) or None
+        return None if raw.code is None or is_sentence(raw.code) else raw.code
+    return "/".join(part for part in (raw.type, raw.code, raw.reason) if part is not None and not is_sentence(part)) or None
 
 
 def listed_prefix(raw_type: str | None, raw_code: str | None) -> str | None:

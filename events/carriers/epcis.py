@@ -5,6 +5,7 @@ any disposition speaks where the step says nothing of transport. `receiving` is 
 place of reading. An `errorDeclaration` takes back the event of the same id; the taking back gets an id of its own.
 """
 
+import re
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Final, NamedTuple
@@ -38,6 +39,7 @@ TROUBLE: Final = frozenset({"damaged", "destroyed", "disposed", "returned", "sto
 
 EVENTS: Final = ("ObjectEvent", "AggregationEvent", "TransactionEvent", "TransformationEvent", "AssociationEvent")
 DOCUMENTS: Final = frozenset({"EPCISDocument", "EPCISQueryDocument", "QueryResults"})
+_QUALIFIED: Final = re.compile(r"\A(?:cbv:|https?://(?:ref\.gs1\.org/cbv|ns\.gs1\.org/cbv|gs1\.org/voc)/)(?:BizStep|Bizstep|Disp)-")
 _ERROR_SUFFIX: Final = "#error"
 _PREFIXES: Final = ("urn:epcglobal:cbv:bizstep:", "urn:epcglobal:cbv:disp:", "BizStep-", "Bizstep-", "Disp-")
 
@@ -128,6 +130,11 @@ def _word(printed: str | None) -> str:
     return printed or ""
 
 
+def _bare(printed: str | None) -> str | None:
+    """A word of version 2 as its compact form prints it, out of a CURIE or a web URI of GS1; a URN of version 1 stays."""
+    return None if printed is None else _QUALIFIED.sub("", printed)
+
+
 def _from_json(body: object, rejections: Rejections) -> Iterator[EpcisEvent]:
     if body in ({}, []):
         return
@@ -143,8 +150,8 @@ def _from_json(body: object, rejections: Rejections) -> Iterator[EpcisEvent]:
             event_id=text(event.get("eventID")),
             at=text(event.get("eventTime")),
             offset=text(event.get("eventTimeZoneOffset")),
-            step=text(event.get("bizStep")),
-            disposition=text(event.get("disposition")),
+            step=_bare(text(event.get("bizStep"))),
+            disposition=_bare(text(event.get("disposition"))),
             read_point=_id(event, "readPoint"),
             location=_id(event, "bizLocation"),
             destinations=frozenset(
@@ -211,8 +218,8 @@ def _xml_event(event: _Element, where: str) -> EpcisEvent:
         event_id=fields.get("eventID"),
         at=fields.get("eventTime"),
         offset=fields.get("eventTimeZoneOffset"),
-        step=fields.get("bizStep"),
-        disposition=fields.get("disposition"),
+        step=_bare(fields.get("bizStep")),
+        disposition=_bare(fields.get("disposition")),
         read_point=text_at(event, "readPoint/id"),
         location=text_at(event, "bizLocation/id"),
         destinations=frozenset(found for member in event.iter("destination") if (found := text_at(member, ".")) is not None),

@@ -115,7 +115,7 @@ def _event(
     service: str | None = None,
 ) -> tuple[Reading, ...]:
     raw = Raw(code=text(event.get("sub_status")) or text(event.get("stage")))
-    where, meaning = _place(event, journey), _meaning(raw)
+    where, meaning = _place(event, journey), _meaning(raw) if raw.code else _by_text(text(event.get("description")))
     return reading_of(
         Scan(
             where=pointer,
@@ -207,9 +207,9 @@ def _package_v1(package: JsonObject, where: str, received_at: datetime, rejectio
     for pointer, event in found:
         description = text(event.get("z"))
         is_newest = not newest or event == newest
-        meaning = CODES.get(("text", _headline(description)))
-        if meaning is None:
-            meaning = CODES.get(("e", code or ""), UNMAPPED) if is_newest else UNTOLD
+        meaning = _by_text(description)
+        if meaning is UNTOLD and is_newest:
+            meaning = CODES.get(("e", code or ""), UNMAPPED)
         at = place(city=text(event.get("d")) or event.get("c"))
         readings += reading_of(
             Scan(
@@ -224,6 +224,11 @@ def _package_v1(package: JsonObject, where: str, received_at: datetime, rejectio
             rejections,
         )
     return readings
+
+
+def _by_text(description: str | None) -> Meaning:
+    """An event without a stage is a step that 17TRACK has no name for: its text, where that is known, says more."""
+    return CODES.get(("text", _headline(description)), UNTOLD)
 
 
 def _headline(description: str | None) -> str:

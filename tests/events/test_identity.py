@@ -274,6 +274,10 @@ def test_an_event_keeps_what_was_printed() -> None:
         (Raw(type="DRFT", code="ACT"), "DRFT/ACT"),
         (Raw(type="D"), "D"),
         (Raw(), None),
+        (Raw(type="transit", code="The parcel <b>was</b> sorted"), "transit"),
+        (Raw(type="transit", code="Die Sendung wurde zugestellt."), "transit"),
+        (Raw(code="Out for Delivery"), "Out for Delivery"),
+        (Raw(code="Es tut uns leid!"), None),
     ],
 )
 def test_a_carrier_code_is_joined_as_printed(raw: Raw, expected: str | None) -> None:

@@ -237,6 +237,27 @@ SHIPENGINE_BODY = (
 
 SMALL: Final = (
     Small(
+        "17track",
+        "an event without a stage is read by its text, and one whose text is not known is no unknown code",
+        b'{"event": "TRACKING_UPDATED", "data": {"number": "1", "track_info": {"tracking": {"providers": [{"events": ['
+        b'{"time_iso": "2026-03-04T10:00:00Z", "description": "Label created", "stage": null},'
+        b' {"time_iso": "2026-03-04T11:00:00Z", "description": "Origin scan", "stage": null}]}]}}}}',
+        [("1", None, "info_received", "2026-03-04T10:00:00+00:00"), ("1", None, "info", "2026-03-04T11:00:00+00:00")],
+    ),
+    Small(
+        "epcis",
+        "a step is one code as a word and as a CURIE",
+        b'{"type": "ObjectEvent", "eventTime": "2026-02-03T10:00:00Z", "epcList": ["a"], "bizStep": "cbv:BizStep-accepting"}',
+        [("a", "accepting", "picked_up", "2026-02-03T10:00:00+00:00")],
+    ),
+    Small(
+        "shipengine",
+        "the word null is no city",
+        b'{"tracking_number": "1", "status_code": "IT", "events": [{"occurred_at": "2026-03-04T20:00:00Z", "status_code": "IT",'
+        b' "city_locality": "null", "state_province": "null", "country_code": "null"}]}',
+        [("1", "IT", "in_transit", "2026-03-04T20:00:00+00:00")],
+    ),
+    Small(
         "amazon",
         "the rollup counts only without events",
         b'{"trackingId": "T1", "eventHistory": null, "summary": {"status": "OutForDelivery"}}',
