@@ -1,6 +1,6 @@
 """A message of which a container has another name or shape is read, rejected or refused: it never comes to nothing.
 
-Of 68 readers 56 came to nothing where a container of one of their fixtures was renamed, wrapped, doubled or emptied to the other kind.
+Of 67 readers 60 came to nothing where a container of one of their fixtures was renamed, wrapped, doubled or emptied to the other kind.
 """
 
 import re

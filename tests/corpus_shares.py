@@ -1,0 +1,131 @@
+"""`python -m tests.corpus_shares [--write]`: of the payloads of all corpora, how much is right, told and silently wrong, by carrier.
+
+Right: everything that is asserted of an event is read so. Told: it is not, but a person is asked: the message is refused, a member of it
+rejected, the code unmapped or read by its category alone. Silent: anything else. `assumed` counts events whose offset nothing says.
+`--write` puts the table into `docs/carrier-shares.md`, which `tests/test_corpus_shares.py` compares.
+"""
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Final
+
+from events.carriers import CARRIERS
+from events.errors import UnreadableMessageError
+from events.event import Normalized, Reading
+from events.vocabulary import Kind, TzSource
+from tests.corpus_table import differences
+from tests.events.carriers.test_corpus import CORPUS, NO_CORPUS, WRONG, is_judged, one_per_number, read
+
+CORPORA: Final = (CORPUS, CORPUS.with_name("corpus-3"))
+PAGE: Final = Path(__file__).parents[1] / "docs" / "carrier-shares.md"
+BEGIN, END = "<!-- shares -->\n", "<!-- shares end -->\n"
+LEFT_OUT: Final = ("page", "noreader")
+"""Marks of payloads that nobody pushes: a carrier's own website answers so, or no module is meant to read them."""
+_UNSTATED: Final[dict[str, Any]] = dict.fromkeys(("tracking_number", "raw_code", "status", "occurred_at_raw"))
+
+
+@dataclass(slots=True)
+class Shares:
+    """Events of one carrier; `assumed` and `unmapped` are of those that were read."""
+
+    payloads: int = 0
+    events: int = 0
+    right: int = 0
+    told: int = 0
+    silent: int = 0
+    assumed: int = 0
+    unmapped: int = 0
+
+    def add(self, other: "Shares") -> None:
+        for each in fields(self):
+            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
+
+
+def documents() -> Iterator[tuple[Path, dict[str, Any]]]:
+    """The judged payloads of all corpora that are there, each with its file."""
+    for corpus in CORPORA:
+        index = corpus / "expected.json"
+        for document in json.loads(index.read_text("utf-8")) if index.is_file() else ():
+            document.setdefault("note", None)
+            is_asked_for = document["carrier"] in CARRIERS and not any(document.get(mark) for mark in LEFT_OUT)
+            if is_asked_for and is_judged(document) and document["path"] not in WRONG:
+                document["events"] = [one for event in document["events"] for one in one_per_number(_UNSTATED | event)]
+                yield corpus / document["path"], document
+
+
+def shares() -> dict[str, Shares]:
+    """By carrier, in the order of their names."""
+    found: dict[str, Shares] = {}
+    for path, document in documents():
+        found.setdefault(document["carrier"], Shares()).add(shares_of(document["carrier"], path.read_bytes(), document["events"]))
+    return dict(sorted(found.items()))
+
+
+def shares_of(carrier_id: str, body: bytes, expected: list[dict[str, Any]]) -> Shares:
+    """Of one payload."""
+    try:
+        normalized = read(carrier_id, body)
+    except UnreadableMessageError:
+        return Shares(payloads=1, events=len(expected), told=len(expected))
+    found = Shares(payloads=1, events=len(expected))
+    for number, event in enumerate(expected):
+        verdict = _verdict(normalized, number, event)
+        setattr(found, verdict, getattr(found, verdict) + 1)
+    found.silent += max(0, len(normalized.readings) - len(expected))
+    found.assumed = sum(reading.time.tz_source is TzSource.ASSUMED_UTC for reading in normalized.readings)
+    found.unmapped = sum(reading.kind is Kind.UNMAPPED for reading in normalized.readings)
+    return found
+
+
+def _verdict(normalized: Normalized, number: int, expected: dict[str, Any]) -> str:
+    if number >= len(normalized.readings):
+        return "told" if normalized.rejections else "silent"
+    reading = normalized.readings[number]
+    if not list(differences(reading, expected)):
+        return "right"
+    return "told" if _asks(reading) or normalized.rejections else "silent"
+
+
+def _asks(reading: Reading) -> bool:
+    return reading.kind is Kind.UNMAPPED or reading.by_category
+
+
+def table(found: dict[str, Shares]) -> str:
+    """The table in Markdown, the sum first."""
+    total = Shares()
+    for each in found.values():
+        total.add(each)
+    head = "| carrier | payloads | events | right | told | silent | assumed zone | unmapped |\n|---|---:|---:|---:|---:|---:|---:|---:|\n"
+    return head + "".join(_row(name, each) for name, each in {"**all**": total, **found}.items())
+
+
+def _row(name: str, of: Shares) -> str:
+    percent = f" ({of.right / of.events:.1%})" if of.events and of.right != of.events else ""
+    return f"| {name} | {of.payloads} | {of.events} | {of.right}{percent} | {of.told} | {of.silent} | {of.assumed} | {of.unmapped} |\n"
+
+
+def stated() -> dict[str, tuple[int, int, int]]:
+    """Events, right and silent ones of each carrier, as the page says."""
+    rows = PAGE.read_text("utf-8").partition(BEGIN)[2].partition(END)[0].splitlines()[2:]
+    cells = ([cell.strip() for cell in row.strip("|").split("|")] for row in rows)
+    return {name.strip("*"): (int(events), int(right.split()[0]), int(silent)) for name, _, events, right, _, silent, *_ in cells}
+
+
+def main() -> int:
+    """2 where a corpus is absent."""
+    if not all((corpus / "expected.json").is_file() for corpus in CORPORA):
+        sys.stderr.write(f"{NO_CORPUS}\n")
+        return 2
+    printed = table(shares())
+    sys.stdout.write(printed)
+    if sys.argv[1:] == ["--write"]:
+        before, _, rest = PAGE.read_text("utf-8").partition(BEGIN)
+        PAGE.write_text(f"{before}{BEGIN}{printed}{END}{rest.partition(END)[2]}", "utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
