@@ -2,9 +2,10 @@
 
 import os
 import sys
-import warnings
 from collections.abc import Callable
 from contextlib import suppress
+
+from statesvc.background.forking import fork_alone
 
 
 class ForkedResultError(RuntimeError):
@@ -14,11 +15,10 @@ class ForkedResultError(RuntimeError):
 def forked_result(compute: Callable[[], bytes]) -> bytes:
     """Blocks until it is there. `compute` uses no event loop, no thread and nothing that is open. Raises ForkedResultError."""
     result, theirs = os.pipe()
-    with warnings.catch_warnings():
-        # threads of this process are not in the copy, which waits for none of them
-        warnings.simplefilter("ignore", DeprecationWarning)
-        pid = os.fork()
+    pid = fork_alone()
     if pid == 0:
+        # or it would wait for itself to read, once this process is gone
+        os.close(result)
         exit_code = 1
         try:
             with os.fdopen(theirs, "wb") as pipe:

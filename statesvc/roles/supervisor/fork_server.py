@@ -1,14 +1,14 @@
 """The process that roles are forked from: itself forked from the supervisor, once that has loaded everything and before it does anything.
 
-The supervisor cannot be the one, for it runs a loop and threads, with which no process can be forked. This one does nothing else, and so
-what it shares with the supervisor and the roles stays shared, and a role that starts again months later is as the first.
+The supervisor is not the one, for it runs a loop and threads, which a role must not inherit. This one does nothing else, and so what it
+shares with the supervisor and the roles stays shared, and a role that starts again months later is as the first.
 
 ```
 supervisor --the number of a program, two pipes--> fork server --fork--> role
    |  <--------- its process number, then its exit code ---------+        |
    +----------- standard input of the role, which ends with the supervisor
 ```
-Where it dies, the supervisor sees the pipes of all roles end without an exit code.
+Where it dies, the supervisor sees the pipes of all roles end without an exit code, and forks another for the next that starts.
 """
 
 import asyncio
@@ -25,16 +25,22 @@ from functools import partial
 from typing import Final, NoReturn
 
 import setproctitle
+import structlog
 
+from statesvc.background.forking import fork_alone
 from statesvc.background.niceness import own_session
 from statesvc.roles.shutdown import SUPERVISED_VARIABLE
 
 FORK_SERVER_DIED: Final = 255
 """The exit code of a child whose own nobody will learn."""
 TITLE: Final = "statesvc fork-server"
+_STANDARD_END: Final = 3
 _NUMBER: Final = struct.Struct("i")
 _HELD_BACK: Final = frozenset({signal.SIGTERM, signal.SIGINT})
 """It ends with the supervisor, not by these; its children are asked to stop by them, and take them once they are on their own."""
+
+
+log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,22 +54,53 @@ class ForkedProgram:
 
 
 class ForkFailedError(RuntimeError):
-    """The fork server is gone, or the system gives no process."""
+    """The system gives no process."""
 
 
 class ForkServer:
     """The supervisor's end."""
 
     def __init__(self, programs: Sequence[ForkedProgram]) -> None:
-        """Forks it: no other thread may run, nor a loop."""
-        self._control, theirs = socket.socketpair()
-        self.pid = os.fork()
-        if self.pid == 0:
-            _end_with(partial(_serve, self._control, theirs, programs))
-        theirs.close()
+        """Forks it, while this process has neither a loop nor threads."""
+        self._programs = programs
+        self._begin()
 
     async def fork(self, number: int) -> "ForkedChild":
-        """Starts the program of this number. Raises ForkFailedError."""
+        """Starts the program of this number, with another fork server where this one has died. Raises ForkFailedError."""
+        if self._has_died():
+            self._begin_again()
+        try:
+            return await self._ask(number)
+        except ForkFailedError:
+            if not self._has_died():
+                raise
+        # it died meanwhile
+        self._begin_again()
+        return await self._ask(number)
+
+    def _begin(self) -> None:
+        self._control, theirs = socket.socketpair()
+        self.pid = fork_alone()
+        if self.pid == 0:
+            _end_with(partial(_serve, theirs, self._programs))
+        theirs.close()
+
+    def _begin_again(self) -> None:
+        died = self.pid
+        self._control.close()
+        try:
+            self._begin()
+        except OSError as error:
+            raise ForkFailedError from error
+        log.error("fork_server_died", pid=died)
+
+    def _has_died(self) -> bool:
+        try:
+            return os.waitpid(self.pid, os.WNOHANG)[0] != 0
+        except ChildProcessError:
+            return True
+
+    async def _ask(self, number: int) -> "ForkedChild":
         ours_in, lifeline = os.pipe()
         report, theirs_out = os.pipe()
         try:
@@ -130,9 +167,11 @@ async def _read_number(pipe: int) -> int | None:
     return _NUMBER.unpack(said)[0] if said else None
 
 
-def _serve(ours: socket.socket, control: socket.socket, programs: Sequence[ForkedProgram]) -> int:
+def _serve(control: socket.socket, programs: Sequence[ForkedProgram]) -> int:
     """Until the supervisor is gone. The terminal is not its own: its end (SIGHUP) must not hide from the supervisor how roles end."""
-    ours.close()
+    # all else is the supervisor's: with its end of a role's input open here, the role would not notice the supervisor's death
+    os.closerange(_STANDARD_END, control.fileno())
+    os.closerange(control.fileno() + 1, os.sysconf("SC_OPEN_MAX"))
     os.setsid()
     setproctitle.setproctitle(TITLE)
     os.environ[SUPERVISED_VARIABLE] = "1"

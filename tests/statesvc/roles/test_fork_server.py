@@ -14,7 +14,7 @@ import pytest
 
 from statesvc.roles.shutdown import SUPERVISED_VARIABLE, StopSignals
 from statesvc.roles.supervisor.child_process import ChildProcess, ChildProgram
-from statesvc.roles.supervisor.fork_server import FORK_SERVER_DIED, TITLE, ForkedProgram, ForkServer
+from statesvc.roles.supervisor.fork_server import FORK_SERVER_DIED, TITLE, ForkedChild, ForkedProgram, ForkFailedError, ForkServer
 from statesvc.roles.supervisor.start_child import Child, fork, spawn
 from tests.world.forked import ForkedProcess
 from tests.world.forked import fork as start_program
@@ -212,12 +212,45 @@ async def server_dies(server: ForkServer, folder: Path) -> None:
     os.kill(server.pid, signal.SIGKILL)
     assert await ended(first) == await ended(second) == FORK_SERVER_DIED
     await until(lambda: has_ended(first.pid) and has_ended(second.pid))
+    (folder / "stop").unlink()
+    alone = spawn(["false"], {})
+    again = await asyncio.gather(*(fork(server, number, otherwise=alone)() for number in (STOP, REPORT)))
+    assert title_of(server.pid) == TITLE
+    assert await ended(again[1]) == 7
+    await until_says(folder / "stop", "up")
+    again[0].signal(signal.SIGTERM)
+    assert await ended(again[0]) == 0
+    # also while it is asked
+    os.kill(server.pid, signal.SIGKILL)
+    assert await ended(await fork(server, FAIL, otherwise=alone)()) == 1
+    (folder / "stop").unlink()
+    (folder / "server").write_text(str(server.pid))
+    await (await server.fork(STOP)).wait()
+
+
+async def test_roles_do_not_outlive_the_fork_server_and_start_again_from_another(tmp_path: Path) -> None:
+    supervisor = await supervised("server_dies", tmp_path)
+    await until(lambda: bool(read(tmp_path / "server")))
+    await until_says(tmp_path / "stop", "up")
+    seen = json.loads(read(tmp_path / "report"))
+    assert seen["environment"] == {"PATH": os.environ["PATH"], "ONLY": "mine", SUPERVISED_VARIABLE: "1"}
+    assert (seen["leads"], seen["loaded"], seen["blocked"], seen["niceness"]) == (True, True, [], os.nice(0) + 3)
+    # neither holds on to what is the supervisor's
+    supervisor.kill()
+    await supervisor.wait()
+    assert await until_says(tmp_path / "stop", "stopped")
+    await until(lambda: has_ended(int(read(tmp_path / "server"))))
+    assert read(tmp_path / "output").count("fork_server_died") == 2
+
+
+async def test_a_program_starts_alone_where_none_can_be_forked() -> None:
+    class Failing(ForkServer):
+        def __init__(self) -> None:
+            self.pid = 0
+
+        async def fork(self, number: int) -> ForkedChild:  # noqa: ARG002 - as it is called
+            raise ForkFailedError
+
     niceness = os.nice(0) + 4
     command = [sys.executable, "-c", f"import os, time\nwhile os.nice(0) < {niceness}: time.sleep(0.02)"]
-    alone = await fork(server, STOP, otherwise=spawn(command, {}, niceness=niceness))()
-    assert await ended(alone) == 0
-
-
-async def test_it_does_not_outlive_the_process_that_it_was_forked_from_and_starts_again_without_it(tmp_path: Path) -> None:
-    await assert_runs("server_dies", tmp_path)
-    assert "fork_failed" in read(tmp_path / "output")
+    assert await ended(await fork(Failing(), STOP, otherwise=spawn(command, {}, niceness=niceness))()) == 0

@@ -1,0 +1,28 @@
+"""A copy of a process that may have threads: they are not in the copy, which therefore waits for none of them."""
+
+import gc
+import os
+import signal
+import warnings
+from typing import Final
+
+_OF_A_LOOP: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+def fork_alone() -> int:
+    """As `os.fork`. The copy has no part in the event loop of this process: signals for it end it, and reach nobody else."""
+    # until it has handlers of its own, a signal that comes to the copy would be told to this process's loop
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _OF_A_LOOP)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            pid = os.fork()
+        if pid == 0:
+            # what is open belongs to objects of the loop: no collection may close it under a number that is used again
+            gc.freeze()
+            signal.set_wakeup_fd(-1)
+            for number in _OF_A_LOOP:
+                signal.signal(number, signal.SIG_DFL)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return pid
