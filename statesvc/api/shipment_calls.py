@@ -11,6 +11,7 @@ from psycopg import AsyncConnection
 
 from events.carriers import CARRIERS
 from events.crypto.keyring import Keyring
+from events.entry import NO_PREVIOUS
 from events.recipes import discriminator_of, number_of
 from statesvc.api.computing import COMPUTING_SECONDS, AuditWanted, Computing, PrintedAudit, Sources
 from statesvc.api.parameters import AuditParameters, HistoryParameters, ShipmentIdParameters, ShipmentParameters, StateParameters
@@ -36,6 +37,7 @@ from statesvc.shipments.find import (
 from statesvc.shipments.known_texts import KnownTexts
 from statesvc.shipments.models import AsOf, Audit, HistoryPage, Shipment, Signer
 from statesvc.shipments.observation_trail import read_observations
+from statesvc.shipments.references import AttachedTo, awaited_numbers
 from statesvc.shipments.timeline import timeline
 
 LONG_AUDIT_EVENTS: Final = 200
@@ -95,9 +97,15 @@ class Shipments:
     ) -> Reply[Shipment]:
         personal = reads_personal(request, asked.include)
         await _bring_back(connection, archive, asked)
-        found, horizon = await _find(connection, asked, _Resumed())
-        shipment = await _shipment(connection, found, horizon, keyring=self.keyring if personal else None)
         headers: dict[str, str] = {hdrs.CACHE_CONTROL: "private, no-cache", hdrs.VARY: hdrs.AUTHORIZATION}
+        try:
+            found, horizon = await _find(connection, asked, _Resumed())
+        except Problem as problem:
+            awaited = await _awaited(connection, asked, personal=personal) if problem.code is Code.NOT_FOUND else None
+            if awaited is None:
+                raise
+            return answer_unless_known(request, awaited, head_hash=NO_PREVIOUS, headers=headers)
+        shipment = await _shipment(connection, found, horizon, keyring=self.keyring if personal else None)
         # the erasure state stands in the body; so do the others of the number and what the caller may see
         reply = answer_unless_known(request, shipment, head_hash=found.shipment.head_hash, headers=headers)
         if reply.status == OK and shipment.get("signed_by") is not None:
@@ -203,6 +211,17 @@ async def _shipment(
         signer = {"signed_by": await signed_by(connection, found.shipment, keyring)}
     others = [other_of_number(other) for other in found.others]
     return {**listed(found.shipment), **_as_of(horizon), **signer, "others": others}
+
+
+async def _awaited(connection: AsyncConnection[Any], asked: ShipmentParameters, *, personal: bool) -> Shipment | None:
+    """Of a number of which nothing was said yet, if references are attached to it."""
+    if asked.as_of is not None or asked.discriminator:
+        return None
+    found = await awaited_numbers(connection, [AttachedTo(asked.carrier_id, number_of(asked.carrier_id, asked.tracking_number))])
+    if not found:
+        return None
+    signer: Signer = {"signed_by": None} if personal else {}
+    return {**found[0].listed(), **_as_of(None), **signer, "others": []}
 
 
 def _as_of(horizon: Horizon | None) -> AsOf:
@@ -312,7 +331,8 @@ def routes(pool: Connections, sources: Sources, computing: Computing, readings: 
             shipments.state,
             operation_id="get_shipment",
             summary="Where a shipment is",
-            description="A number that was used twice answers with the latest shipment; `others` lists the rest. Takes `If-None-Match`.",
+            description="A number that was used twice answers with the latest shipment; `others` lists the rest. A number that references "
+            "are attached to and of which nothing was said yet is `unknown`, with version 0. Takes `If-None-Match`.",
             scope="read",
             tag="shipments",
             parameters=StateParameters,

@@ -19,7 +19,6 @@ from statesvc.http.operation import Reply, Route, answer, parameters, route
 from statesvc.http.paging import Page, PageParameters, decode_cursor, encode_cursor
 from statesvc.http.problem import Code, Problem
 from statesvc.log.archive.log_archive import LogArchive
-from statesvc.shipments.find import listed
 from statesvc.shipments.models import ListedShipment
 from statesvc.shipments.references import AttachedTo, ReferenceText, ReferenceTooCommonError, numbers_of_reference
 from statesvc.shipments.shipment_list import (
@@ -28,12 +27,13 @@ from statesvc.shipments.shipment_list import (
     END_OF_TIME,
     ListPosition,
     ShipmentFilter,
-    list_shipments,
+    list_with_awaited,
     numbers_in_any_spelling,
     unchanged_since,
 )
 
 STALLED_DAYS_MAX: Final = 3650
+NUMBERS_MAX: Final = 50
 
 
 class ListParameters(PageParameters):
@@ -41,11 +41,17 @@ class ListParameters(PageParameters):
 
     tracking_number: Annotated[
         Name | None,
-        Field(description="Only those that bear this number, whichever carrier's; case, blanks and hyphens do not matter."),
+        Field(
+            description="Only those that bear this number, whichever carrier's, or one of these, separated by commas; "
+            "case, blanks and hyphens do not matter."
+        ),
     ] = None
     reference: Annotated[
         ReferenceText | None,
-        Field(description="Only those of a number that a shipper attached this to, as order id or in the metadata; case does not matter."),
+        Field(
+            description="Only those of a number that a shipper attached this to, as order id or in the metadata; case does not matter. "
+            "A number of which nothing was said yet is there with version 0."
+        ),
     ] = None
     carrier_id: Annotated[Name | None, Field(description="Only those of this carrier.")] = None
     status: Annotated[Status | None, Field(description="Only those with this status.")] = None
@@ -84,11 +90,11 @@ class ShipmentListCall:
                 after, before = _resumed(asked.cursor, bound_to)
             attached_to = None if asked.reference is None else await self._attached_to(connection, asked.reference)
             wanted = _filter(asked, before, attached_to)
-            shipments, end = await list_shipments(connection, wanted, after=after, limit=asked.limit)
+            shipments, end = await list_with_awaited(connection, wanted, after=after, limit=asked.limit)
             cursor = None
             if end is not None:
                 cursor = encode_cursor([end.recorded_at.isoformat(), str(end.shipment_id), before.isoformat()], bound_to)
-            return answer(Page([listed(shipment) for shipment in shipments], cursor))
+            return answer(Page(shipments, cursor))
 
         return await self.reads.read(read, max_staleness=asked.max_staleness)
 
@@ -100,11 +106,7 @@ class ShipmentListCall:
 
 
 def _filter(asked: ListParameters, before: datetime, attached_to: Sequence[AttachedTo] | None) -> ShipmentFilter:
-    numbers = None
-    if asked.tracking_number is not None and asked.carrier_id is not None:
-        numbers = [number_of(asked.carrier_id, asked.tracking_number)]
-    elif asked.tracking_number is not None:
-        numbers = numbers_in_any_spelling(asked.tracking_number)
+    numbers = None if asked.tracking_number is None else _numbers(asked.tracking_number, asked.carrier_id)
     return ShipmentFilter(
         carrier_id=asked.carrier_id,
         status=asked.status,
@@ -115,6 +117,16 @@ def _filter(asked: ListParameters, before: datetime, attached_to: Sequence[Attac
         before=before,
         is_open=asked.stalled_for is not None,
     )
+
+
+def _numbers(asked: str, carrier_id: str | None) -> list[str]:
+    """As they are compared. What holds a comma may be one number, too: `canonical` takes any text for one."""
+    printed = [asked, *(part for part in asked.split(",") if part.strip())] if "," in asked else [asked]
+    if len(printed) > NUMBERS_MAX + 1:
+        raise Problem(Code.INVALID_REQUEST, f"`tracking_number` takes {NUMBERS_MAX} numbers at most, separated by commas")
+    if carrier_id is not None:
+        return sorted({number_of(carrier_id, each) for each in printed})
+    return sorted({number for each in printed for number in numbers_in_any_spelling(each)})
 
 
 async def _before(connection: AsyncConnection[Any], asked: ListParameters) -> datetime:
@@ -138,7 +150,7 @@ def routes(reads: StaleReads, keyring: Keyring) -> Sequence[Route]:
             "GET /v1/shipments",
             ShipmentListCall(reads, keyring).page,
             operation_id="list_shipments",
-            rules=("The `reference` stands with more than 1,000 numbers.",),
+            rules=("The `reference` stands with more than 1,000 numbers.", f"`tracking_number` has more than {NUMBERS_MAX} numbers."),
             summary="Find and list shipments",
             description="In the order of their last change: one that changes while you read the pages comes again at the end, with its "
             "new state, and none is missed. Bounds of time stay as they were for the first page. A page may be short, or empty, and "

@@ -14,10 +14,10 @@ from statesvc.cli.session import service_connection
 from statesvc.database.keyring_store import load_keyring
 from statesvc.roles.master_key import open_master_keys
 from statesvc.settings.service_settings import Settings, load_settings
-from statesvc.shipments.find import FoundShipment, OtherDiscriminators, find_shipment, listed
+from statesvc.shipments.find import FoundShipment, OtherDiscriminators, find_shipment
 from statesvc.shipments.observation_trail import read_observations
 from statesvc.shipments.references import AttachedTo, ReferenceTooCommonError, numbers_of_reference
-from statesvc.shipments.shipment_list import BEGINNING, ShipmentFilter, list_shipments, numbers_in_any_spelling
+from statesvc.shipments.shipment_list import BEGINNING, ShipmentFilter, list_with_awaited, numbers_in_any_spelling
 from statesvc.shipments.timeline import timeline
 
 _EVENTS_MAX = 1000
@@ -56,24 +56,24 @@ async def _find(options: argparse.Namespace) -> int:
             wanted = ShipmentFilter(numbers=numbers_in_any_spelling(options.tracking))
         else:
             wanted = ShipmentFilter(attached_to=await _attached_to(connection, settings, options.reference))
-        found, _ = await list_shipments(connection, wanted, after=BEGINNING, limit=_FOUND_MAX)
+        found, _ = await list_with_awaited(connection, wanted, after=BEGINNING, limit=_FOUND_MAX)
     if not found:
         what = "this number" if options.reference is None else "a number with this reference"
         raise CommandError(f"no carrier named {what}, or it has not been read yet: `statesvc queue` says what waits")
     if options.json:
-        write_json([listed(shipment) for shipment in found])
+        write_json(found)
         return 0
     write_table(
         ("CARRIER", "NUMBER", "DISCRIMINATOR", "STATUS", "REASON", "LAST EVENT", "ID"),
         [
             (
-                each.carrier_id,
-                each.tracking_number,
-                each.discriminator or None,
-                each.status,
-                each.reason,
-                each.last_event_at,
-                each.shipment_id,
+                each["carrier_id"],
+                each["tracking_number"],
+                each["discriminator"] or None,
+                each["status"],
+                each["reason"],
+                each["last_event_at"],
+                each["shipment_id"],
             )
             for each in found
         ],

@@ -186,9 +186,12 @@ async def _record(visit: Visit, asked: AskedShipment, include: str | None = None
             f"GET {CALL}/history", **asked.given(), limit=LIMIT_MAX, cursor=visit.query("cursor") or None, include=include
         )
     except Problem as problem:
-        if full is None or problem.code is not Code.NOT_FOUND:
+        if problem.code is not Code.NOT_FOUND:
             raise
-        return {**values, "seals": (seals := seals_of(full)), "seen": _step(seals, asked)}
+        if full is not None:
+            return {**values, "seals": (seals := seals_of(full)), "seen": _step(seals, asked)}
+        # references may be attached to a number of which nothing was said yet
+        audit, page = await _state_alone(visit, asked, include), {"items": [], "observations": [], "next_cursor": None}
     known = {event["event_id"]: event for event in audit["events"]}
     shipment, causes = audit["shipment"], causes_of(audit["transitions"], audit["events"])
     return {
@@ -229,6 +232,10 @@ async def _audit(visit: Visit, asked: AskedShipment, include: str | None) -> Jso
     """The record; without the scope, the state alone."""
     if visit.has(Scope.AUDIT):
         return await visit.ask(f"GET {CALL}/audit", **asked.given(), include=include)
+    return await _state_alone(visit, asked, include)
+
+
+async def _state_alone(visit: Visit, asked: AskedShipment, include: str | None) -> Json:
     shipment = await visit.ask(f"GET {CALL}", **asked.given(), include=include)
     nothing: list[Any] = []
     return {

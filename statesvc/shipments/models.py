@@ -213,8 +213,8 @@ class AuditPersonalReading(EntryPlace):
     further: Annotated[int | None, Field(description="Of a count: how many readings followed the first.")]
 
 
-class ShipmentSummary(TypedDict):
-    """A shipment's state without its personal field."""
+class ShipmentFields(TypedDict):
+    """A shipment's state without its personal field and without the time of its last event."""
 
     shipment_id: UUID
     carrier_id: str
@@ -226,10 +226,6 @@ class ShipmentSummary(TypedDict):
     terminal: bool
     flags: list[str]
     version: Annotated[int, Field(description="Grows by one with every event.")]
-    last_event_at: Annotated[
-        AwareDatetime,
-        Field(description="The newest time that the carrier printed; where it never printed one, when its last statement came."),
-    ]
     recorded_at: datetime
     estimated_delivery: str | None
     service: ServiceText | None
@@ -237,9 +233,25 @@ class ShipmentSummary(TypedDict):
     attempts: Annotated[int, Field(description="Delivery attempts.")]
 
 
-class ListedShipment(ShipmentSummary):
-    """A shipment as lists show it."""
+class ShipmentSummary(ShipmentFields):
+    """The same of a shipment of which something was said."""
 
+    last_event_at: Annotated[
+        AwareDatetime,
+        Field(description="The newest time that the carrier printed; where it never printed one, when its last statement came."),
+    ]
+
+
+class ListedShipment(ShipmentFields):
+    """A shipment as lists show it; or a number that references are attached to, and of which nothing was said yet: version 0."""
+
+    last_event_at: Annotated[
+        AwareDatetime | None,
+        Field(
+            description="The newest time that the carrier printed; where it never printed one, when its last statement came. "
+            "Null: nothing was said of it yet, and `recorded_at` is when references were attached to its number.",
+        ),
+    ]
     erased: bool
 
 

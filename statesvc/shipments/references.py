@@ -5,7 +5,7 @@ digest; never what they are. Erasing the number takes them away, and refuses wha
 """
 
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Final, NamedTuple
@@ -16,10 +16,13 @@ from pydantic import Field
 
 from events.canonical_json import canonical_bytes
 from events.crypto.keyring import DIGEST_BYTES, Keyring, references_context
+from events.identity import shipment_id
+from events.vocabulary import Status
 from statesvc.database.arrays import byteas
 from statesvc.database.queries import queries
 from statesvc.http.closed_model import ClosedModel
 from statesvc.log.actions import SHIPMENT, record_action
+from statesvc.shipments.models import ListedShipment
 
 _SQL = queries("statesvc.shipments", "references")
 
@@ -77,6 +80,36 @@ class AttachedReferences:
     changed_at: datetime
 
 
+class AwaitedNumber(NamedTuple):
+    """A number that something is attached to, and of which nothing was said yet."""
+
+    carrier_id: str
+    number: str
+    attached_at: datetime
+
+    def listed(self) -> ListedShipment:
+        """As the shipment that its first scan makes of it, if that has no discriminator."""
+        return {
+            "shipment_id": shipment_id(self.carrier_id, self.number, ""),
+            "carrier_id": self.carrier_id,
+            "tracking_number": self.number,
+            "discriminator": "",
+            "status": Status.UNKNOWN.value,
+            "reason": None,
+            "status_since": None,
+            "terminal": False,
+            "flags": [],
+            "version": 0,
+            "last_event_at": None,
+            "recorded_at": self.attached_at,
+            "estimated_delivery": None,
+            "service": None,
+            "delivered_at": None,
+            "attempts": 0,
+            "erased": False,
+        }
+
+
 class NumberErasedError(RuntimeError):
     """The number was erased: it takes no references any more."""
 
@@ -127,6 +160,12 @@ async def numbers_of_reference(connection: AsyncConnection[Any], keyring: Keyrin
     if len(rows) > NUMBERS_MAX:
         raise ReferenceTooCommonError
     return [AttachedTo(*row) for row in rows]
+
+
+async def awaited_numbers(connection: AsyncConnection[Any], numbers: Sequence[AttachedTo]) -> list[AwaitedNumber]:
+    """Those of these numbers of which nothing was said yet."""
+    wanted = {"carrier_ids": [each.carrier_id for each in numbers], "numbers": [each.number for each in numbers]}
+    return [AwaitedNumber(*row) for row in await (await connection.execute(_SQL["awaited_numbers"], wanted)).fetchall()]
 
 
 async def erase_references(connection: AsyncConnection[Any], number: AttachedTo, *, others_go_on: bool) -> None:

@@ -21,6 +21,14 @@ RETURNING changed_at;
 SELECT r.carrier_id, r.number FROM statesvc.shipment_references r
 WHERE r.digests @> ARRAY[%(digest)b::bytea] LIMIT %(limit)s;
 
+-- name: awaited_numbers
+-- Those of these numbers that something is attached to, and of which nothing was said yet.
+SELECT r.carrier_id, r.number, r.changed_at
+FROM unnest(%(carrier_ids)s::text[], %(numbers)s::text[]) AS n(carrier_id, number)
+JOIN statesvc.shipment_references r USING (carrier_id, number)
+WHERE r.sealed IS NOT NULL
+    AND NOT EXISTS (SELECT FROM statesvc.shipment s WHERE s.number = r.number AND s.carrier_id = r.carrier_id);
+
 -- name: erase_number
 -- Takes away what is attached to a number, and leaves a mark for what would come later. Waits for one who attaches just now.
 INSERT INTO statesvc.shipment_references AS r (carrier_id, number, sealed, digests, changed_at, erased_at)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
@@ -11,15 +12,18 @@ from psycopg.rows import dict_row
 
 from events.carriers import CARRIERS
 from events.recipes import number_of
+from events.vocabulary import Status
 from projections.lifecycle import TERMINAL
 from statesvc.database.queries import queries
-from statesvc.shipments.find import StoredShipment, stored_shipment
-from statesvc.shipments.references import AttachedTo
+from statesvc.shipments.find import StoredShipment, listed, stored_shipment
+from statesvc.shipments.models import ListedShipment
+from statesvc.shipments.references import AttachedTo, awaited_numbers
 
 _SQL = queries("statesvc.shipments", "shipment_list")
 
 SCAN_MAX: Final = 20_000
 """How many shipments one page of a filtered list reads."""
+_POSITION: Final = itemgetter(0)
 END_OF_TIME: Final = datetime(9999, 12, 31, tzinfo=UTC)
 
 
@@ -109,7 +113,24 @@ async def list_shipments(
     return rows, None if end is None else ListPosition(*end)
 
 
-def _wanted_numbers(wanted: ShipmentFilter) -> dict[str, list[str] | None]:
+async def list_with_awaited(
+    connection: AsyncConnection[Any], wanted: ShipmentFilter, *, after: ListPosition, limit: int
+) -> tuple[list[ListedShipment], ListPosition | None]:
+    """The same, with the numbers that a reference is attached to and of which nothing was said yet."""
+    found, end = await list_shipments(connection, wanted, after=after, limit=limit)
+    lines = [(ListPosition(each.recorded_at, each.shipment_id), listed(each)) for each in found]
+    if wanted.attached_to is not None and wanted.status in {None, Status.UNKNOWN} and (wanted.reason, wanted.service) == (None, None):
+        numbers = [AttachedTo(*each) for each in zip(*_wanted_numbers(wanted).values(), strict=True)]
+        awaited = [each.listed() for each in await awaited_numbers(connection, numbers) if wanted.carrier_id in {None, each.carrier_id}]
+        places = [(ListPosition(each["recorded_at"], each["shipment_id"]), each) for each in awaited]
+        lines += [line for line in places if line[0] > after and line[0].recorded_at < wanted.before]
+        lines.sort(key=_POSITION)
+        if len(lines) > limit:
+            end = lines[limit - 1][0]
+    return [line for _, line in lines[:limit]], end
+
+
+def _wanted_numbers(wanted: ShipmentFilter) -> dict[str, Any]:
     numbers = None if wanted.numbers is None else list(wanted.numbers)
     if wanted.attached_to is None:
         return {"numbers": numbers}

@@ -27,6 +27,18 @@ async def test_a_number_alone_finds_the_shipments_of_every_carrier_that_uses_it(
     assert await found(api, tracking_number="1Z97") == []
 
 
+async def test_several_numbers_are_found_at_once(api: Any, scan: Any) -> None:
+    await api.carriers.say(scan("1Z99", Status.IN_TRANSIT), scan("1Z98", Status.IN_TRANSIT), scan("1Z97", Status.IN_TRANSIT))
+    await api.carriers.say(scan("A,B", Status.IN_TRANSIT), scan("A", Status.IN_TRANSIT), carrier_id="fedex")
+    assert await found(api, tracking_number="1z-99,1Z97, 1Z00,") == [("ups", "1Z99"), ("ups", "1Z97")]
+    assert await found(api, tracking_number="1Z99,1Z98", carrier_id="fedex") == []
+    assert sorted(await found(api, tracking_number="A,B")) == [("fedex", "A"), ("fedex", "A,B")]
+    many = ",".join(f"N{number}" for number in range(51))
+    refused = await api.get(f"/v1/shipments?tracking_number={many}")
+    assert (refused.status, refused.body["code"]) == (422, "invalid_request")
+    assert "50 numbers at most" in refused.body["detail"]
+
+
 async def test_a_barcode_finds_the_parcel(api: Any, scan: Any) -> None:
     await api.carriers.say(scan(BARCODE[8:], Status.IN_TRANSIT), carrier_id="usps")
     assert await found(api, tracking_number=BARCODE) == [("usps", BARCODE[8:])]

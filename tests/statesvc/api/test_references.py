@@ -38,7 +38,7 @@ async def test_references_may_precede_the_first_scan_and_find_the_shipment_by_ea
     attached = await put(api, ATTACHED)
     assert (attached.status, attached.body["number"]) == (200, "1Z99"), attached.body
     assert (await api.get(PATH)).body == attached.body
-    assert await found(api, reference=ORDER) == []
+    assert await found(api, reference=ORDER) == ["1Z99"]
     await api.carriers.say(scan("1Z99", Status.IN_TRANSIT), scan("1Z98", Status.IN_TRANSIT))
     await api.carriers.say(scan("1Z99", Status.IN_TRANSIT), carrier_id="fedex")
     for reference in (ORDER, "  zebedee-4711 ", SHOP, "QUUX  GMBH"):
@@ -47,6 +47,36 @@ async def test_references_may_precede_the_first_scan_and_find_the_shipment_by_ea
     assert await found(api, reference=ORDER, carrier_id="fedex") == []
     assert await found(api, reference=ORDER, tracking_number="1Z98") == []
     assert await found(api, reference=ORDER, tracking_number="1Z 99", status="in_transit") == ["1Z99"]
+
+
+async def test_a_number_that_is_awaited_is_found_and_answers(api: Any, scan: Any) -> None:
+    path = "/v1/shipments/ups/1z 99"
+    assert (await api.get(path)).status == 404
+    attached = (await put(api, ATTACHED)).body
+    ((listed,),) = await api.pages("/v1/shipments", reference=ORDER)
+    assert (listed["carrier_id"], listed["tracking_number"], listed["status"], listed["version"]) == ("ups", "1Z99", "unknown", 0)
+    assert (listed["last_event_at"], listed["recorded_at"], listed["terminal"]) == (None, attached["changed_at"], False)
+    shown = await api.get(path)
+    assert (shown.status, shown.body) == (200, {**listed, "others": []})
+    again = await api.get(path, headers={"If-None-Match": shown.headers["ETag"]})
+    assert again.status == 304
+    assert (await api.get(f"{path}?as_of=2026-03-01T00:00:00Z")).status == 404
+    assert (await api.get(f"{path}?discriminator=x")).status == 404
+    assert await found(api, reference=ORDER, status="unknown") == ["1Z99"]
+    for narrower in ({"status": "in_transit"}, {"service": "x"}, {"carrier_id": "fedex"}, {"tracking_number": "1Z98"}):
+        assert await found(api, reference=ORDER, **narrower) == []
+    await api.carriers.say(scan("1Z99", Status.IN_TRANSIT))
+    ((scanned,),) = await api.pages("/v1/shipments", reference=ORDER)
+    assert (scanned["shipment_id"], scanned["version"]) == (listed["shipment_id"], 1)
+
+
+async def test_pages_hold_what_was_scanned_and_what_is_awaited_in_one_order(api: Any, scan: Any) -> None:
+    for number in range(7):
+        await put(api, {"order_id": ORDER}, f"/v1/shipments/ups/1Z{number}/references")
+        if number % 2:
+            await api.carriers.say(scan(f"1Z{number}", Status.IN_TRANSIT))
+    for limit in ("1", "2", "3", "50"):
+        assert await found(api, reference=ORDER, limit=limit) == [f"1Z{number}" for number in range(7)]
 
 
 async def test_a_put_takes_the_place_of_all_that_was_attached(api: Any, scan: Any) -> None:

@@ -166,8 +166,12 @@ async def test_a_parcel_is_shown_without_what_is_personal(database: Database, sh
         number = AttachedTo(row[0], number_of(row[0], row[1]))
         keyring = await load_keyring(connection, MASTER)
         await attach_references(connection, keyring, number, References(order_id="Order 7"), actor="test", why={})
+        awaited = AttachedTo("ups", "1Z9")
+        await attach_references(connection, keyring, awaited, References(order_id="Order 9"), actor="test", why={})
     monkeypatch.setenv("STATESVC_MASTER_KEY", base64.b64encode(bytes(range(32))).decode())
     assert [each["shipment_id"] for each in await shell.json("shipments", "find", "--reference", "order 7")] == [shown["shipment_id"]]
+    assert [each["version"] for each in await shell.json("shipments", "find", "--reference", "order 9")] == [0]
+    assert "1Z9 " in await shell("shipments", "find", "--reference", "order 9")
     assert "with this reference" in await shell("shipments", "find", "--reference", "order 8", exit_code=1)
     events = await shell.json("shipments", "history", row[0], row[1])
     assert [event["version"] for event in events]

@@ -50,6 +50,17 @@ async def test_a_number_in_any_spelling_leads_to_its_page(tab: Tab, scan: Statem
     assert "Nothing is known" in await tab.text("/console/shipments?q=00000000-0000-0000-0000-000000000000")
 
 
+async def test_a_number_that_is_awaited_has_a_page(tab: Tab) -> None:
+    attached = {"order_id": "A-1001"}
+    assert (await tab.api.call("PUT", "/v1/shipments/ups/1Z7/references", scopes="ingest", json=attached)).status == 200
+    await tab.log_in("read audit")
+    assert (await tab.get("/console/shipments?q=A-1001")).headers["Location"] == PAGE
+    text = await tab.text(PAGE)
+    assert "Unknown Last event none yet" in text
+    assert "Order A-1001" in text
+    assert (await tab.get("/console/shipments/ups/1Z8")).status == 404
+
+
 async def test_several_shipments_of_a_number_are_listed(tab: Tab, scan: Statement) -> None:
     await tab.api.carriers.say(scan("1Z7", Status.IN_TRANSIT))
     await tab.api.carriers.say(scan("1Z7", Status.DELIVERED), carrier_id="dhl_unified")
