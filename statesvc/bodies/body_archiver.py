@@ -12,6 +12,7 @@ from statesvc.background.periodic import Periodic
 from statesvc.background.waiting import set_within
 from statesvc.bodies.day_ledger import BODY_LEDGER
 from statesvc.bodies.day_pass import BodyArchiving, DayPassResult, archive_days
+from statesvc.database.session_settings import SessionLimits
 from statesvc.database.wakeups.direct import connect_direct
 from statesvc.log.archive.folder import ArchivePath
 from statesvc.settings.service_settings import ArchiveSettings
@@ -20,6 +21,7 @@ from statesvc.telemetry.metrics import Telemetry
 _FIRST_SECONDS: Final = 30.0
 _EVERY_SECONDS: Final = 3600.0
 _AGAIN_SECONDS: Final = 300.0
+_LIMITS: Final = SessionLimits(statement_seconds=600, lock_seconds=2, idle_in_transaction_seconds=60)
 
 
 class _StoppedError(Exception):
@@ -58,7 +60,7 @@ class BodyArchiver(Periodic):
 
     async def once(self) -> DayPassResult | None:
         """A pass; None: another worker leads."""
-        async with await connect_direct(self._dsn, application_name="statesvc archive") as connection:
+        async with await connect_direct(self._dsn, application_name="statesvc archive", limits=_LIMITS) as connection:
             if not await BODY_LEDGER.try_lead(connection):
                 return None
             self._worked_since = time.monotonic()

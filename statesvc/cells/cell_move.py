@@ -15,7 +15,7 @@ from typing import Any, Final
 import psycopg
 from psycopg import AsyncConnection
 
-from statesvc.database.pool import CONNECT_TIMEOUT_SECONDS, KEEPALIVE
+from statesvc.database.open_connection import open_connection
 from statesvc.database.queries import queries
 
 _SQL: Final = queries("statesvc.cells", "cell_move")
@@ -151,13 +151,6 @@ async def _value(connection: AsyncConnection[Any], query: str, **parameters: str
 
 @asynccontextmanager
 async def _session(dsn: str) -> AsyncIterator[AsyncConnection[Any]]:
-    connection = await AsyncConnection.connect(
-        dsn,
-        autocommit=True,
-        application_name="statesvc cell move",
-        connect_timeout=CONNECT_TIMEOUT_SECONDS,
-        prepare_threshold=None,
-        **KEEPALIVE,
-    )
-    async with connection:
+    # the standby only reads, and so does the fenced primary
+    async with await open_connection(dsn, application_name="statesvc cell move", writes=False) as connection:
         yield connection

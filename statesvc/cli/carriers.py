@@ -120,7 +120,7 @@ async def _allotments(settings: Settings) -> dict[str, Allotment] | None:
         found = locate(settings.database)
         if found is None:
             return None
-        async with await connect(found.service) as connection:
+        async with await connect(found.service, direct=not found.is_pooled) as connection:
             return {allotment.carrier_id: allotment for allotment in await list_allotments(connection)}
     except (NoDataError, psycopg.Error):
         return None

@@ -48,7 +48,11 @@ def run(options: argparse.Namespace) -> int:
 async def _run(options: argparse.Namespace) -> int:
     settings = load_settings()
     publication = _publication(settings)
-    async with running_database(settings) as dsns, await connect(dsns.owner) as owner, await connect(dsns.service) as connection:
+    async with (
+        running_database(settings) as dsns,
+        await connect(dsns.owner) as owner,
+        await connect(dsns.service, direct=not dsns.is_pooled) as connection,
+    ):
         lost = await find_loss(owner, publication)
         if options.dry_run:
             _write_loss(lost, as_json=options.json)

@@ -15,7 +15,8 @@ from statesvc.database.embedded import EmbeddedServer, locate
 from statesvc.database.embedded_error import NoDataError
 from statesvc.database.migration_files import compare, read_migrations
 from statesvc.database.migrator import migrate, read_ledger
-from statesvc.database.pool import CONNECT_TIMEOUT_SECONDS, KEEPALIVE
+from statesvc.database.open_connection import open_connection
+from statesvc.database.service_connection import names_several_hosts
 from statesvc.database.wakeups.channels import LOG
 from statesvc.database.wakeups.waker import notify
 from statesvc.roles.master_key import ensure_master_key
@@ -56,7 +57,7 @@ async def running_database(settings: Settings, *, make: bool = False, migrated: 
 @asynccontextmanager
 async def service_connection(settings: Settings) -> AsyncIterator[AsyncConnection[Any]]:
     """An autocommit connection as the service's role, on a schema that is up to date."""
-    async with running_database(settings) as dsns, await connect(dsns.service) as connection:
+    async with running_database(settings) as dsns, await connect(dsns.service, direct=not dsns.is_pooled) as connection:
         pending = compare(read_migrations(), await read_ledger(connection)).pending
         if pending:
             raise CommandError(f"migrations are pending ({', '.join(each.label for each in pending)}): run `statesvc migrate`")
@@ -65,16 +66,9 @@ async def service_connection(settings: Settings) -> AsyncIterator[AsyncConnectio
         await notify(connection, LOG)
 
 
-async def connect(dsn: str) -> AsyncConnection[Any]:
-    """A plain connection of a command."""
-    return await AsyncConnection.connect(
-        dsn,
-        autocommit=True,
-        application_name="statesvc command",
-        connect_timeout=CONNECT_TIMEOUT_SECONDS,
-        prepare_threshold=None,
-        **KEEPALIVE,
-    )
+async def connect(dsn: str, *, direct: bool = True, writes: bool = False) -> AsyncConnection[Any]:
+    """A connection of a command. `direct=False` behind a pooler in transaction mode; `writes` refuses a server that only reads."""
+    return await open_connection(dsn, application_name="statesvc command", direct=direct, writes=writes or names_several_hosts(dsn))
 
 
 def actor() -> str:

@@ -114,7 +114,7 @@ def broker_url(given: str) -> str:
 async def database(settings: Settings) -> AsyncIterator[tuple[Pool, Keyring]]:
     """A pool of the service's role on a schema that is up to date, and the keys."""
     async with running_database(settings) as dsns:
-        async with await connect(dsns.service) as connection:
+        async with await connect(dsns.service, direct=not dsns.is_pooled) as connection:
             pending = compare(read_migrations(), await read_ledger(connection)).pending
             if pending:
                 raise CommandError(f"migrations are pending ({', '.join(each.label for each in pending)}): run `statesvc migrate`")

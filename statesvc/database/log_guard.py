@@ -3,9 +3,7 @@
 from importlib.resources import files
 from typing import Final
 
-from psycopg import AsyncConnection
-
-from statesvc.database.pool import CONNECT_TIMEOUT_SECONDS
+from statesvc.database.open_connection import open_connection
 
 TRIGGERS: Final = ("statesvc_guard_command", "statesvc_guard_drop", "statesvc_guard_rewrite")
 
@@ -17,7 +15,5 @@ def guard_script() -> str:
 
 async def install_guard(superuser_dsn: str) -> None:
     """Makes them, or brings them to this release, in one transaction."""
-    async with await AsyncConnection.connect(
-        superuser_dsn, application_name="statesvc guard", prepare_threshold=None, connect_timeout=CONNECT_TIMEOUT_SECONDS
-    ) as connection:
+    async with await open_connection(superuser_dsn, application_name="statesvc guard") as connection, connection.transaction():
         await connection.execute(guard_script().encode())

@@ -33,7 +33,7 @@ from statesvc.database.migration_files import (
     read_migrations,
 )
 from statesvc.database.migration_pauses import Pause, pauses
-from statesvc.database.pool import CONNECT_TIMEOUT_SECONDS, KEEPALIVE
+from statesvc.database.open_connection import open_connection
 from statesvc.database.queries import queries
 from statesvc.database.sql_errors import Failure, failure
 
@@ -263,14 +263,7 @@ async def _alone(connection: AsyncConnection[Any], wait_seconds: float) -> Async
 
 
 async def _connect(dsn: str) -> AsyncConnection[Any]:
-    return await AsyncConnection.connect(
-        dsn,
-        autocommit=True,
-        prepare_threshold=None,
-        application_name="statesvc migrate",
-        connect_timeout=CONNECT_TIMEOUT_SECONDS,
-        **KEEPALIVE,
-    )
+    return await open_connection(dsn, application_name="statesvc migrate")
 
 
 async def _value(connection: AsyncConnection[Any], query: LiteralString, parameters: dict[str, object] | None = None) -> Any:  # noqa: ANN401 - one column of any type

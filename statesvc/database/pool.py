@@ -1,94 +1,103 @@
 """Connection pools. A connection is in autocommit, so that a transaction is only where the code opens one.
 
 Each has time limits of its own: a statement, a wait for a lock, a pause inside a transaction and a transaction all end. They are set on the
-session, or behind a pooler in transaction mode sent with each transaction (`pooled`).
+session, or behind a pooler in transaction mode sent with each transaction (`pooled`). What one connection learns about the server is true
+of its siblings: a pool replaces all of them at once, not one a request.
 """
 
 import select
-from collections.abc import Mapping
+import time
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, Final, Protocol
 
 import psycopg
+import structlog
 from psycopg import AsyncConnection
 from psycopg_pool import AsyncConnectionPool
 
 from statesvc.database.pooled import PooledConnection, PooledCursor
-from statesvc.database.queries import queries
 from statesvc.database.retrying_connection import RetryingConnection
+from statesvc.database.service_connection import ServiceConnection, parameters
+from statesvc.database.session_settings import SessionLimits, prepare_pooled_session, prepare_session
+from statesvc.database.sql_errors import login_fault
 
-KEEPALIVE: Final[Mapping[str, Any]] = MappingProxyType(
-    {"keepalives": 1, "keepalives_idle": 5, "keepalives_interval": 3, "keepalives_count": 3, "tcp_user_timeout": 15_000}
-)
-"""libpq parameters: a half-open socket is noticed within about 15 seconds."""
-CONNECT_TIMEOUT_SECONDS: Final = 5
 RECONNECT_SECONDS: Final = 3.0
 """A burst of tries (jittered, doubling) ends after this; the next request starts a new one, so recovery never waits minutes."""
-WHOLE_TRANSACTIONS_SINCE: Final = 17_00_00
 _PREPARE_AFTER: Final = 2
 """Executions of one statement after which it is prepared."""
 
-_SQL = queries("statesvc.database", "pool")
-
-Pool = AsyncConnectionPool[AsyncConnection[Any]]
+_log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PoolLimits:
+class PoolLimits(SessionLimits):
     """Sizes and times of one pool."""
 
     connections_max: int
     acquire_seconds: float
-    statement_seconds: float
-    lock_seconds: float
-    idle_in_transaction_seconds: float
-    transaction_seconds: float | None = None
-    """Of a whole transaction. A client that stops inside a pipeline is not idle to PostgreSQL: only this limit ends it (PostgreSQL 17)."""
     connections_min: int = 2
 
-    def milliseconds(self, *, server_version: int = 0) -> dict[str, int]:
-        """The time limits that a server of this version knows (0: that all know), by the names that the queries have for them."""
-        knows_whole_transactions = server_version >= WHOLE_TRANSACTIONS_SINCE
-        whole = {"transaction_ms": round(self.transaction_seconds * 1000)} if self.transaction_seconds and knows_whole_transactions else {}
-        return whole | {
-            "statement_ms": round(self.statement_seconds * 1000),
-            "lock_ms": round(self.lock_seconds * 1000),
-            "idle_in_transaction_ms": round(self.idle_in_transaction_seconds * 1000),
-        }
+
+class Pool(AsyncConnectionPool[AsyncConnection[Any]]):
+    """psycopg's, with connections that may find out that the server is of no use to anybody. `fault`: why the last one did not open."""
+
+    def __init__(self, conninfo: str, **options: Any) -> None:  # noqa: ANN401 - psycopg's, passed on
+        super().__init__(conninfo, open=False, **options)
+        self.fault: psycopg.Error | None = None
+        self._replaced_at = float("-inf")
+
+    async def putconn(self, conn: AsyncConnection[Any]) -> None:
+        """As psycopg's; a connection with a fault takes its siblings along."""
+        if isinstance(conn, ServiceConnection) and conn.fault is not None:
+            await conn.close()
+            await self.replace_all(conn)
+        await super().putconn(conn)
+
+    async def replace_all(self, conn: ServiceConnection) -> None:
+        """Replaces this connection and whatever was open at the same time. Those in use follow when they come back."""
+        if conn.opened_at > self._replaced_at:
+            _log.warning("connections_replaced", pool=self.name, error=conn.fault)
+            self._replaced_at = time.monotonic()
+            await self.drain()
 
 
-def make_pool(dsn: str, *, name: str, limits: PoolLimits, prepared_statements: bool = True, direct: bool = True) -> Pool:
+def make_pool(
+    dsn: str, *, name: str, limits: PoolLimits, prepared_statements: bool = True, direct: bool = True, writes: bool = True
+) -> Pool:
     """A pool that is not open yet: `await pool.open()`.
 
-    `name` shows in pg_stat_activity; `direct=False` behind a pooler in transaction mode.
+    `name` shows in pg_stat_activity; `direct=False` behind a pooler in transaction mode; `writes=False` to read from a standby.
     """
 
     async def configure(connection: AsyncConnection[Any]) -> None:
+        assert isinstance(connection, ServiceConnection)  # noqa: S101 - of the classes below
         connection.prepare_threshold = _PREPARE_AFTER if prepared_statements else None
-        await connection.execute(_SQL["keep_utc"], prepare=False)
-        limits_ms = limits.milliseconds(server_version=connection.info.server_version)
+        connection.answer_seconds = limits.answer_seconds
         if isinstance(connection, PooledConnection):
-            connection.limit_transactions(**limits_ms)
-            return
-        await connection.execute(_SQL["limit_session"], limits_ms)
-        if "transaction_ms" in limits_ms:
-            await connection.execute(_SQL["limit_whole_transactions"], limits_ms)
+            settings = await prepare_pooled_session(connection)
+            connection.limit_transactions(settings, limits.timeouts(server_version=connection.info.server_version))
+        else:
+            await prepare_session(connection, limits)
+        pool.fault = None
 
     async def check(connection: AsyncConnection[Any]) -> None:
+        assert isinstance(connection, ServiceConnection)  # noqa: S101 - of the classes below
         try:
             await check_idle(connection)
         except psycopg.Error:
-            # what ended this one has most likely ended its siblings: replace all at once, not one a request
-            await pool.drain()
+            # what ended this one has most likely ended its siblings
+            await pool.replace_all(connection)
             raise
 
-    parameters = {"autocommit": True, "application_name": name, "connect_timeout": CONNECT_TIMEOUT_SECONDS, **KEEPALIVE}
-    pool: Pool = AsyncConnectionPool(
+    def note(error: psycopg.Error) -> None:
+        pool.fault = error
+
+    options = {"autocommit": True, "failed": note, **parameters(dsn, name, writes=writes)}
+    pool = Pool(
         dsn,
         connection_class=RetryingConnection if direct else PooledConnection,
-        kwargs=parameters if direct else {**parameters, "cursor_factory": PooledCursor},
+        kwargs=options if direct else {**options, "cursor_factory": PooledCursor},
         name=name,
         min_size=min(limits.connections_min, limits.connections_max),
         max_size=limits.connections_max,
@@ -96,7 +105,6 @@ def make_pool(dsn: str, *, name: str, limits: PoolLimits, prepared_statements: b
         reconnect_timeout=RECONNECT_SECONDS,
         configure=configure,
         check=check,
-        open=False,
     )
     return pool
 
@@ -110,6 +118,11 @@ async def check_idle(connection: AsyncConnection[Any]) -> None:
     poll.register(connection.fileno(), select.POLLIN)
     if poll.poll(0):
         await AsyncConnectionPool.check_connection(connection)
+
+
+def connection_fault(pool: object) -> str | None:
+    """Why this pool could not open a connection lately, without names and addresses; None: it could, or is no pool."""
+    return login_fault(pool.fault) if isinstance(pool, Pool) and isinstance(pool.fault, psycopg.OperationalError) else None
 
 
 class Connections(Protocol):

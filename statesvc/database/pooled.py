@@ -1,40 +1,42 @@
 """Connections through a pooler in transaction mode, which gives each transaction another server connection.
 
-What a session sets there would affect other clients and be missing here, so the time limits travel with each transaction: as its first
-statements where the code opens one; a lone statement follows them in a pipeline, which PostgreSQL runs as one transaction. A lone
-statement still costs one round trip.
+What a session sets there would affect other clients and be missing here, so the time limits, and any other setting that the role or the
+database has otherwise than we need it, travel with each transaction: as its first statements where the code opens one; a lone statement
+follows them in a pipeline, which PostgreSQL runs as one transaction. A lone statement still costs one round trip.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, LiteralString
+from types import MappingProxyType
+from typing import Any, Final, LiteralString
 
 from psycopg import AsyncCursor, AsyncTransaction
 from psycopg.pq import TransactionStatus
 
 from statesvc.database.queries import queries
 from statesvc.database.retrying_connection import RetryingConnection
+from statesvc.database.session_settings import setting_arrays
 
-_SQL = queries("statesvc.database", "pool")
+_OF_STATEMENTS: Final = frozenset({"statement_timeout", "lock_timeout"})
+"""What limits one statement; the other limits are those of a transaction that goes on."""
+
+_SQL = queries("statesvc.database", "session_settings")
 
 
 class PooledConnection(RetryingConnection):
     """Has limits as soon as `limit_transactions` was called."""
 
-    _limits_ms: dict[str, int] | None = None
+    _settings: Mapping[str, str] = MappingProxyType({})
     _limits: tuple[LiteralString, ...] = ()
 
-    def limit_transactions(self, *, statement_ms: int, lock_ms: int, idle_in_transaction_ms: int, transaction_ms: int = 0) -> None:
-        """From now on each transaction has these limits, and so has each statement outside of one."""
-        self._limits_ms = {"statement_ms": statement_ms, "lock_ms": lock_ms}
-        limits = {
-            "statement_timeout": statement_ms,
-            "lock_timeout": lock_ms,
-            "idle_in_transaction_session_timeout": idle_in_transaction_ms,
-        }
-        if transaction_ms:
-            limits["transaction_timeout"] = transaction_ms
-        self._limits = tuple(f"SET LOCAL {name} = {milliseconds:d}" for name, milliseconds in limits.items())
+    def limit_transactions(self, settings: Mapping[LiteralString, LiteralString], timeouts: Mapping[LiteralString, int]) -> None:
+        """From now on each transaction has these settings and limits, and so has each statement outside of one."""
+        lone = {name: str(milliseconds) for name, milliseconds in timeouts.items() if name in _OF_STATEMENTS}
+        self._settings = MappingProxyType({**settings, **lone})
+        self._limits = (
+            *(f"SET LOCAL {name} = '{value}'" for name, value in settings.items()),
+            *(f"SET LOCAL {name} = {milliseconds:d}" for name, milliseconds in timeouts.items()),
+        )
 
     @property
     def is_idle(self) -> bool:
@@ -69,8 +71,8 @@ class PooledConnection(RetryingConnection):
 
     async def limit_lone_statement(self) -> None:
         """Limits the transaction that a pipeline begins by itself; there SET LOCAL would work, and warn each time that it does not."""
-        if self._limits_ms is not None:
-            await AsyncCursor(self).execute(_SQL["limit_transaction"], self._limits_ms, prepare=False)
+        if self._settings:
+            await AsyncCursor(self).execute(_SQL["set_local"], setting_arrays(self._settings), prepare=False)
 
 
 class PooledCursor(AsyncCursor[Any]):

@@ -1,5 +1,6 @@
 """What a database error means for its caller: one table from SQLSTATE to what to do next."""
 
+import re
 from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
@@ -32,6 +33,13 @@ class Failure(StrEnum):
     """A statement that can't work: a bug, or a schema of another version."""
 
 
+class ServerSilentError(psycopg.OperationalError):
+    """The server did not answer in time, and the connection was closed; what was under way may or may not have been committed."""
+
+    def __init__(self) -> None:
+        super().__init__("the database stopped answering: the connection was closed")
+
+
 FAILURES: Final[Mapping[str, Failure]] = MappingProxyType(
     {
         "SS001": Failure.IMMUTABLE,
@@ -61,10 +69,16 @@ FAILURES: Final[Mapping[str, Failure]] = MappingProxyType(
 )
 """By SQLSTATE, or by its class (the first two characters) where the SQLSTATE itself is not listed."""
 
+OF_SERVER: Final = frozenset({"25006", "57P01", "57P02", "57P03", "57P04"})
+"""Said about the server, not about the statement: it only reads, goes away, crashed, starts, or the database is gone. Whatever else is
+connected to it will hear the same, even when another server has taken its place."""
+
 _CARRY: Final[LiteralString] = (
     "DATABASE_URL leads through a pooler in transaction mode that does not carry prepared statements: set "
     "STATESVC_PREPARED_STATEMENTS=false, or use PgBouncer 1.22 or later with max_prepared_statements above 0"
 )
+_LOGIN: Final = re.compile(r"connection failed: .* failed: (?:FATAL: +)?(?P<why>.+)")
+_QUOTED: Final = re.compile(r"\"[^\"]*\"|'[^']*'")
 ADVICE: Final[Mapping[str, LiteralString]] = MappingProxyType(
     {
         "26000": _CARRY,
@@ -93,6 +107,22 @@ def failure(error: psycopg.Error | OSError | TimeoutError) -> Failure:
             return Failure.DEFECT
 
 
+def is_of_server(error: BaseException) -> bool:
+    """Whether it is about the server, so that none of the connections to it should be used any more."""
+    return isinstance(error, ServerSilentError) or (isinstance(error, psycopg.Error) and error.sqlstate in OF_SERVER)
+
+
 def advice(error: BaseException) -> str | None:
-    """What to do about it, where its name misleads."""
-    return ADVICE.get(error.sqlstate or "") if isinstance(error, psycopg.Error) else None
+    """What to do about it, where its name misleads; of a login that failed why, which has no code of its own."""
+    if not isinstance(error, psycopg.Error):
+        return None
+    if error.sqlstate is None and isinstance(error, psycopg.OperationalError):
+        return login_fault(error)
+    return ADVICE.get(error.sqlstate or "")
+
+
+def login_fault(error: psycopg.OperationalError) -> str | None:
+    """Why there is no connection, in libpq's words, without names and addresses."""
+    line = str(error).split("\n", 1)[0]
+    said = _LOGIN.fullmatch(line)
+    return None if said is None else _QUOTED.sub("...", said["why"])

@@ -1,22 +1,25 @@
 """Whether the process is alive, and whether it may get traffic.
 
-`/livez` depends on nothing: a database that is away must not restart processes. `/readyz` asks the database within one
-second, and says no as soon as the process drains. Answers are remembered for a quarter of a second, so that
-no one can load the database through a call without a key.
+`/livez` depends on nothing: a database that is away must not restart processes. `/readyz` means that a push would be acknowledged now:
+it asks the database within one second whether it takes writes, and says no as soon as the process drains. Answers are remembered for a
+quarter of a second, so that no one can load the database through a call without a key.
 """
 
 import asyncio
 import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from functools import cache
 from importlib.resources import files
-from typing import Final, Protocol
+from typing import Any, Final, LiteralString, Protocol
 
 import psycopg
 from aiohttp import web
+from psycopg import AsyncConnection
 
-from statesvc.database.pool import Connections
+from statesvc.database.clocks import clock_fault
+from statesvc.database.pool import Connections, connection_fault
 from statesvc.database.queries import queries
 from statesvc.http.operation import Route, answer, raw_route
 from statesvc.http.problem import Code, Problem
@@ -37,60 +40,98 @@ def shipped_migrations() -> frozenset[int]:
 class Ready(Protocol):
     """What `/readyz` asks."""
 
-    async def reasons(self) -> list[str]:
-        """Why the process should get no traffic; empty: it should."""
+    async def failing(self) -> Mapping[str, str]:
+        """Why the process should get no traffic, by the name of the check; empty: it should."""
+
+
+Check = Callable[[], str | None]
+"""Says why the process cannot do its work, or None. It must not wait."""
 
 
 class Readiness:
-    """Why the process should get no traffic. `migrations` are the versions that the database must have."""
+    """Whether what the process writes would be stored now. `migrations` are the versions that the database must have."""
 
-    def __init__(self, pool: Connections, *, migrations: Iterable[int], now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        pool: Connections,
+        *,
+        migrations: Iterable[int],
+        now: Callable[[], float] = time.monotonic,
+        wall_clock: Callable[[], float] = time.time,
+    ) -> None:
         self._pool = pool
         self._migrations = frozenset(migrations)
         self._draining: str | None = None
-        self._watched: list[Callable[[], str | None]] = []
+        self._checks: dict[str, Check] = {}
         self._asking = asyncio.Lock()
         self._now = now
+        self._wall_clock = wall_clock
         self._asked_at = float("-inf")
-        self._remembered: list[str] = []
+        self._remembered: str | None = None
 
     def drain(self, why: str = "the process is stopping") -> None:
         """From now on not ready; there is no way back."""
         self._draining = why
 
-    def watch(self, check: Callable[[], str | None]) -> None:
-        """Asked each time: why the process cannot do its work, or None."""
-        self._watched.append(check)
+    def watch(self, name: str, check: Check) -> None:
+        """Adds a check, that is asked each time."""
+        self._checks[name] = check
 
     @property
     def is_draining(self) -> bool:
         """Whether the process is about to stop."""
         return self._draining is not None
 
-    async def reasons(self) -> list[str]:
-        """Empty: ready."""
+    async def failing(self) -> dict[str, str]:
+        """Why not, by the name of the check. Empty: ready."""
         if self._draining is not None:
-            return [self._draining]
+            return {"process": self._draining}
         async with self._asking:
             if self._now() >= self._asked_at + REMEMBERED_SECONDS:
                 self._remembered = await self._ask()
                 self._asked_at = self._now()
-            return [*self._remembered, *(why for check in self._watched if (why := check()) is not None)]
+        found = {"database": self._remembered, **{name: check() for name, check in self._checks.items()}}
+        return {name: why for name, why in found.items() if why is not None}
 
-    async def _ask(self) -> list[str]:
+    async def reasons(self) -> list[str]:
+        """Why not, as sentences. Empty: ready."""
+        return [*(await self.failing()).values()]
+
+    async def _ask(self) -> str | None:
         try:
             async with asyncio.timeout(READY_SECONDS), self._pool.connection() as connection:
-                await connection.execute(_SQL["alive"])
-                applied = {version for (version,) in await (await connection.execute(_SQL["applied"])).fetchall()}
-                pending = sorted(self._migrations - applied)
-                refusal = None if pending else await (await connection.execute(_SQL["refusal"])).fetchone()
+                return await self._unfit(connection)
         except psycopg.errors.UndefinedTable:
-            return ["the database has no schema yet: run `statesvc migrate`"]
+            return "the database has no schema yet: run `statesvc migrate`"
         except (psycopg.Error, TimeoutError) as error:
-            return [f"the database does not answer within {READY_SECONDS:g} s ({type(error).__name__})"]
-        if pending:
-            return [f"migrations are pending ({', '.join(f'{version:04}' for version in pending)}): run `statesvc migrate`"]
-        return [] if refusal is None else [f"the sealer refuses this log: {refusal[0]}"]
+            why = connection_fault(self._pool)
+            if why is not None:
+                return f"no connection to the database: {why}"
+            return f"the database does not answer within {READY_SECONDS:g} s ({type(error).__name__})"
+
+    async def _unfit(self, connection: AsyncConnection[Any]) -> str | None:
+        (only_reads,) = await _row(connection, _SQL["only_reads"])
+        if only_reads:
+            return "the database is read-only: nothing can be stored"
+        applied = {version for (version,) in await (await connection.execute(_SQL["applied"])).fetchall()}
+        if pending := sorted(self._migrations - applied):
+            return f"migrations are pending ({', '.join(f'{version:04}' for version in pending)}): run `statesvc migrate`"
+        refusal, missing, clock = await _row(connection, _SQL["fit_to_write"])
+        if missing:
+            return self._without_partition(missing, clock)
+        return None if refusal is None else f"the sealer refuses this log: {refusal}"
+
+    def _without_partition(self, missing: Sequence[str], clock: datetime) -> str:
+        off = clock_fault(clock, self._wall_clock())
+        if off is not None:
+            return f"{off}: there is no partition for that time, so nothing can be stored"
+        return f"nothing can be stored: no partition of today in {', '.join(missing)}; `SELECT statesvc.ensure_partitions()` makes them"
+
+
+async def _row(connection: AsyncConnection[Any], query: LiteralString) -> tuple[Any, ...]:
+    row: tuple[Any, ...] | None = await (await connection.execute(query)).fetchone()
+    assert row is not None  # noqa: S101 - a SELECT without FROM has one row
+    return row
 
 
 def health_routes(readiness: Ready) -> list[Route]:
@@ -100,9 +141,8 @@ def health_routes(readiness: Ready) -> list[Route]:
         return answer({"status": "alive"})
 
     async def readyz(_request: web.Request) -> web.StreamResponse:
-        reasons = await readiness.reasons()
-        if reasons:
-            raise Problem(Code.NOT_READY, "; ".join(reasons), members={"reasons": reasons})
+        if failing := await readiness.failing():
+            raise Problem(Code.NOT_READY, "; ".join(failing.values()), members={"reasons": [*failing.values()], "checks": [*failing]})
         return answer({"status": "ready"})
 
     return [

@@ -155,7 +155,7 @@ async def open_replica(launch: Launch, base: Runtime, *, archive: LogArchive) ->
         yield None
         return
     dsns = replace(base.dsns, service=url.get_secret_value(), listen=url.get_secret_value())
-    async with pool_of(launch, dsns, name="statesvc replica", limits=replica_limits(launch.settings)) as pool:
+    async with pool_of(launch, dsns, name="statesvc replica", limits=replica_limits(launch.settings), writes=False) as pool:
         yield Replica(pool, archive, count=lambda outcome: base.telemetry.replica_reads.add(1, {"outcome": outcome}))
 
 

@@ -50,8 +50,8 @@ class _Draining:
     def drain(self) -> None:
         self.is_draining = True
 
-    async def reasons(self) -> list[str]:
-        return ["the process is stopping"] if self.is_draining else []
+    async def failing(self) -> dict[str, str]:
+        return {"process": "the process is stopping"} if self.is_draining else {}
 
 
 async def run(launch: Launch) -> int:

@@ -23,7 +23,7 @@ async def run(launch: Launch) -> int:
         ingress = await stack.enter_async_context(open_ingress(launch, base, base.pool, keys=keys))
         shared = None if launch.socket is None else SharedPort(launch.socket, is_ingress=True)
         if shared is not None:
-            base.readiness.watch(shared.unready)
+            base.readiness.watch("api", shared.unready)
         routes = [*ingress.routes, *health_routes(base.readiness)]
         server = await serve(
             launch,

@@ -11,8 +11,9 @@ import psycopg
 from psycopg import AsyncConnection, capabilities
 
 from statesvc.database.dsns import Dsns
-from statesvc.database.pool import CONNECT_TIMEOUT_SECONDS, KEEPALIVE, PoolLimits, make_pool
+from statesvc.database.pool import PoolLimits, make_pool
 from statesvc.database.queries import queries
+from statesvc.database.service_connection import CONNECT_TIMEOUT_SECONDS, ServiceConnection, parameters
 from statesvc.database.sql_errors import ADVICE
 from statesvc.roles.connection_limits import worker_limits
 from statesvc.settings.service_settings import Settings
@@ -63,7 +64,7 @@ async def limits_fault(dsns: Dsns, settings: Settings) -> str | None:
         return f"without STATESVC_LISTEN_URL the pooler is taken for the server, and time limits hit the session's next client: {_LISTEN}"
     limits = worker_limits(settings)
     found = await limits_in_transaction(dsns.service, limits, direct=False)
-    wanted = limits.milliseconds()
+    wanted = limits.timeouts(server_version=0)
     lost = ", ".join(f"{name} is {found.get(name)}, not {value}" for name, value in wanted.items() if found.get(name) != value)
     return f"time limits are lost on the way through the pooler ({lost}): it must be in transaction mode" if lost else None
 
@@ -128,14 +129,12 @@ async def limits_in_transaction(dsn: str, limits: PoolLimits, *, direct: bool) -
 
 
 async def _connect(dsn: str) -> AsyncConnection[Any]:
-    return await AsyncConnection.connect(
-        dsn,
-        autocommit=True,
-        application_name="statesvc check",
-        connect_timeout=CONNECT_TIMEOUT_SECONDS,
-        prepare_threshold=None,
-        **KEEPALIVE,
+    # whose sessions they are is what is asked: nothing is set on them
+    connection = await ServiceConnection.connect(
+        dsn, autocommit=True, prepare_threshold=None, **parameters(dsn, "statesvc check", writes=False)
     )
+    connection.answer_seconds = CONNECT_TIMEOUT_SECONDS
+    return connection
 
 
 async def _backend(connection: AsyncConnection[Any], *, prepare: bool = False) -> int:

@@ -7,7 +7,5 @@ SELECT pg_backend_pid() AS pid;
 DEALLOCATE ALL;
 
 -- name: limits
--- The time limits of the transaction that asks, in milliseconds, by the names that the pool has for them.
-SELECT CASE s.name WHEN 'statement_timeout' THEN 'statement_ms' WHEN 'lock_timeout' THEN 'lock_ms' ELSE 'idle_in_transaction_ms' END AS name,
-    s.setting::int AS milliseconds
-FROM pg_settings s WHERE s.name IN ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout');
+-- The time limits of the transaction that asks, in milliseconds.
+SELECT s.name, s.setting::int AS milliseconds FROM pg_settings s WHERE s.name IN ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout');

@@ -180,14 +180,15 @@ def require_database(settings: DatabaseSettings) -> Dsns:
 
 
 @asynccontextmanager
-async def pool_of(launch: Launch, dsns: Dsns, *, name: str, limits: PoolLimits) -> AsyncIterator[Pool]:
-    """An open pool."""
+async def pool_of(launch: Launch, dsns: Dsns, *, name: str, limits: PoolLimits, writes: bool = True) -> AsyncIterator[Pool]:
+    """An open pool. `writes=False` to read from a standby."""
     pool = make_pool(
         dsns.service,
         name=name,
         limits=limits,
         prepared_statements=launch.settings.database.prepared_statements,
         direct=not dsns.is_pooled,
+        writes=writes,
     )
     await pool.open()
     try:

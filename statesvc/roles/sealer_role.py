@@ -31,7 +31,8 @@ async def run(launch: Launch) -> int:
             pace=SealerPace(interval_seconds=settings.sealer.interval_seconds, sweep_seconds=settings.sealer.sweep_seconds),
             clock=ClockCheck(seconds_max=settings.sealer.clock_seconds_max),
         )
-        base.readiness.watch(lambda: sealer.refusal)
+        base.readiness.watch("sealer", lambda: sealer.refusal)
+        base.readiness.watch("lead", lambda: sealer.blocked)
         base.telemetry.observe(names.CLOCK_OFFSET, lambda: [(sealer.clock.database_ahead_seconds, {})])
         base.telemetry.observe(names.SEALER_LEADS, lambda: [(float(sealer.leads), {})])
         base.telemetry.observe(names.SEALER_REFUSES, lambda: [(float(sealer.refusal is not None), {})])
@@ -49,7 +50,7 @@ async def run(launch: Launch) -> int:
                 sealed=sealer.watch(),
                 telemetry=base.telemetry,
             )
-            base.readiness.watch(lambda: publisher.refusal)
+            base.readiness.watch("publisher", lambda: publisher.refusal)
             parts.append(Part(name="publisher", run=publisher.run, stop=publisher.stop))
         return await run_with_health(launch, base, parts)
 

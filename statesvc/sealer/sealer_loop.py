@@ -20,6 +20,7 @@ from psycopg import AsyncConnection
 
 from events.crypto.sealing import MasterKeys
 from statesvc.background.waiting import set_within
+from statesvc.database.session_settings import SessionLimits
 from statesvc.database.wakeups.channels import LOG, SEALED
 from statesvc.database.wakeups.direct import connect_direct, reconnect_delays
 from statesvc.database.wakeups.listener import Listener
@@ -29,7 +30,13 @@ from statesvc.sealer.leadership import Publication, publish, signers_of, take_st
 from statesvc.sealer.seal import SQL, ForkError, RefusalError, SealedLog, SealMark, SealPass, read_writers, seal
 from statesvc.telemetry.metrics import Telemetry
 
+LEAD_LIMITS: Final = SessionLimits(statement_seconds=20, lock_seconds=10, idle_in_transaction_seconds=15)
 _STANDBY_SECONDS: Final = 5.0
+_ENDED_SECONDS: Final = 0.2
+"""Time for a session to end."""
+_SILENT_SECONDS: Final = 60.0
+_SILENT_SWEEPS: Final = 3.0
+"""A lead asks the server at each sweep at least."""
 _REFUSED_SECONDS: Final = 30.0
 _CLOCK_SECONDS: Final = 5.0
 """Pause before clocks that disagreed are compared again."""
@@ -78,6 +85,12 @@ class Sealer:
         self._watching: list[asyncio.Event] = []
         self.leads = False
         self.refusal: str | None = None
+        self.blocked: str | None = None
+        """Which stopped session has the lead, if so."""
+        self._pid: int | None = None
+        """The server's process of the last session that led."""
+        self._ended: int | None = None
+        """The process whose session was ended."""
 
     def watch(self) -> asyncio.Event:
         """An event that is set whenever this process has signed a head."""
@@ -94,11 +107,10 @@ class Sealer:
         delays = reconnect_delays(self._jitter)
         while not self._stopping.is_set():
             try:
-                connection = await connect_direct(self._dsn, application_name="statesvc sealer")
+                connection = await connect_direct(self._dsn, application_name="statesvc sealer", limits=LEAD_LIMITS)
                 try:
                     # past any pooler, and the same few statements for as long as it leads
                     connection.prepare_threshold = _PREPARED_AFTER
-                    await connection.execute(SQL["limit_session"])
                     if await self._take_lead(connection):
                         delays = reconnect_delays(self._jitter)
                         await self._lead(connection)
@@ -122,9 +134,33 @@ class Sealer:
         while not self._stopping.is_set():
             row = await (await connection.execute(SQL["lead"])).fetchone()
             if row is not None and row[0]:
+                self._pid, self.blocked = row[1], None
                 return True
             self.refusal = None
+            if await self._end_silent_lead(connection):
+                await set_within(self._stopping, _ENDED_SECONDS)
+                continue
             await set_within(self._stopping, _STANDBY_SECONDS * self._jitter.uniform(0.8, 1.2))
+        return False
+
+    async def _end_silent_lead(self, connection: AsyncConnection[Any]) -> bool:
+        """Whether the lead may be free now. A session that was ended before and still has it is stopped: then `blocked` names it."""
+        silent = {"lost_pid": self._pid, "silent_seconds": max(_SILENT_SECONDS, _SILENT_SWEEPS * self._pace.sweep_seconds)}
+        row = await (await connection.execute(SQL["end_silent_lead"], silent)).fetchone()
+        if row is None:
+            self.blocked = self._ended = None
+            return False
+        pid, seconds, _ = row
+        if self._ended != pid:
+            self._ended = pid
+            _log.warning("silent_lead_ended", pid=pid, delay_seconds=seconds)
+            return True
+        if self.blocked is None:
+            _log.error("sealer_blocked", pid=pid)
+        self.blocked = (
+            f"the session of process {pid} on the database's server leads, has said nothing for {seconds:,.0f} s, and is not ended by "
+            f"pg_terminate_backend: the process is stopped. `kill -CONT {pid}` there, or restart the server"
+        )
         return False
 
     async def _lead(self, connection: AsyncConnection[Any]) -> None:

@@ -12,12 +12,12 @@ from uuid import uuid4
 
 import uvloop
 from aiohttp import web
-from psycopg_pool import AsyncConnectionPool
 
 from events.carriers import CARRIERS
 from events.crypto.keyring import Keyring
 from events.crypto.sealing import MasterKeys, SealingKey
 from statesvc.bodies.sealed_message import SealedMessage
+from statesvc.database.pool import Pool
 from statesvc.http.api_keys import Keys
 from statesvc.http.app import Server, build_app
 from statesvc.ingress.body_memory import HeldMemory, MemoryBound
@@ -44,7 +44,7 @@ class Nowhere(GroupCommit):
         return Stored(message.message_id, duplicate=False)
 
 
-def limit(pool: AsyncConnectionPool) -> web.Application:
+def limit(pool: Pool) -> web.Application:
     """Our application without a database."""
     settings = load_settings()
     memory = MemoryBound(settings.ingress.memory_bytes_max)
@@ -62,7 +62,7 @@ def limit(pool: AsyncConnectionPool) -> web.Application:
     return build_app(webhooks.routes(), keys=keys)
 
 
-def peer(pool: AsyncConnectionPool) -> web.Application:
+def peer(pool: Pool) -> web.Application:
     """One INSERT a request."""
 
     async def take(request: web.Request) -> web.Response:
@@ -79,7 +79,7 @@ def peer(pool: AsyncConnectionPool) -> web.Application:
 
 async def main() -> None:
     kind, url = sys.argv[1], sys.argv[2]
-    pool = AsyncConnectionPool(url, min_size=POOL, max_size=POOL, kwargs={"autocommit": True}, open=False)
+    pool = Pool(url, min_size=POOL, max_size=POOL, kwargs={"autocommit": True})
     if kind == "peer":
         await pool.open(wait=True)
         async with pool.connection() as connection:

@@ -20,6 +20,7 @@ class Proxy:
         self._flows.set()
         self._refuses = False
         self._wires: set[asyncio.StreamWriter] = set()
+        self._swallowed: set[asyncio.StreamWriter] = set()
         self._pumps: set[asyncio.Task[None]] = set()
         self._listening: asyncio.Server | None = None
         self.port = 0
@@ -46,6 +47,10 @@ class Proxy:
     def stall(self) -> None:
         """Carries nothing, in no direction, until `heal`; new connections are taken and get no answer."""
         self._flows.clear()
+
+    def swallow(self) -> None:
+        """Acknowledges whatever the connections that there are still send, and carries none of it; new connections work."""
+        self._swallowed |= self._wires
 
     def reset(self) -> None:
         """Resets all connections that there are."""
@@ -78,6 +83,7 @@ class Proxy:
                     out.transport.abort()
         finally:
             self._wires.discard(writer)
+            self._swallowed.discard(writer)
             writer.transport.abort()
             self._pumps.discard(task)
 
@@ -85,6 +91,8 @@ class Proxy:
         with suppress(OSError):
             while data := await reader.read(_CHUNK_BYTES):
                 await self._flows.wait()
+                if writer in self._swallowed:
+                    continue
                 writer.write(data)
                 await writer.drain()
         # an end on one side ends the other

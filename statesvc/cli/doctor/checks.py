@@ -59,7 +59,7 @@ async def run_checks(settings: Settings, environment: Mapping[str, str]) -> Asyn
         yield warn("database", f"not running: DATABASE_URL is not set and no `statesvc up` serves {settings.database.data_dir.absolute()}")
         return
     try:
-        async with await connect(dsns.service) as connection:
+        async with await connect(dsns.service, direct=not dsns.is_pooled) as connection:
             async for finding in _database(connection, settings):
                 yield finding
         async for finding in check_logins(dsns, settings):

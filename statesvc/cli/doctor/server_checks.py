@@ -6,8 +6,8 @@ from typing import Any, Final
 from psycopg import AsyncConnection
 
 from statesvc.cli.doctor.finding import Finding, fail, ok, warn
-from statesvc.database.pool import WHOLE_TRANSACTIONS_SINCE
 from statesvc.database.queries import queries
+from statesvc.database.session_settings import WHOLE_TRANSACTIONS_SINCE
 
 OLDEST_SERVER: Final = 160000
 BUFFERS_BYTES_MIN: Final = 256 * 1024**2

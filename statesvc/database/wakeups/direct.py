@@ -1,32 +1,22 @@
-"""Direct connections to the server (past any pooler) for LISTEN and NOTIFY, and the delays between tries to get one.
-
-A silent peer is noticed by the keepalives of every connection.
-"""
+"""Direct connections to the server (past any pooler) for LISTEN and NOTIFY, and the delays between tries to get one."""
 
 import random
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final, LiteralString
 
-from psycopg import AsyncConnection
+from statesvc.database.open_connection import open_connection
+from statesvc.database.service_connection import ServiceConnection
+from statesvc.database.session_settings import SessionLimits
 
-from statesvc.database.pool import CONNECT_TIMEOUT_SECONDS, KEEPALIVE
-
-ANSWER_SECONDS: Final = 5.0
-"""A server that takes longer for a statement of these is frozen: its sockets still answer keepalives."""
+DIRECT_LIMITS: Final = SessionLimits(statement_seconds=3, lock_seconds=3, idle_in_transaction_seconds=15)
+"""Of those that say LISTEN, NOTIFY and nothing that lasts."""
 _FIRST_DELAY_SECONDS: Final = 0.1
 _LAST_DELAY_SECONDS: Final = 5.0
 
 
-async def connect_direct(dsn: str, *, application_name: str) -> AsyncConnection[Any]:
+async def connect_direct(dsn: str, *, application_name: LiteralString, limits: SessionLimits = DIRECT_LIMITS) -> ServiceConnection:
     """An autocommit connection that never prepares statements."""
-    return await AsyncConnection.connect(
-        dsn,
-        autocommit=True,
-        prepare_threshold=None,
-        application_name=application_name,
-        connect_timeout=CONNECT_TIMEOUT_SECONDS,
-        **KEEPALIVE,
-    )
+    return await open_connection(dsn, application_name=application_name, limits=limits)
 
 
 def reconnect_delays(jitter: random.Random) -> Iterator[float]:

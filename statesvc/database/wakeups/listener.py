@@ -17,7 +17,7 @@ from psycopg import AsyncConnection, sql
 
 from statesvc.background.waiting import cancel_fully
 from statesvc.database.queries import queries
-from statesvc.database.wakeups.direct import ANSWER_SECONDS, connect_direct, reconnect_delays
+from statesvc.database.wakeups.direct import connect_direct, reconnect_delays
 from statesvc.database.wakeups.local import LocalListener
 
 PING_SECONDS: Final = 10.0
@@ -85,14 +85,13 @@ class Listener:
                 finally:
                     self._mark_down()
                     await connection.close()
-            except (psycopg.Error, OSError, TimeoutError) as error:
+            except (psycopg.Error, OSError) as error:
                 _log.warning("listener_connection_lost", error=error)
                 await asyncio.sleep(next(delays))
 
     async def _subscribe(self, connection: AsyncConnection[Any]) -> None:
-        async with asyncio.timeout(ANSWER_SECONDS):
-            for channel in self._events:
-                await connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
+        for channel in self._events:
+            await connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
         self._is_up = True
         self._set_all()
 
@@ -101,8 +100,7 @@ class Listener:
             async for notification in connection.notifies(timeout=self._ping_seconds):
                 if notification.payload not in self._local_senders:
                     self._events[notification.channel].set()
-            async with asyncio.timeout(ANSWER_SECONDS):
-                await connection.execute(_SQL["ping"])
+            await connection.execute(_SQL["ping"])
 
     def _heard(self, channel: str, sender: str) -> None:
         self._local_senders.add(sender)

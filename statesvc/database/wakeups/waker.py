@@ -19,7 +19,7 @@ from psycopg import AsyncConnection
 from statesvc.background.waiting import cancel_fully, set_within
 from statesvc.database.queries import queries
 from statesvc.database.wakeups.channels import UNHURRIED
-from statesvc.database.wakeups.direct import ANSWER_SECONDS, connect_direct, reconnect_delays
+from statesvc.database.wakeups.direct import connect_direct, reconnect_delays
 from statesvc.database.wakeups.local import LocalWaker
 
 DEFAULT_INTERVAL_SECONDS: Final = 0.010
@@ -119,8 +119,7 @@ class Waker:
     async def _connect(self) -> AsyncConnection[Any]:
         connection = await connect_direct(self._dsn, application_name="statesvc waker")
         try:
-            async with asyncio.timeout(ANSWER_SECONDS):
-                await connection.execute(_SQL["settings"])
+            await connection.execute(_SQL["settings"])
             # past any pooler, and one statement for as long as it lasts
             connection.prepare_threshold = _PREPARED_AFTER
         except BaseException:
@@ -133,8 +132,7 @@ class Waker:
         self._dirty.clear()
         self._urgent.clear()
         try:
-            async with asyncio.timeout(ANSWER_SECONDS):
-                await connection.execute(_SQL["notify"], {"channels": list(wanted), "payloads": list(wanted.values())})
+            await connection.execute(_SQL["notify"], {"channels": list(wanted), "payloads": list(wanted.values())})
         except BaseException:
             # to be sent again: with nothing of the sender, for what was heard here may be known to nobody else
             self._wanted = dict.fromkeys([*wanted, *self._wanted], "")

@@ -12,6 +12,7 @@ from typing import Final
 import structlog
 
 from statesvc.background.periodic import Periodic
+from statesvc.database.session_settings import SessionLimits
 from statesvc.database.wakeups.direct import connect_direct
 from statesvc.log.archive.key_packing import is_packing_due
 from statesvc.log.archive.month_ledger import due_months
@@ -23,6 +24,7 @@ _FIRST_SECONDS: Final = 60.0
 _EVERY_SECONDS: Final = 3600.0
 _COMMAND: Final = (sys.executable, "-m", "statesvc", "archive", "log")
 _STOP_SECONDS: Final = 5.0
+_LIMITS: Final = SessionLimits(statement_seconds=20, lock_seconds=10)
 
 
 class LogArchiver(Periodic):
@@ -54,7 +56,7 @@ class LogArchiver(Periodic):
 
     async def once(self) -> int | None:
         """A pass where one is due, and its exit code; None: nothing is due, or it was stopped."""
-        async with await connect_direct(self._dsn, application_name="statesvc log archive") as connection:
+        async with await connect_direct(self._dsn, application_name="statesvc log archive", limits=_LIMITS) as connection:
             if not await due_months(connection, hot_months=self._hot_months) and not await is_packing_due(connection):
                 return None
         child = await asyncio.create_subprocess_exec(*self._command, stdin=DEVNULL, stdout=DEVNULL)

@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
-import psycopg
 from psycopg import Connection
 
 from events.crypto.sealing import MasterKeys
 from statesvc.background.bulk_pool import BulkPool
+from statesvc.database.open_connection import open_sync_connection
 from statesvc.database.server_niceness import stand_back
 from statesvc.log.archive.folder import ArchivePath
 from statesvc.log.verify.archived_months import ArchivedMonths
@@ -54,7 +54,7 @@ _state: _ProcessState | None = None
 
 def connect(dsn: str) -> Connection[Any]:
     """A connection that may take its time."""
-    connection = psycopg.connect(dsn, autocommit=True, application_name="statesvc verify", prepare_threshold=None)
+    connection = open_sync_connection(dsn, application_name="statesvc verify", writes=False)
     connection.execute(SQL["session"])
     return connection
 

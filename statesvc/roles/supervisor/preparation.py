@@ -2,10 +2,9 @@
 
 import asyncio
 
-from psycopg import AsyncConnection
-
 from statesvc.database.dsns import Dsns
 from statesvc.database.migrator import migrate
+from statesvc.database.open_connection import open_connection
 from statesvc.database.partitions import require_partitions
 from statesvc.roles.pooler_faults import require_usable_pooler
 from statesvc.roles.runtime import require_database
@@ -24,7 +23,7 @@ async def _prepare(settings: Settings) -> None:
     if not is_embedded:
         await require_usable_pooler(dsns, settings)
     await _migrate(dsns, settings.database.auditor_role, has_owner=is_embedded or settings.database.owner_url is not None)
-    async with await AsyncConnection.connect(dsns.listen, autocommit=True) as connection:
+    async with await open_connection(dsns.listen, application_name="statesvc up") as connection:
         await require_partitions(connection)
 
 

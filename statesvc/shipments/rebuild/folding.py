@@ -16,10 +16,11 @@ from psycopg import AsyncConnection, IsolationLevel
 from projections.observed import is_observation
 from projections.row import ShipmentRow, rebuilt_row
 from statesvc.database.arrays import encoded
+from statesvc.database.open_connection import open_connection
 from statesvc.database.pending import send
-from statesvc.database.pool import CONNECT_TIMEOUT_SECONDS, KEEPALIVE
 from statesvc.database.queries import queries
 from statesvc.database.server_niceness import stand_back
+from statesvc.database.service_connection import names_several_hosts
 from statesvc.shipments.expectation_rules import DEFAULTS, RuleBook, read_rules
 from statesvc.shipments.projection_store import SHIPMENT_COLUMNS
 from statesvc.shipments.rebuild.drift import Drift, drifts
@@ -65,10 +66,8 @@ def compare_slice(piece: Slice) -> tuple[int, list[Drift]]:
 
 
 async def connect(dsn: str) -> Connection:
-    """A connection of the rebuild, in autocommit."""
-    connection = await AsyncConnection.connect(
-        dsn, autocommit=True, application_name="statesvc rebuild", connect_timeout=CONNECT_TIMEOUT_SECONDS, **KEEPALIVE
-    )
+    """A connection of the rebuild, in autocommit. To compare, a role that only reads is enough."""
+    connection = await open_connection(dsn, application_name="statesvc rebuild", writes=names_several_hosts(dsn))
     await connection.execute(_SQL["wait_briefly"])
     return connection
 

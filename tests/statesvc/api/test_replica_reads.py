@@ -72,7 +72,7 @@ async def standby(database: Database, server: postgres.Server, scan: Any, tmp_pa
     behind = Database.of(server.on(name))
     options = "-c search_path=recovering,pg_catalog -c default_transaction_read_only=on"
     primary = make_pool(database.service_dsn, name="primary", limits=LIMITS)
-    replica = make_pool(make_conninfo(behind.service_dsn, options=options), name="replica", limits=LIMITS)
+    replica = make_pool(make_conninfo(behind.service_dsn, options=options), name="replica", limits=LIMITS, writes=False)
     try:
         async with (
             primary,

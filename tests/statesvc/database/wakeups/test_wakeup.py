@@ -222,12 +222,9 @@ async def backend(dsn: str, application_name: str) -> int:
     return int(row[0])
 
 
-async def test_a_server_process_that_froze_is_left_for_another(
-    database: Any, heard: list[tuple[str, float]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_server_process_that_froze_is_left_for_another(database: Any, heard: list[tuple[str, float]]) -> None:
     if "TEST_DATABASE_URL" in os.environ:
         pytest.skip("that server's processes may run elsewhere")
-    monkeypatch.setattr("statesvc.database.wakeups.waker.ANSWER_SECONDS", 0.3)
     waker = Waker(database.service_dsn, interval_seconds=0.01)
     await waker.start()
     waker.wake(INBOX)

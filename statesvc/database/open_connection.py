@@ -1,0 +1,59 @@
+"""Opens connections that are no pool's: of listeners, the sealer's lead, the owner and the commands."""
+
+from typing import Any, Final, LiteralString
+
+import psycopg
+from psycopg import Connection
+
+from statesvc.database.pooled import PooledConnection, PooledCursor
+from statesvc.database.service_connection import CONNECT_TIMEOUT_SECONDS, ServiceConnection, parameters
+from statesvc.database.session_settings import (
+    SessionLimits,
+    prepare_pooled_session,
+    prepare_session,
+    prepare_sync_session,
+)
+
+PATIENT: Final = SessionLimits(lock_seconds=60)
+"""For commands: a human waits, and can end it."""
+_ENCODINGS: Final = frozenset({"UTF8"})
+
+
+async def open_connection(
+    dsn: str, *, application_name: LiteralString, limits: SessionLimits = PATIENT, direct: bool = True, writes: bool = True
+) -> ServiceConnection:
+    """An autocommit connection that never prepares statements by itself.
+
+    `direct=False` behind a pooler in transaction mode; `writes=False` where a server that only reads will do.
+    """
+    options = {"autocommit": True, "prepare_threshold": None, **parameters(dsn, application_name, writes=writes)}
+    if direct:
+        connection = await ServiceConnection.connect(dsn, **options)
+    else:
+        connection = await PooledConnection.connect(dsn, cursor_factory=PooledCursor, **options)
+    try:
+        # the server has just answered; this one statement has a deadline, whatever the limits of the next are
+        connection.answer_seconds = limits.answer_seconds or float(CONNECT_TIMEOUT_SECONDS)
+        if isinstance(connection, PooledConnection):
+            settings = await prepare_pooled_session(connection)
+            connection.limit_transactions(settings, limits.timeouts(server_version=connection.info.server_version))
+        else:
+            await prepare_session(connection, limits)
+        connection.answer_seconds = limits.answer_seconds
+    except BaseException:
+        await connection.close()
+        raise
+    return connection
+
+
+def open_sync_connection(
+    dsn: str, *, application_name: LiteralString, limits: SessionLimits = PATIENT, writes: bool = True
+) -> Connection[Any]:
+    """The same without an event loop; it has no deadline."""
+    connection = psycopg.connect(dsn, autocommit=True, prepare_threshold=None, **parameters(dsn, application_name, writes=writes))
+    try:
+        prepare_sync_session(connection, limits)
+    except BaseException:
+        connection.close()
+        raise
+    return connection

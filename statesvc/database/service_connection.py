@@ -1,0 +1,116 @@
+"""Connections to the server: each is ready for our SQL when it opens, and is given up by the client when the server stops answering.
+
+A server's own time limits end what is slow. They do not help where nothing comes back at all: a stopped backend, or a network device that
+acknowledges every packet and forgets it. Cancelling a call of psycopg does not help either, it waits for the same socket. So the client
+keeps a deadline for each answer, and shuts the socket down when it has passed: the end of the stream wakes what waits.
+"""
+
+import asyncio
+import os
+import select
+import socket
+import time
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final, TypeVar
+
+import psycopg
+import structlog
+from psycopg import AsyncConnection
+from psycopg.abc import PQGen
+from psycopg.conninfo import conninfo_to_dict
+
+from statesvc.database.sql_errors import ServerSilentError, is_of_server
+
+KEEPALIVE: Final[Mapping[str, Any]] = MappingProxyType(
+    {"keepalives": 1, "keepalives_idle": 5, "keepalives_interval": 3, "keepalives_count": 3, "tcp_user_timeout": 15_000}
+)
+"""libpq parameters: a half-open socket is noticed within about 15 seconds."""
+CONNECT_TIMEOUT_SECONDS: Final = 5
+CANCEL_SECONDS: Final = 1.0
+"""How long a cancelled call may take to end."""
+_INTERVAL_SECONDS: Final = 0.1
+_UNREAD_SECONDS: Final = 0.1
+"""Time for an answer that is there and was not read yet: this process was stopped or busy, not the server."""
+
+T = TypeVar("T")
+_log = structlog.get_logger()
+
+
+class ServiceConnection(AsyncConnection[Any]):
+    """`answer_seconds`: the deadline of each answer; None: none. `fault`: why it must not be used again."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401 - psycopg's, passed on
+        super().__init__(*arguments, **options)
+        self.answer_seconds: float | None = None
+        self.fault: psycopg.Error | None = None
+        self.opened_at = time.monotonic()
+        self._deadline: asyncio.TimerHandle | None = None
+
+    async def wait(self, gen: PQGen[T], interval: float = _INTERVAL_SECONDS, timeout: float | None = None) -> T:  # noqa: ASYNC109 - psycopg's
+        """Every exchange with the server goes through here. Raises ServerSilentError."""
+        if timeout is None and self.answer_seconds is not None:
+            self._hang_up_within(self.answer_seconds)
+        try:
+            return await super().wait(gen, interval, timeout)
+        except psycopg.Error as error:
+            if self.fault is not None:
+                raise self.fault from error
+            if is_of_server(error):
+                self.fault = error
+            raise
+        finally:
+            if self._deadline is not None:
+                self._deadline.cancel()
+                self._deadline = None
+
+    async def cancel_safe(self, *, timeout: float = CANCEL_SECONDS) -> None:  # noqa: ASYNC109 - psycopg's
+        """As psycopg's, which calls it when a waiting task is cancelled; a server that does not end the statement loses the connection."""
+        self._hang_up_within(CANCEL_SECONDS)
+        await super().cancel_safe(timeout=min(timeout, CANCEL_SECONDS))
+
+    def _hang_up_within(self, seconds: float) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._deadline = asyncio.get_running_loop().call_later(seconds, self._hang_up)
+
+    def _hang_up(self) -> None:
+        self._deadline = None
+        if self.closed:
+            return
+        if _has_unread(self.fileno()):
+            self._hang_up_within(_UNREAD_SECONDS)
+            return
+        self.fault = ServerSilentError()
+        _log.warning("database_silent", error=self.fault)
+        # the descriptor stays libpq's own; the end of the stream wakes what waits on it
+        with socket.socket(fileno=os.dup(self.fileno())) as wire:
+            try:
+                wire.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                _log.info("database_socket_gone")
+
+
+def parameters(dsn: str, application_name: str, *, writes: bool) -> dict[str, Any]:
+    """Libpq's parameters of a connection. Where the DSN does not say which of its servers it means, it is one that takes writes."""
+    given = conninfo_to_dict(dsn)
+    wants = {"target_session_attrs": "read-write"} if writes and "target_session_attrs" not in given else {}
+    return {
+        "application_name": application_name,
+        "client_encoding": "UTF8",
+        "connect_timeout": CONNECT_TIMEOUT_SECONDS,
+        **wants,
+        **KEEPALIVE,
+    }
+
+
+def names_several_hosts(dsn: str) -> bool:
+    """Whether the DSN leaves it to libpq which of several servers to take."""
+    given = conninfo_to_dict(dsn)
+    return any("," in str(given.get(name) or "") for name in ("host", "hostaddr"))
+
+
+def _has_unread(descriptor: int) -> bool:
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(0))

@@ -1,0 +1,97 @@
+"""What every session of ours has, whatever its role, its database or the environment says: our SQL and our parsing rely on it.
+
+Set on the session in one statement after the login, not in the startup packet: PgBouncer refuses `options` there. The encoding alone is
+part of the login (`service_connection`), because without it nothing can be read.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final, LiteralString
+
+from psycopg import AsyncConnection, Connection
+
+from statesvc.database.queries import queries
+
+SESSION_SETTINGS: Final[Mapping[LiteralString, LiteralString]] = MappingProxyType(
+    {
+        "DateStyle": "ISO, MDY",
+        "TimeZone": "UTC",
+        "standard_conforming_strings": "on",
+        "IntervalStyle": "postgres",
+        "bytea_output": "hex",
+        "extra_float_digits": "1",
+        "array_nulls": "on",
+        "transform_null_equals": "off",
+        "quote_all_identifiers": "off",
+        "exit_on_error": "off",
+        # months of the log are left out by their bounds alone: by default the planner also tries to refute the CHECK constraints of each
+        # table that it looks into, which took a tenth of what a page of the feed cost the server
+        "constraint_exclusion": "off",
+    }
+)
+ISOLATION: Final[LiteralString] = "default_transaction_isolation"
+CARRIED_BY_POOLERS: Final = frozenset({"DateStyle", "TimeZone", "standard_conforming_strings"})
+"""The server reports these, so a pooler in transaction mode sets them on each server connection that it gives this client."""
+WHOLE_TRANSACTIONS_SINCE: Final = 17_00_00
+ANSWER_MARGIN_SECONDS: Final = 2.0
+"""What a server gets beyond its own time limits to say that they are over."""
+
+_SQL = queries("statesvc.database", "session_settings")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionLimits:
+    """How long a session may take for what. 0: as long as it takes."""
+
+    statement_seconds: float = 0.0
+    lock_seconds: float = 0.0
+    idle_in_transaction_seconds: float = 0.0
+    transaction_seconds: float | None = None
+    """Of a whole transaction. A client that stops inside a pipeline is not idle to PostgreSQL: only this limit ends it (PostgreSQL 17)."""
+
+    @property
+    def answer_seconds(self) -> float | None:
+        """After how long without an answer the client hangs up: the server's own limits would have ended it. None: it waits."""
+        if not self.statement_seconds:
+            return None
+        return max(self.statement_seconds, self.transaction_seconds or 0.0) + ANSWER_MARGIN_SECONDS
+
+    def timeouts(self, *, server_version: int) -> dict[LiteralString, int]:
+        """The settings of a server of this version, in milliseconds."""
+        limits: dict[LiteralString, float] = {
+            "statement_timeout": self.statement_seconds,
+            "lock_timeout": self.lock_seconds,
+            "idle_in_transaction_session_timeout": self.idle_in_transaction_seconds,
+        }
+        if server_version >= WHOLE_TRANSACTIONS_SINCE:
+            limits["transaction_timeout"] = self.transaction_seconds or 0.0
+        return {name: round(seconds * 1000) for name, seconds in limits.items()}
+
+    def settings(self, *, server_version: int) -> dict[str, str]:
+        """All settings of a session that is ours alone."""
+        timeouts = {name: str(milliseconds) for name, milliseconds in self.timeouts(server_version=server_version).items()}
+        return {**SESSION_SETTINGS, ISOLATION: "read committed", "idle_session_timeout": "0", **timeouts}
+
+
+async def prepare_session(connection: AsyncConnection[Any], limits: SessionLimits) -> None:
+    """Makes the session ours; one round trip."""
+    await connection.execute(_SQL["set"], setting_arrays(limits.settings(server_version=connection.info.server_version)), prepare=False)
+
+
+def prepare_sync_session(connection: Connection[Any], limits: SessionLimits) -> None:
+    """Makes the session ours; one round trip."""
+    connection.execute(_SQL["set"], setting_arrays(limits.settings(server_version=connection.info.server_version)), prepare=False)
+
+
+async def prepare_pooled_session(connection: AsyncConnection[Any]) -> dict[LiteralString, LiteralString]:
+    """The same through a pooler in transaction mode, where a session is nobody's own: what else each transaction has to set."""
+    await connection.execute(_SQL["set"], setting_arrays({name: SESSION_SETTINGS[name] for name in CARRIED_BY_POOLERS}), prepare=False)
+    rows = await (await connection.execute(_SQL["read"], {"names": list(SESSION_SETTINGS)}, prepare=False)).fetchall()
+    found = dict(rows)
+    return {name: value for name, value in SESSION_SETTINGS.items() if name not in CARRIED_BY_POOLERS and found[name] != value}
+
+
+def setting_arrays(settings: Mapping[str, str]) -> dict[str, list[str]]:
+    """The parameters of `set` and `set_local`."""
+    return {"names": list(settings), "settings": list(settings.values())}
