@@ -34,6 +34,8 @@ class Cause(StrEnum):
     """A notification that its subscriber never accepted."""
     UNMAPPED_TASK = "unmapped_task"
     """A message of another broker for which the shovel's mapping has no rule."""
+    REUSED_TASK_ID = "reused_task_id"
+    """A message of another broker with the id of an earlier one, and other content."""
     RETURNING = "returning"
     """Taken out of the inbox, to go back to the broker that it came from."""
 

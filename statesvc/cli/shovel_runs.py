@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+from events.errors import Cause
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.output import end_progress, show_progress, write_json, write_json_line, write_line, write_table
 from statesvc.cli.session import actor
@@ -251,3 +252,8 @@ def _write(totals: TransferTotals, *, as_json: bool) -> None:
         f"{totals.taken:,} taken: {totals.moved:,} into the inbox, {totals.dead_letters:,} to the dead letters, "
         f"{totals.known:,} were there already"
     )
+    if totals.reused_ids:
+        write_line(
+            f"{totals.reused_ids:,} of the dead letters have the id of another message and other content: "
+            f"statesvc dead-letters list --cause {Cause.REUSED_TASK_ID.value}"
+        )

@@ -55,6 +55,11 @@ class Task:
             return b"body\x1f" + self.payload
         return (b"task\x1f" if self.name else b"message\x1f") + self.id.encode("utf-8", "surrogatepass")
 
+    @property
+    def content(self) -> bytes:
+        """What it asks for: the same when Celery sends it again, for another time or as another try."""
+        return json.dumps([self.name, self.args, self.kwargs], sort_keys=True).encode() if self.name else self.payload
+
 
 def read_task(taken: Taken, *, now: datetime) -> Task:
     """Raises UnreadableTaskError. `now`: from when a delay counts whose ETA stands nowhere."""

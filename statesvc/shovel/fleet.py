@@ -14,7 +14,6 @@ from typing import Any, Final
 
 import orjson
 
-from statesvc.shovel.inbox_store import StoredBatch
 from statesvc.shovel.source import ShovelError
 from statesvc.shovel.transfer import TransferTotals
 
@@ -54,7 +53,7 @@ class Fleet:
         """Of all processes, those that died included."""
         summed = TransferTotals()
         for one in (self._finished, *self._current.values()):
-            summed.add(StoredBatch(moved=one.moved, dead_letters=one.dead_letters, known=one.known))
+            summed.add(one)
         return summed
 
     async def run(self) -> None:
@@ -85,7 +84,7 @@ class Fleet:
             ended = await child.wait()
             del self._children[number]
             done = self._current.pop(number, TransferTotals())
-            self._finished.add(StoredBatch(moved=done.moved, dead_letters=done.dead_letters, known=done.known))
+            self._finished.add(done)
             if ended == 0 or self._stopping.is_set():
                 return
             fruitless = 0 if done.taken else fruitless + 1

@@ -98,6 +98,11 @@ class Mapped:
         """By which it is recognised when it comes again."""
         return self.task.identity
 
+    @property
+    def content(self) -> bytes | None:
+        """Its identity with what it asks for; None where the identity is the content."""
+        return _content(self.identity, self.task)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unmapped:
@@ -107,6 +112,15 @@ class Unmapped:
     detail: str
     task: Task | None
     identity: bytes = field(repr=False)
+
+    @property
+    def content(self) -> bytes | None:
+        """As of what maps."""
+        return None if self.task is None else _content(self.identity, self.task)
+
+
+def _content(identity: bytes, task: Task) -> bytes | None:
+    return None if task.id is None else identity + b"\x1f" + task.content
 
 
 class TaskMapping:

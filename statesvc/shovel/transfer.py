@@ -42,12 +42,15 @@ class TransferTotals:
     moved: int = 0
     dead_letters: int = 0
     known: int = 0
+    reused_ids: int = 0
+    """Of the dead letters."""
 
-    def add(self, batch: StoredBatch) -> None:
+    def add(self, batch: "StoredBatch | TransferTotals") -> None:
         """Counts one more batch."""
         self.moved += batch.moved
         self.dead_letters += batch.dead_letters
         self.known += batch.known
+        self.reused_ids += batch.reused_ids
 
     @property
     def taken(self) -> int:

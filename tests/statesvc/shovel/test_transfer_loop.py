@@ -120,7 +120,34 @@ async def test_several_processes_share_a_file_and_one_refused_message_stops_them
     lines = [json.dumps({"task": TASK, "id": str(number), "args": [body(number)]}) for number in range(50)]
     path.write_text("\n".join(lines))
     shared = Transfer(world.database.service_dsn, tmp_path, str(path), processes=2)
-    assert json.loads(await shared.finish("--batch", "5")) == {"moved": 50, "dead_letters": 0, "known": 0}
+    assert json.loads(await shared.finish("--batch", "5")) == {"moved": 50, "dead_letters": 0, "known": 0, "reused_ids": 0}
     path.write_text('{"id": 1}\n' * 2)
     answer = await world.shovel(str(path), "--processes", "2", exit_code=1)
     assert "the line has neither `task` nor `body`" in answer
+
+
+@pytest.mark.usefixtures("own_processes")
+@pytest.mark.parametrize("batch", ["100", "1"])
+async def test_another_message_with_an_id_that_was_there_is_a_dead_letter_and_counted(world: World, tmp_path: Path, batch: str) -> None:
+    first, other = ({"task": TASK, "id": "one", "args": [body(number)]} for number in (1, 2))
+    strange = {"task": "shop.unheard_of", "id": "one", "args": [body(3)]}
+    lines = [
+        first,
+        other,
+        {**first, "retries": 1, "eta": None},
+        other,
+        strange,
+        {**strange, "args": []},
+        {"task": TASK, "id": "two", "args": [body(1)]},
+    ]
+    path = tmp_path / "old.ndjson"
+    path.write_text("\n".join(map(json.dumps, lines)))
+    said = await world.shovel(str(path), "--batch", batch)
+    assert "7 taken: 2 into the inbox, 3 to the dead letters, 2 were there already" in said
+    assert "2 of the dead letters have the id of another message and other content" in said
+    assert [arrived.body.decode() for arrived in await world.arrived()] == [body(1), body(1)]
+    query = "SELECT cause, count(*)::int FROM statesvc.dead_letter GROUP BY 1 ORDER BY 1"
+    assert await world.rows(query) == [("reused_task_id", 2), ("unmapped_task", 1)]
+    again = await world.shovel(str(path), "--batch", batch)
+    assert "7 taken: 0 into the inbox, 0 to the dead letters, 7 were there already" in again
+    assert "have the id" not in again
