@@ -17,6 +17,8 @@ from statesvc.inbox.queue_depths import QueueDepths, read_depths
 from statesvc.inbox.rollouts.dial import lacking_workers
 from statesvc.log.archive.archive_identity import ArchiveFailure, ArchiveRefusal, read_archive_failures, read_refusal
 from statesvc.operations.database_gauges import Sample, SubscriptionGauges, read_sample
+from statesvc.sealer.clock_check import ClockCheck, ClockError
+from statesvc.sealer.lead import silent_lead
 
 _SQL = queries("statesvc.api", "service_status")
 
@@ -133,6 +135,7 @@ async def read_status(connection: AsyncConnection[Any]) -> ServiceStatus:
         *_promises(sample),
         *_roles(sample),
         *_database(sample),
+        *await _sealing(connection, sample),
         *_carriers(queue, dict(silent)),
         *(Trouble(urgency=Urgency.HUMAN, about=one.carrier_id, text=one.sentence, page="WorkersOutdated") for one in lacking),
         *_dead_letters(sample),
@@ -188,6 +191,19 @@ def _database(sample: Sample) -> Iterator[Trouble]:
     if sample.oldest_transaction_seconds > TRANSACTION_SECONDS_MAX:
         text = f"a transaction has been open for {duration(sample.oldest_transaction_seconds)}: dead rows pile up"
         yield Trouble(urgency=Urgency.HUMAN, about="database", text=text, page="OldTransaction")
+
+
+async def _sealing(connection: AsyncConnection[Any], sample: Sample) -> list[Trouble]:
+    """Who or what holds it up: a leader that is stopped, or clocks that contradict each other."""
+    found = []
+    if sample.oldest_unsealed_seconds > UNSEALED_SECONDS_MAX and (lead := await silent_lead(connection)) is not None:
+        found.append(Trouble(urgency=Urgency.NOW, about="sealer", text=lead.sentence, page="SealerStopped"))
+    try:
+        await ClockCheck().check(connection)
+    except ClockError as error:
+        text = f"feed, stream and proofs wait: {error}"
+        found.append(Trouble(urgency=Urgency.NOW, about="clock", text=text, page="ClocksDiffer"))
+    return found
 
 
 def _carriers(queue: QueueDepths, silent: Mapping[str, float]) -> Iterator[Trouble]:

@@ -62,6 +62,7 @@ FAULTS: Final[Mapping[Failure, Fault]] = MappingProxyType(
         Failure.TRANSIENT: Fault.TRANSIENT,  # serialisation, deadlock, statement timeout
         Failure.FORBIDDEN: Fault.TRANSIENT,  # an installation that its operator repairs
         Failure.DEFECT: Fault.TRANSIENT,  # a schema of another release: every message would fail alike
+        Failure.NO_PARTITION: Fault.TRANSIENT,  # a clock, or partitions, that an operator sets right
         Failure.DUPLICATE: Fault.TRANSIENT,  # another process was faster; the next try sees it
         Failure.IMMUTABLE: Fault.TRANSIENT,
         Failure.NOT_ARCHIVED: Fault.TRANSIENT,

@@ -10,6 +10,8 @@ WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = name) \gexec
 ALTER ROLE statesvc_owner PASSWORD :'owner_password';
 ALTER ROLE statesvc_service PASSWORD :'service_password';
 ALTER ROLE statesvc_auditor PASSWORD :'auditor_password';
+-- so that status, alerts and doctor see the transactions of other roles: who holds a lock, what keeps dead rows
+GRANT pg_read_all_stats TO statesvc_service;
 ALTER ROLE statesvc_auditor SET default_transaction_read_only = on;
 
 SELECT 'CREATE DATABASE statesvc OWNER statesvc_owner'

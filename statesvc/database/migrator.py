@@ -35,6 +35,7 @@ from statesvc.database.migration_files import (
 from statesvc.database.migration_pauses import Pause, pauses
 from statesvc.database.open_connection import open_connection
 from statesvc.database.queries import queries
+from statesvc.database.service_connection import encoding_fault
 from statesvc.database.sql_errors import Failure, failure
 
 LOCK_WAIT_SECONDS: Final = 300.0
@@ -80,6 +81,8 @@ async def migrate(
     folder = folder or files("migrations")
     release = read_migrations(folder)
     async with await _connect(owner_dsn) as connection:
+        if fault := encoding_fault(connection):
+            raise MigrationError(fault)
         ledger = await read_ledger(connection)
         state = compare(release, ledger)
         waiting = tuple(pauses(state.migrations)) if check_only and ledger.migrations else ()

@@ -104,6 +104,17 @@ def parameters(dsn: str, application_name: str, *, writes: bool) -> dict[str, An
     }
 
 
+def encoding_fault(connection: AsyncConnection[Any]) -> str | None:
+    """Why this database cannot hold what carriers say; None: it can."""
+    encoding = connection.info.parameter_status("server_encoding")
+    if encoding in {"UTF8", None}:
+        return None
+    return (
+        f"the database {connection.info.dbname} has the encoding {encoding}, and statesvc needs UTF8: "
+        "CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0"
+    )
+
+
 def names_several_hosts(dsn: str) -> bool:
     """Whether the DSN leaves it to libpq which of several servers to take."""
     given = conninfo_to_dict(dsn)

@@ -29,6 +29,8 @@ class Failure(StrEnum):
     """The role lacks a privilege, or may not log in: a matter of installation."""
     MISROUTED = "misrouted"
     """A prepared statement is not on the connection that should execute it: a pooler in between does not support it."""
+    NO_PARTITION = "no_partition"
+    """No partition takes rows of this time: none was made, or the database's clock is wrong. The data is right."""
     DEFECT = "defect"
     """A statement that can't work: a bug, or a schema of another version."""
 
@@ -79,6 +81,9 @@ _CARRY: Final[LiteralString] = (
 )
 _LOGIN: Final = re.compile(r"connection failed: .* failed: (?:FATAL: +)?(?P<why>.+)")
 _QUOTED: Final = re.compile(r"\"[^\"]*\"|'[^']*'")
+_NO_PARTITION: Final = (
+    "no partition takes rows of the database's present time: is its clock right? If it is, a worker or `statesvc migrate` makes partitions"
+)
 ADVICE: Final[Mapping[str, LiteralString]] = MappingProxyType(
     {
         "26000": _CARRY,
@@ -96,7 +101,7 @@ def failure(error: psycopg.Error | OSError | TimeoutError) -> Failure:
         case PoolTimeout() | PoolClosed() | TooManyRequests():
             return Failure.UNAVAILABLE
         case psycopg.errors.CheckViolation() if error.diag.constraint_name is None:
-            return Failure.DEFECT  # no partition for the row: the schema lacks it, the data is right
+            return Failure.NO_PARTITION
         case psycopg.Error(sqlstate=str(code)):
             return FAILURES.get(code) or FAILURES.get(code[:2], Failure.DEFECT)
         case psycopg.DataError():
@@ -116,6 +121,8 @@ def advice(error: BaseException) -> str | None:
     """What to do about it, where its name misleads; of a login that failed why, which has no code of its own."""
     if not isinstance(error, psycopg.Error):
         return None
+    if isinstance(error, psycopg.errors.CheckViolation) and error.diag.constraint_name is None:
+        return _NO_PARTITION
     if error.sqlstate is None and isinstance(error, psycopg.OperationalError):
         return login_fault(error)
     return ADVICE.get(error.sqlstate or "")

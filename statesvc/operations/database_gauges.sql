@@ -1,5 +1,5 @@
 -- name: gauges
--- The database as a whole. The age of the oldest transaction counts those that this role may see.
+-- The database as a whole. The oldest transaction is one of those that this role may see (pg_read_all_stats).
 SELECT
     (SELECT coalesce(extract(epoch FROM statesvc.clock() - min(u.recorded_from))::float8, 0) FROM statesvc.unsealed u) AS oldest_unsealed,
     (SELECT coalesce(extract(epoch FROM max(clock_timestamp() - a.xact_start))::float8, 0) FROM pg_stat_activity a

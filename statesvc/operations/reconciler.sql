@@ -22,10 +22,11 @@ ORDER BY begins LIMIT %(limit)s;
 -- name: count_minute
 -- Of the messages whose ids are of a minute: how many were acknowledged, how many are stored, how many of those wait, and how many of them are
 -- neither waiting, settled nor a dead letter. Bodies leave after their hot days, so only of a young minute it says how many are stored.
+-- Ids are of the clock of the machine that took the message, `received_at` of the database's; `difference` is how much these may differ by.
 WITH stored AS MATERIALIZED (
     SELECT b.message_id, b.received_at FROM statesvc.body b
     WHERE b.message_id >= %(from_id)s::uuid AND b.message_id < %(to_id)s::uuid
-        AND b.received_at BETWEEN %(at)s::timestamptz - interval '1 hour' AND %(at)s::timestamptz + interval '1 hour'
+        AND b.received_at BETWEEN %(at)s::timestamptz - %(difference)s::interval AND %(at)s::timestamptz + %(difference)s::interval
 ), waiting AS (
     SELECT count(*) AS messages FROM statesvc.inbox q WHERE q.message_id >= %(from_id)s::uuid AND q.message_id < %(to_id)s::uuid
 ), lost AS (
@@ -33,7 +34,7 @@ WITH stored AS MATERIALIZED (
     WHERE NOT EXISTS (SELECT FROM statesvc.inbox q WHERE q.message_id = k.message_id)
         AND NOT EXISTS (
             SELECT FROM statesvc.message m
-            WHERE m.message_id = k.message_id AND m.received_at BETWEEN %(at)s::timestamptz - interval '1 hour' AND %(at)s::timestamptz + interval '1 hour')
+            WHERE m.message_id = k.message_id AND m.received_at BETWEEN %(at)s::timestamptz - %(difference)s::interval AND %(at)s::timestamptz + %(difference)s::interval)
         AND NOT EXISTS (SELECT FROM statesvc.dead_letter d WHERE d.message_id = k.message_id AND d.kind = 'message')
 )
 SELECT (SELECT coalesce(sum(t.accepted), 0)::bigint FROM statesvc.lane l

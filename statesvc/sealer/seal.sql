@@ -2,16 +2,6 @@
 -- Takes the lead unless another sealer has it; it ends with the session. Never the waiting form: its snapshot would hold back vacuum.
 SELECT pg_try_advisory_lock(hashtextextended('statesvc.sealer', 0)), pg_backend_pid();
 
--- name: end_silent_lead
--- Ends the session that has the lead but does not use it: this sealer's own one before (`lost_pid`), or one that has said nothing for
--- `silent_seconds`. A session whose process is stopped does not end by this; how long it has been silent shows it.
-SELECT a.pid, extract(epoch FROM clock_timestamp() - a.state_change)::float8, pg_terminate_backend(a.pid)
-FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
-WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1 AND a.datname = current_database()
-    AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
-    AND (l.classid::bigint << 32) | l.objid::bigint = hashtextextended('statesvc.sealer', 0)
-    AND (a.pid = %(lost_pid)s::int OR a.state_change < clock_timestamp() - make_interval(secs => %(silent_seconds)s::float8));
-
 -- name: horizon
 -- How far the log is sealed, when that was, and when the last of it was recorded. A fork's batch is sealed before those that waited for it,
 -- so its time says nothing about theirs.

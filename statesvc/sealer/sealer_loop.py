@@ -26,6 +26,7 @@ from statesvc.database.wakeups.direct import connect_direct, reconnect_delays
 from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.waker import Waker
 from statesvc.sealer.clock_check import ClockCheck, ClockError
+from statesvc.sealer.lead import SILENT_SECONDS, end_session, silent_lead
 from statesvc.sealer.leadership import Publication, publish, signers_of, take_stock
 from statesvc.sealer.seal import SQL, ForkError, RefusalError, SealedLog, SealMark, SealPass, read_writers, seal
 from statesvc.telemetry.metrics import Telemetry
@@ -34,8 +35,7 @@ LEAD_LIMITS: Final = SessionLimits(statement_seconds=20, lock_seconds=10, idle_i
 _STANDBY_SECONDS: Final = 5.0
 _ENDED_SECONDS: Final = 0.2
 """Time for a session to end."""
-_SILENT_SECONDS: Final = 60.0
-_SILENT_SWEEPS: Final = 3.0
+_SILENT_SWEEPS: Final = 1.5
 """A lead asks the server at each sweep at least."""
 _REFUSED_SECONDS: Final = 30.0
 _CLOCK_SECONDS: Final = 5.0
@@ -70,8 +70,10 @@ class Sealer:
         telemetry: Telemetry,
         pace: SealerPace,
         clock: ClockCheck | None = None,
+        limits: SessionLimits = LEAD_LIMITS,
     ) -> None:
         self._dsn = direct_dsn
+        self._limits = limits
         self._master = master
         self._publication = publication
         self._listener = listener
@@ -107,7 +109,7 @@ class Sealer:
         delays = reconnect_delays(self._jitter)
         while not self._stopping.is_set():
             try:
-                connection = await connect_direct(self._dsn, application_name="statesvc sealer", limits=LEAD_LIMITS)
+                connection = await connect_direct(self._dsn, application_name="statesvc sealer", limits=self._limits)
                 try:
                     # past any pooler, and the same few statements for as long as it leads
                     connection.prepare_threshold = _PREPARED_AFTER
@@ -145,22 +147,19 @@ class Sealer:
 
     async def _end_silent_lead(self, connection: AsyncConnection[Any]) -> bool:
         """Whether the lead may be free now. A session that was ended before and still has it is stopped: then `blocked` names it."""
-        silent = {"lost_pid": self._pid, "silent_seconds": max(_SILENT_SECONDS, _SILENT_SWEEPS * self._pace.sweep_seconds)}
-        row = await (await connection.execute(SQL["end_silent_lead"], silent)).fetchone()
-        if row is None:
+        silent_seconds = max(SILENT_SECONDS, _SILENT_SWEEPS * self._pace.sweep_seconds)
+        lead = await silent_lead(connection, silent_seconds=silent_seconds, lost_pid=self._pid)
+        if lead is None:
             self.blocked = self._ended = None
             return False
-        pid, seconds, _ = row
-        if self._ended != pid:
-            self._ended = pid
-            _log.warning("silent_lead_ended", pid=pid, delay_seconds=seconds)
+        await end_session(connection, lead)
+        if self._ended != lead.pid:
+            self._ended = lead.pid
+            _log.warning("silent_lead_ended", pid=lead.pid, seconds=lead.seconds)
             return True
         if self.blocked is None:
-            _log.error("sealer_blocked", pid=pid)
-        self.blocked = (
-            f"the session of process {pid} on the database's server leads, has said nothing for {seconds:,.0f} s, and is not ended by "
-            f"pg_terminate_backend: the process is stopped. `kill -CONT {pid}` there, or restart the server"
-        )
+            _log.error("sealer_blocked", pid=lead.pid, seconds=lead.seconds)
+        self.blocked = lead.sentence
         return False
 
     async def _lead(self, connection: AsyncConnection[Any]) -> None:

@@ -28,6 +28,7 @@ from statesvc.database.migration_files import MigrationError, compare, read_migr
 from statesvc.database.migrator import read_ledger
 from statesvc.database.partitions import missing_partitions
 from statesvc.database.queries import queries
+from statesvc.database.service_connection import encoding_fault
 from statesvc.operations.due_times import seconds_in_future
 from statesvc.roles.carrier_names import unknown_carriers
 from statesvc.roles.master_key import key_sources, open_sources
@@ -39,7 +40,7 @@ from statesvc.settings.variable_names import unknown_variables
 HORIZON_DAYS_MIN: Final = 7
 CLOCK_SECONDS_OFF_MAX: Final = 1.0
 
-SAID_ELSEWHERE: Final = frozenset({"CarrierHeld", "DeadLettersGrow", "PartitionHorizon", "SealerStopped", "UnknownCodes"})
+SAID_ELSEWHERE: Final = frozenset({"CarrierHeld", "ClocksDiffer", "DeadLettersGrow", "PartitionHorizon", "SealerStopped", "UnknownCodes"})
 """Pages of troubles that checks of doctor's own name."""
 
 _SQL = queries("statesvc.cli.doctor", "checks")
@@ -121,6 +122,9 @@ def _disk(settings: Settings) -> Iterator[Finding]:
 
 
 async def _database(connection: AsyncConnection[Any], settings: Settings) -> AsyncIterator[Finding]:
+    if fault := encoding_fault(connection):
+        yield fail("encoding", fault)
+        return
     async for finding in check_server(connection):
         yield finding
     try:

@@ -27,6 +27,13 @@ async def check_server(connection: AsyncConnection[Any]) -> AsyncIterator[Findin
         yield check_version(version)
     async for name, setting in await connection.execute(_SQL["durable"]):
         yield fail("durability", f"{name} is {setting}: a crash would lose webhooks that were acknowledged")
+    async for role, sees_others in await connection.execute(_SQL["sees_others"]):
+        if not sees_others:
+            yield warn(
+                "sessions",
+                f"{role} sees only its own sessions: of other roles no old transaction and no holder of a lock is named "
+                f"(GRANT pg_read_all_stats TO {role}, as a superuser)",
+            )
     async for buffers_bytes, wal_bytes, writer_delay_ms, checkpoint_seconds, vacuums, size_bytes in await connection.execute(
         _SQL["housekeeping"]
     ):

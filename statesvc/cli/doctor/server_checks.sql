@@ -13,3 +13,7 @@ SELECT pg_size_bytes(current_setting('shared_buffers')), pg_size_bytes(current_s
     (SELECT s.setting::int FROM pg_settings s WHERE s.name = 'wal_writer_delay'),
     (SELECT s.setting::int FROM pg_settings s WHERE s.name = 'checkpoint_timeout'), current_setting('autovacuum')::bool,
     pg_database_size(current_database());
+
+-- name: sees_others
+-- The role that asks, and whether it sees what sessions of other roles do.
+SELECT current_user, pg_has_role('pg_read_all_stats', 'USAGE');

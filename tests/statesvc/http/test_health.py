@@ -1,11 +1,13 @@
 """Alive says nothing about the database; ready asks it, and ends when the process drains."""
 
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 from psycopg import AsyncConnection
+from psycopg.conninfo import make_conninfo
 
 from statesvc.database.pool import Pool, PoolLimits, make_pool
 from statesvc.http.api_keys import Keys
@@ -42,6 +44,47 @@ async def test_a_log_that_the_sealer_refuses_is_named(pool: Pool) -> None:
     async with pool.connection() as connection:
         await connection.execute("INSERT INTO statesvc.sealing_refusal (why, since) VALUES ('a backup was restored', now())")
     assert await Readiness(pool, migrations=shipped_migrations()).reasons() == ["the sealer refuses this log: a backup was restored"]
+
+
+async def test_a_database_that_only_reads_is_not_ready(database: Any) -> None:
+    async with await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as admin:
+        await admin.execute(f'ALTER DATABASE "{admin.info.dbname}" SET default_transaction_read_only = on')
+    async with make_pool(database.service_dsn, name="test health", limits=LIMITS, writes=False) as pool:
+        assert await Readiness(pool, migrations=()).reasons() == ["the database is read-only: nothing can be stored"]
+    async with make_pool(database.service_dsn, name="test health", limits=LIMITS) as pool:
+        assert await Readiness(pool, migrations=()).reasons() == ["no connection to the database: session is read-only"]
+
+
+async def test_a_login_that_is_refused_is_not_ready_and_names_nobody(database: Any) -> None:
+    async with make_pool(make_conninfo(database.service_dsn, user="somebody"), name="test health", limits=LIMITS) as pool:
+        assert await Readiness(pool, migrations=()).reasons() == [
+            "no connection to the database: password authentication failed for user ..."
+        ]
+
+
+async def test_a_database_whose_clock_leapt_by_months_is_not_ready_and_the_clock_is_named(pool: Pool, database: Any) -> None:
+    readiness = Readiness(pool, migrations=shipped_migrations())
+    async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
+        await owner.execute("UPDATE statesvc.test_clock SET shift = '100 days'")
+    (reason,) = await readiness.reasons()
+    assert "the database's clock says" in reason
+    assert "100 days ahead of this machine's" in reason
+    assert "nothing can be stored" in reason
+
+
+async def test_missing_partitions_are_named_where_the_clock_is_right(pool: Pool, database: Any) -> None:
+    async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
+        name = datetime.now(UTC).strftime("body_%Y%m%d")
+        await owner.execute(f"ALTER TABLE statesvc.body DETACH PARTITION statesvc.{name}; DROP TABLE statesvc.{name}")
+    (reason,) = await Readiness(pool, migrations=shipped_migrations()).reasons()
+    assert reason.startswith("nothing can be stored: no partition of today in body")
+
+
+async def test_others_add_checks_by_name(pool: Pool) -> None:
+    readiness = Readiness(pool, migrations=shipped_migrations())
+    readiness.watch("disk", lambda: "the disk is full")
+    readiness.watch("memory", lambda: None)
+    assert await readiness.failing() == {"disk": "the disk is full"}
 
 
 async def test_an_answer_is_remembered_shortly(pool: Pool, database: Any) -> None:

@@ -91,6 +91,24 @@ async def test_an_acknowledged_message_waits_is_settled_or_is_missing(pool: Pool
         assert await _promise(connection, "settled") == (6, 0, 1)
 
 
+async def test_messages_stored_while_the_databases_clock_was_ahead_are_not_missing(pool: Pool, owner: AsyncConnection[Any]) -> None:
+    await owner.execute("INSERT INTO statesvc.lane (carrier_id) VALUES ('ups')")
+    second = int(await _now(owner)) // 60 * 60 + 1
+    waiting, settled, lost = (message_id(second * 1000 + place, bytes(10)) for place in range(3))
+    tally = IngestTally(pool, process="test")
+    await _minutes_pass(owner, 180)
+    for one in (waiting, settled, lost):
+        tally.accepted("ups", one)
+        await _put(owner, one)
+    await _settled(owner, settled)
+    await owner.execute("DELETE FROM statesvc.inbox WHERE message_id = %s", (lost,))
+    await tally.flush()
+    await _minutes_pass(owner, -180 + 4)
+    async with pool.connection() as connection:
+        (counted,) = await reconcile(connection)
+    assert (counted.expected, counted.waiting, counted.missing) == (3, 1, 1)
+
+
 async def test_a_notification_that_is_due_waits_has_ended_or_is_missing(pool: Pool, owner: AsyncConnection[Any]) -> None:
     waiting, delivered, covered, deleted, lost, no_row = (UUID(int=place) for place in range(1, 7))
     shipment, batch = UUID(int=99), await _fan_out(owner, UUID(int=99), [waiting, delivered, covered, deleted, lost, no_row])

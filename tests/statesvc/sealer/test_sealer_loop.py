@@ -1,6 +1,8 @@
 """The running sealer: awake at once, one leader, taken over from when it goes."""
 
 import asyncio
+import os
+import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -8,23 +10,32 @@ from typing import Any
 
 import pytest
 from psycopg import AsyncConnection
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from statesvc.database.session_settings import SessionLimits
 from statesvc.database.wakeups.channels import LOG, SEALED
 from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.waker import Waker
 from statesvc.sealer import sealer_loop as loop
+from statesvc.sealer.lead import silent_lead
 from statesvc.sealer.leadership import Publication
-from statesvc.sealer.sealer_loop import Sealer, SealerPace
+from statesvc.sealer.sealer_loop import LEAD_LIMITS, Sealer, SealerPace
 from statesvc.telemetry.metrics import Telemetry
+from tests.soak.proxy import proxy_to
+from tests.world.postgres import Server
 from tests.world.story import MASTER, NOWHERE, Story, scan, story
 
 PACE = SealerPace(interval_seconds=0.01, sweep_seconds=60)
 
 
 @asynccontextmanager
-async def running(database: Any, publication: Publication = NOWHERE) -> AsyncIterator[tuple[Sealer, Waker]]:
+async def running(
+    database: Any, publication: Publication = NOWHERE, *, dsn: str | None = None, limits: SessionLimits = LEAD_LIMITS
+) -> AsyncIterator[tuple[Sealer, Waker]]:
     listener, waker, telemetry = Listener(database.service_dsn, [LOG]), Waker(database.service_dsn), Telemetry()
-    sealer = Sealer(database.service_dsn, MASTER, publication, listener=listener, waker=waker, telemetry=telemetry, pace=PACE)
+    sealer = Sealer(
+        dsn or database.service_dsn, MASTER, publication, listener=listener, waker=waker, telemetry=telemetry, pace=PACE, limits=limits
+    )
     await listener.start()
     await waker.start()
     task = asyncio.create_task(sealer.run())
@@ -173,6 +184,59 @@ async def test_nothing_that_stays_open_stalls_the_sealer(database: Any) -> None:
             await writer.rollback()
             await dump.rollback()
             await index
+
+
+IMPATIENT = SessionLimits(statement_seconds=0.2)
+
+
+async def _lead_of(log: Any) -> int:
+    rows = await log.rows(
+        "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted AND classid::bigint << 32 | objid::bigint"
+        " = hashtextextended('statesvc.sealer', 0) AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+    )
+    return int(rows[0][0]) if rows else 0
+
+
+async def test_a_lead_behind_a_network_that_never_answers_is_ended_and_taken_again(database: Any, server: Server) -> None:
+    async with story(database) as log, proxy_to(int(str(conninfo_to_dict(server.service_dsn)["port"]))) as proxy:
+        through = make_conninfo(database.service_dsn, host="127.0.0.1", port=proxy.port)
+        async with running(database, dsn=through, limits=IMPATIENT) as (sealer, waker):
+            await until(lambda: _true(sealer.leads))
+            before = await _lead_of(log)
+            proxy.swallow()
+            await log.act()
+            waker.wake(LOG)
+            await until(lambda: _sealed(log, 1), seconds=15)
+            assert await _lead_of(log) != before
+            assert sealer.blocked is None
+
+
+async def test_a_stopped_lead_is_named_until_it_ends(database: Any) -> None:
+    if "TEST_DATABASE_URL" in os.environ:
+        pytest.skip("that server's processes may run elsewhere")
+    async with story(database) as log, running(database, limits=IMPATIENT) as (sealer, waker):
+        await until(lambda: _true(sealer.leads))
+        stopped = await _lead_of(log)
+        os.kill(stopped, signal.SIGSTOP)
+        try:
+            await log.act()
+            waker.wake(LOG)
+            await until(lambda: _true(sealer.blocked is not None), seconds=20)
+            assert f"process {stopped} " in str(sealer.blocked)
+        finally:
+            os.kill(stopped, signal.SIGCONT)
+        await until(lambda: _sealed(log, 1), seconds=20)
+        assert sealer.blocked is None
+
+
+async def test_a_lead_that_works_is_not_silent(database: Any) -> None:
+    async with story(database) as log, running(database) as (sealer, _):
+        await until(lambda: _true(sealer.leads))
+        lead = await silent_lead(log.connection, silent_seconds=0)
+        assert lead is not None
+        assert lead.pid == await _lead_of(log)
+        assert f"pg_terminate_backend({lead.pid})" in lead.sentence
+        assert await silent_lead(log.connection) is None
 
 
 def test_stopping_comes_before_running_too(database: Any) -> None:

@@ -1,0 +1,42 @@
+"""The session that leads the sealers, seen from others: it asks the server at each sweep at least, so one that is silent is of no use."""
+
+from typing import Any, Final, NamedTuple
+
+from psycopg import AsyncConnection
+
+from statesvc.database.queries import queries
+
+SILENT_SECONDS: Final = 45.0
+"""Above the pause between two sweeps, and a pass."""
+
+_SQL = queries("statesvc.sealer", "lead")
+
+
+class SilentLead(NamedTuple):
+    """`pid`: of the server's process."""
+
+    pid: int
+    seconds: float
+
+    @property
+    def sentence(self) -> str:
+        """Which one it is, and what to do."""
+        return (
+            f"the session of process {self.pid} on the database's server leads the sealers and has been silent for {self.seconds:,.0f} s. "
+            f"Another sealer ends it with pg_terminate_backend({self.pid}); where that does not help the process is stopped: "
+            f"`kill -CONT {self.pid}` there, or restart the server"
+        )
+
+
+async def silent_lead(
+    connection: AsyncConnection[Any], *, silent_seconds: float = SILENT_SECONDS, lost_pid: int | None = None
+) -> SilentLead | None:
+    """The one that leads, if it has been silent for that long, or is this process. None: nobody leads, or one that works."""
+    asked = {"silent_seconds": silent_seconds, "lost_pid": lost_pid}
+    row = await (await connection.execute(_SQL["silent_lead"], asked)).fetchone()
+    return None if row is None else SilentLead(*row)
+
+
+async def end_session(connection: AsyncConnection[Any], lead: SilentLead) -> None:
+    """Ends it, unless its process is stopped."""
+    await connection.execute(_SQL["end_session"], {"pid": lead.pid})
