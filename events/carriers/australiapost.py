@@ -1,7 +1,7 @@
 """Australia Post: answers of the tracking API. An event has no code: its whole text decides, never a part of it.
 
-An item of the list is an article with its events, or a consignment with the articles inside. The number is the one that was tracked;
-several articles of a consignment are shipments of their own.
+An item of the list is an article with its events, or a consignment with the articles inside, and of StarTrack with events of its own. The
+number is the one that was tracked; several articles of a consignment are shipments of their own.
 """
 
 import re
@@ -14,7 +14,7 @@ from events.errors import Cause, UnreadableMessageError
 from events.event import EventPlace, Raw, Reading
 from events.parsing.formats import ISO
 from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, as_list, objects, objects_at
+from events.parsing.lists import JsonObject, as_list, child, objects, objects_at
 from events.parsing.meanings import UNMAPPED, Meaning, meanings
 from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
@@ -43,6 +43,19 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
         for pointer, article in articles:
             number = tracked if len(articles) == 1 and tracked else text(article.get("article_id")) or tracked
             yield from _events(article, number, pointer, received_at, rejections)
+        for pointer, consignment in _consignments(result, where, rejections):
+            number = text(consignment.get("consignment_id")) or tracked
+            yield from _events(consignment, number, pointer, received_at, rejections)
+
+
+def _consignments(result: JsonObject, where: str, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
+    """What has events of its own besides articles: an item of the list, or `consignment` of the result."""
+    for index, item in objects_at(result, "trackable_items", where, rejections, required=False):
+        if "items" in item and as_list(item.get("events")):
+            yield f"{where}/trackable_items/{index}", item
+    consignment = child(result, "consignment")
+    if as_list(consignment.get("events")):
+        yield f"{where}/consignment", consignment
 
 
 def _results(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
@@ -58,7 +71,8 @@ def _articles(items: object, where: str, rejections: Rejections) -> Iterator[tup
     for index, item in objects(items, where, rejections):
         if "items" in item:
             pointer = f"{where}/{index}/items"
-            yield from ((f"{pointer}/{at}", article) for at, article in objects_at(item, "items", f"{where}/{index}", rejections))
+            listed = objects_at(item, "items", f"{where}/{index}", rejections)
+            yield from ((f"{pointer}/{at}", each) for at, each in listed if as_list(each.get("events")) or not as_list(item.get("events")))
         else:
             yield f"{where}/{index}", item
 
@@ -111,7 +125,7 @@ def _place(printed: str | None) -> EventPlace:
 CARRIER: Final = Carrier(
     carrier_id="australiapost",
     name="Australia Post",
-    number_fields=("tracking_id", "article_id"),
+    number_fields=("tracking_id", "article_id", "consignment_id"),
     normalizers={"1": normalize},
     formats=("Tracking API JSON",),
     authentication=(ShipperChoice(),),

@@ -1,4 +1,4 @@
-"""Correos (Spain): answers of its tracking (`localizador`), one parcel or a list of them.
+"""Correos (Spain): answers of its tracking (`localizador`, and `trackpub` with English names), one parcel or a list of them.
 
 An event's date and time are fields of their own, by the clock of the mainland, and name no place but an office.
 """
@@ -26,6 +26,10 @@ _meaning: Final = by_code(CODES)
 CLOCK: Final = Clock(formats=TimeFormats("%d/%m/%Y[ %H:%M[:%S]]"), default_zone="Europe/Madrid", country="ES")
 
 _NUMBER: Final = "codEnvio"
+_ENGLISH_NUMBER: Final = "code"
+_ENGLISH: Final = frozenset({_ENGLISH_NUMBER, "events"})
+_SPANISH: Final = ("eventos", "codEvento", "fecEvento", "horEvento", "desTextoResumen", "unidad")
+_TRANSLATED: Final = ("events", "eventCode", "eventDate", "eventHours", "summaryText", "unit")
 _ERROR_FIELDS: Final = frozenset({"error", "codError", "moreInformation"})
 
 
@@ -33,14 +37,17 @@ _ERROR_FIELDS: Final = frozenset({"error", "codError", "moreInformation"})
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Events of one answer."""
     for where, parcel in _parcels(read_json(body), rejections):
-        yield from readings_of(_scans(parcel, where, received_at, rejections), text(parcel.get(_NUMBER)), rejections)
+        is_english = parcel.keys() >= _ENGLISH
+        number = text(parcel.get(_ENGLISH_NUMBER if is_english else _NUMBER))
+        names = _TRANSLATED if is_english else _SPANISH
+        yield from readings_of(_scans(parcel, where, names, received_at, rejections), number, rejections)
 
 
 def _parcels(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
     if body in ({}, []):
         return
     found = [("", body)] if type(body) is dict else [(f"/{index}", parcel) for index, parcel in _listed(body, rejections)]
-    if not any(parcel.keys() & {_NUMBER, *_ERROR_FIELDS} for _, parcel in found):
+    if not any(parcel.keys() & {_NUMBER, *_ERROR_FIELDS} or parcel.keys() >= _ENGLISH for _, parcel in found):
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of Correos")
     yield from found
 
@@ -49,26 +56,27 @@ def _listed(body: object, rejections: Rejections) -> list[tuple[int, JsonObject]
     return objects(body, "", rejections) if type(body) is list else []
 
 
-def _scans(parcel: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
-    for index, event in objects_at(parcel, "eventos", where, rejections):
-        raw = Raw(code=text(event.get("codEvento")))
-        printed = " ".join(part for part in (text(event.get("fecEvento")), text(event.get("horEvento"))) if part) or None
+def _scans(parcel: JsonObject, where: str, names: tuple[str, ...], received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
+    listed, code, date, hour, words, unit = names
+    for index, event in objects_at(parcel, listed, where, rejections):
+        raw = Raw(code=text(event.get(code)))
+        printed = " ".join(part for part in (text(event.get(date)), text(event.get(hour))) if part) or None
         yield Scan(
-            where=f"{where}/eventos/{index}",
+            where=f"{where}/{listed}/{index}",
             raw=raw,
             meaning=_meaning(raw),
             time=CLOCK.read(printed, received_at=received_at),
-            place=place(facility=event.get("unidad")),
-            description=text(event.get("desTextoResumen")),
+            place=place(facility=event.get(unit)),
+            description=text(event.get(words)) or text(event.get("eventDes")),
         )
 
 
 CARRIER: Final = Carrier(
     carrier_id="correos",
     name="Correos",
-    number_fields=(_NUMBER,),
+    number_fields=(_NUMBER, _ENGLISH_NUMBER),
     normalizers={"1": normalize},
-    formats=("Localizador JSON",),
+    formats=("Localizador JSON", "Trackpub JSON"),
     reread=_meaning,
     authentication=(ShipperChoice(),),
 )

@@ -94,7 +94,12 @@ def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, Json
         found = [(f"/ShipmentData/{index}", member) for index, member in objects_at(body, "ShipmentData", "", rejections)]
     else:
         found = [("", body)] if type(body) is dict else []
-    shipments = [(f"{where}/Shipment", child(member, "Shipment")) for where, member in found if "Shipment" in member]
+    shipments = [
+        (f"{where}/Shipment/{index}" if type(member["Shipment"]) is list else f"{where}/Shipment", shipment)
+        for where, member in found
+        if "Shipment" in member
+        for index, shipment in objects_at(member, "Shipment", where, rejections)
+    ]
     if found and not shipments and not (type(body) is dict and {"Error", "error", "rmk"} & body.keys()):
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no shipment of Delhivery")
     if not found and type(body) is not dict:

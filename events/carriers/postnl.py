@@ -1,7 +1,8 @@
 """PostNL: answers of the ShippingStatus API: complete or current status of a shipment, updated shipments or one of them by itself.
 
 An answer with events is read by them: each of its statuses stands for one of its events at the same time. Without them the statuses
-are read. PostNL's webhooks are a pilot whose body is not documented. Answers of 2018 print `01B` for the code B01.
+are read. PostNL's webhooks are a pilot whose body is not documented. Older answers print `01B` for the code B01, and for others as well:
+there the text decides where it is known.
 """
 
 import re
@@ -19,17 +20,21 @@ from events.parsing.lists import JsonObject, child, object_at, objects, objects_
 from events.parsing.meanings import UNMAPPED, Meaning, meanings
 from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
+from events.parsing.sentences import by_sentence
 from events.parsing.text import text
 from events.parsing.times import Clock
 
 CODES: Final = meanings("postnl_codes.csv")
 """Of events (`B01`) and of statuses (numbers): their names never meet."""
 
+DELIVERED: Final = CODES[("11",)]
+
 CLOCK: Final = Clock(formats=TimeFormats("%d-%m-%Y %H:%M:%S[%f]"), default_zone="Europe/Amsterdam")
 
 _ROOTS: Final = ("CompleteStatus", "CurrentStatus")
 _NO_STATUS_FIELDS: Final = frozenset({"Signature", "Warnings", "Errors", "Error", "fault", "http_status"})
 _LISTS: Final = frozenset({"Event", "OldStatus", "Status"})
+_by_text = by_sentence({"zending is bezorgd*": DELIVERED, "pakket is bezorgd*": DELIVERED, "zending afgeleverd": DELIVERED})
 _REVERSED: Final = re.compile(r"\A(\d\d)([A-Z])\Z", re.ASCII)
 
 
@@ -85,10 +90,19 @@ def _scans(shipment: JsonObject, where: str, received_at: datetime, rejections: 
 
 
 def _scan(step: JsonObject, raw: Raw, description: object, where: str, received_at: datetime) -> Scan:
-    printed = text(step.get("TimeStamp")) or text(step.get("Timestamp"))
+    printed, words = text(step.get("TimeStamp")) or text(step.get("Timestamp")), text(description)
+    worded = _by_text(words or "") if _REVERSED.search(raw.code or "") else None
     return Scan(
-        where=where, raw=raw, meaning=_meaning(raw), time=CLOCK.read(printed, received_at=received_at), description=text(description)
+        where=where,
+        raw=raw,
+        meaning=worded or _meaning(raw),
+        time=CLOCK.read(printed, received_at=received_at),
+        description=words,
     )
+
+
+def _reread(raw: Raw) -> Meaning | None:
+    return None if _REVERSED.search(raw.code or "") else _meaning(raw)
 
 
 def _meaning(raw: Raw) -> Meaning:
@@ -108,6 +122,6 @@ CARRIER: Final = Carrier(
     number_fields=("Barcode",),
     normalizers={"1": normalize},
     formats=("ShippingStatus JSON", "Updated shipments JSON"),
-    reread=_meaning,
+    reread=_reread,
     authentication=(ShipperChoice(),),
 )

@@ -1,7 +1,7 @@
 """PostNord: answers of its Track & Trace API. The items of a shipment are tracked each by itself.
 
-The status of an event decides. PostNord does not publish what its event codes mean. Times are local to the
-place of the event.
+The status of an event decides; one that PostNord does not document leaves it to the text. PostNord does not publish what its event codes
+mean. Times are local to the place of the event. Whom an item was handed to stands next to its events.
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from typing import Final
 from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
 from events.event import Raw, Reading
-from events.parsing.enrichment import estimate, with_estimate
+from events.parsing.enrichment import estimate, with_estimate, with_signer
 from events.parsing.formats import ISO
 from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, child, objects_at
@@ -19,11 +19,15 @@ from events.parsing.meanings import UNMAPPED, Meaning, meanings
 from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
-from events.parsing.text import text
+from events.parsing.sentences import by_sentence
+from events.parsing.text import signer, text
 from events.parsing.times import Clock
 
 CODES: Final = meanings("postnord_codes.csv")
 """Statuses of an event."""
+
+TEXTS: Final = meanings("postnord_texts.csv")
+_by_text = by_sentence({words: meaning for (words,), meaning in TEXTS.items()})
 
 CLOCK: Final = Clock(formats=ISO, default_zone="Europe/Stockholm")
 
@@ -40,7 +44,8 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
         for index, item in objects_at(shipment, "items", where, rejections):
             number = text(item.get("itemId")) or text(shipment.get("shipmentId"))
             found = readings_of(_scans(item, f"{where}/items/{index}", received_at, rejections), number, rejections, service=service)
-            yield from with_estimate(found, _estimate(item) or _estimate(shipment))
+            acceptor = signer(child(item, "acceptor").get("name")) or signer(child(shipment, "acceptor").get("name"))
+            yield from with_estimate(with_signer(found, acceptor), _estimate(item) or _estimate(shipment))
 
 
 def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
@@ -57,6 +62,7 @@ def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, Json
 def _scans(item: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
     for index, event in objects_at(item, "events", where, rejections):
         raw = Raw(type=text(event.get("status")) or text(event.get("eventStatus")), code=text(event.get("eventCode")))
+        words = text(event.get("eventDescription"))
         location = child(event, "location")
         at = place(
             city=location.get("city"),
@@ -67,15 +73,16 @@ def _scans(item: JsonObject, where: str, received_at: datetime, rejections: Reje
         yield Scan(
             where=f"{where}/events/{index}",
             raw=raw,
-            meaning=_meaning(raw),
+            meaning=CODES.get((raw.type or "",)) or _by_text(words or "") or UNMAPPED,
             time=CLOCK.read(text(event.get("eventTime")), at, received_at=received_at),
             place=at,
-            description=text(event.get("eventDescription")),
+            description=words,
         )
 
 
-def _meaning(raw: Raw) -> Meaning:
-    return CODES.get((raw.type or "",), UNMAPPED)
+def _reread(raw: Raw) -> Meaning | None:
+    """Where a status is not documented, the text decides."""
+    return CODES.get((raw.type or "",))
 
 
 def _estimate(parcel: JsonObject) -> str | None:
@@ -89,6 +96,6 @@ CARRIER: Final = Carrier(
     number_fields=("itemId",),
     normalizers={"1": normalize},
     formats=("Track & Trace JSON",),
-    reread=_meaning,
+    reread=_reread,
     authentication=(ShipperChoice(),),
 )

@@ -2,7 +2,8 @@
 
 An event has ShipEngine's `status_code`, or only the code of the operating carrier, or in older answers neither. The status of the
 shipment is that of its newest event, so it reads one that has no status of its own. Its carrier code becomes that event's code only
-where the delivery ends the history: else the same scan would have a code in one push and none in the next. `occurred_at` is UTC.
+where the delivery ends the history: else the same scan would have a code in one push and none in the next. Movement is one status for
+much: a text of the operating carrier that says more goes before it. `occurred_at` is UTC.
 """
 
 import re
@@ -21,6 +22,7 @@ from events.parsing.lists import JsonObject, child, objects_at
 from events.parsing.meanings import UNMAPPED, Meaning, meanings
 from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
+from events.parsing.sentences import by_sentence
 from events.parsing.text import text
 from events.parsing.times import Clock
 from events.parsing.whereabouts import Journey, home_of
@@ -28,6 +30,11 @@ from events.vocabulary import Kind, Status
 
 CODES: Final = meanings("shipengine_codes.csv")
 """(level, code): ShipEngine's `status`; else the operating carrier, empty where all of them mean the same."""
+
+TEXTS: Final = meanings("shipengine_texts.csv")
+"""What operating carriers print of scans that are all movement to ShipEngine, in lower case."""
+
+_by_text = by_sentence({words: meaning for (words,), meaning in TEXTS.items()})
 
 FORMATS: Final = TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%Y-%m-%d[ %H:%M:%S]")
 CLOCK: Final = Clock(formats=FORMATS)
@@ -119,7 +126,8 @@ def _said(event: JsonObject, rollup: Rollup, *, is_newest: bool) -> tuple[Raw, M
     raw = Raw(code=code or status, further=(status,) if code and status else ())
     own = _own(status)
     if own is not None and own.kind is Kind.SCAN:
-        return raw, own
+        words = text(event.get("description")) or text(event.get("event_description")) or ""
+        return raw, (_by_text(words) or own) if own.status is Status.IN_TRANSIT else own
     found = CODES.get((rollup.carrier, code or "")) or CODES.get(("", code or "")) or own
     if found is not None:
         return raw, found
@@ -136,9 +144,9 @@ def _own(status: str | None) -> Meaning | None:
 
 
 def _reread(raw: Raw) -> Meaning | None:
-    """Without a status of its own an event is read by its carrier's code or the shipment, of which the raw fields know nothing."""
+    """Without a status of its own, or with one for many scans, an event is read by what the raw fields do not know."""
     own = _own(raw.further[0]) if raw.further else None
-    return own if own is not None and own.kind is Kind.SCAN else None
+    return own if own is not None and own.kind is Kind.SCAN and own.status is not Status.IN_TRANSIT else None
 
 
 CARRIER: Final = Carrier(

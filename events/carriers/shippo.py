@@ -1,11 +1,12 @@
 """Shippo: the track object, by itself or as `data` of a track_updated webhook; every push repeats the history.
 
 The status decides. A substatus refines it, but never takes a delivery back; one that is not known leaves the status as it is
-(`by_category`). `UNKNOWN` says nothing. Times are those of the operating carrier, local to the place and falsely labelled `Z`.
+(`by_category`). `UNKNOWN` says nothing. Times are those of the operating carrier, local to the place and falsely labelled `Z`; what Shippo
+stamps itself, to the millisecond and as it creates the event, is UTC.
 """
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from events.carriers.carrier import Carrier, TimestampedHmac, UrlToken
@@ -28,6 +29,9 @@ CODES: Final = meanings("shippo_codes.csv")
 """(level, code): `status`, `substatus`, and those substatuses that add nothing as `silent`."""
 
 CLOCK: Final = Clock(formats=ISO, trust_offset=False, midnight_is_day="nowhere")
+
+STAMPED: Final = Clock(formats=ISO)
+STAMPED_WITHIN: Final = timedelta(minutes=1)
 
 PLACEHOLDER: Final = frozenset({"string"})
 DECISIVE: Final = frozenset({Status.DELIVERED})
@@ -78,11 +82,18 @@ def _scan(event: JsonObject, where: str, received_at: datetime, native_id: str |
         where=where,
         raw=raw,
         meaning=(meant := _meaning(raw)),
-        time=CLOCK.read(text(event.get("status_date")), where_at, received_at=received_at, journey=journey.at(meant.status)),
+        time=_clock(event).read(text(event.get("status_date")), where_at, received_at=received_at, journey=journey.at(meant.status)),
         place=where_at,
         description=text(event.get("status_details")),
         native_id=native_id,
     )
+
+
+def _clock(event: JsonObject) -> Clock:
+    printed, created = ISO.read(text(event.get("status_date")) or ""), ISO.read(text(event.get("object_created")) or "")
+    if printed is None or created is None or not printed.local.microsecond:
+        return CLOCK
+    return STAMPED if abs(created.local - printed.local) <= STAMPED_WITHIN else CLOCK
 
 
 def _place(of: JsonObject, name: str, of_shipment: tuple[str | None, ...] = ()) -> EventPlace:
