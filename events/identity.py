@@ -118,6 +118,11 @@ def carrier_code(raw: Raw) -> str | None:
     return "/".join(part for part in (raw.type, raw.code, raw.reason) if part is not None and not is_sentence(part)) or None
 
 
+def printed_code(raw: Raw) -> str | None:
+    """As `carrier_code`, with the sentences."""
+    return "/".join(part for part in (raw.type, raw.code, raw.reason) if part is not None) or None
+
+
 def listed_prefix(raw_type: str | None, raw_code: str | None) -> str | None:
     """What the `carrier_code` of every event with a listed type and code begins with."""
     return carrier_code(Raw(type=raw_type, code=None if raw_type == TEXT else raw_code))

@@ -1,7 +1,7 @@
-"""`python -m tests.corpus_shares [--write]`: of the payloads of all corpora, how much is right, told and silently wrong, by carrier.
+"""`python -m tests.corpus_shares [--write]`: of the payloads of all corpora, what is right, reported and silently wrong.
 
-Right: everything that is asserted of an event is read so. Told: it is not, but a person is asked: the message is refused, a member of it
-rejected, the code unmapped or read by its category alone. Silent: anything else. `assumed` counts events whose offset nothing says.
+Right: everything that is asserted of an event is read so. Reported: it is not, but a person is asked: the message is refused, a member of
+it rejected, the code unmapped or read by its category alone. Silent: anything else. `assumed` counts events whose offset nothing says.
 `--write` puts the table into `docs/carrier-shares.md`, which `tests/test_corpus_shares.py` compares.
 """
 
@@ -34,7 +34,7 @@ class Shares:
     payloads: int = 0
     events: int = 0
     right: int = 0
-    told: int = 0
+    reported: int = 0
     silent: int = 0
     assumed: int = 0
     unmapped: int = 0
@@ -69,7 +69,7 @@ def shares_of(carrier_id: str, body: bytes, expected: list[dict[str, Any]]) -> S
     try:
         normalized = read(carrier_id, body)
     except UnreadableMessageError:
-        return Shares(payloads=1, events=len(expected), told=len(expected))
+        return Shares(payloads=1, events=len(expected), reported=len(expected))
     found = Shares(payloads=1, events=len(expected))
     for number, event in enumerate(expected):
         verdict = _verdict(normalized, number, event)
@@ -82,11 +82,11 @@ def shares_of(carrier_id: str, body: bytes, expected: list[dict[str, Any]]) -> S
 
 def _verdict(normalized: Normalized, number: int, expected: dict[str, Any]) -> str:
     if number >= len(normalized.readings):
-        return "told" if normalized.rejections else "silent"
+        return "reported" if normalized.rejections else "silent"
     reading = normalized.readings[number]
     if not list(differences(reading, expected)):
         return "right"
-    return "told" if _asks(reading) or normalized.rejections else "silent"
+    return "reported" if _asks(reading) or normalized.rejections else "silent"
 
 
 def _asks(reading: Reading) -> bool:
@@ -98,13 +98,15 @@ def table(found: dict[str, Shares]) -> str:
     total = Shares()
     for each in found.values():
         total.add(each)
-    head = "| carrier | payloads | events | right | told | silent | assumed zone | unmapped |\n|---|---:|---:|---:|---:|---:|---:|---:|\n"
+    head = (
+        "| carrier | payloads | events | right | reported | silent | assumed zone | unmapped |\n|---|---:|---:|---:|---:|---:|---:|---:|\n"
+    )
     return head + "".join(_row(name, each) for name, each in {"**all**": total, **found}.items())
 
 
 def _row(name: str, of: Shares) -> str:
     percent = f" ({of.right / of.events:.1%})" if of.events and of.right != of.events else ""
-    return f"| {name} | {of.payloads} | {of.events} | {of.right}{percent} | {of.told} | {of.silent} | {of.assumed} | {of.unmapped} |\n"
+    return f"| {name} | {of.payloads} | {of.events} | {of.right}{percent} | {of.reported} | {of.silent} | {of.assumed} | {of.unmapped} |\n"
 
 
 def stated() -> dict[str, tuple[int, int, int]]:

@@ -18,7 +18,7 @@ _STATE_AND_ZIP: Final = re.compile(r"(?P<state>[A-Z]{2})\s+(?P<zip>\d{5}(?:-\d{4
 _BY_HABIT: Final = {"UK": "GB"}
 _WITH_STATES: Final = ("US", "CA")
 _NULLS: Final = frozenset({"null", "none", "undefined", "n/a"})
-_SURROUNDINGS: Final = re.compile(r"\s*&\s*SURROUNDING AREAS?\Z", re.IGNORECASE)
+_AREA_AROUND: Final = re.compile(r"\s*&\s*SURROUND\w+ AREAS?\Z", re.IGNORECASE)
 _POSTAL_CODE: Final = re.compile(r"(?=[A-Z -]*\d)[A-Z0-9]{2,5}(?:[ -]?[A-Z0-9]{2,4})?")
 _WITH_ZIP: Final = re.compile(r"(?P<city>[^,]+),? (?P<state>[A-Z]{2}),? (?P<zip>\d{5}(?:-\d{4})?)")
 _WITHOUT_COMMA: Final = re.compile(r"(?P<city>[A-Za-z .'-]+) (?P<state>[A-Z]{2})")
@@ -99,7 +99,7 @@ def _in_report(line: str, country: str | None, of_shipment: tuple[str, ...]) -> 
     before, dash, last = line.rpartition(" - ")
     if dash and (named := _named_country(last)):
         return _in_report(before, country or named, of_shipment)
-    line = _SURROUNDINGS.sub("", line)
+    line = _AREA_AROUND.sub("", line)
     parts = [part.strip() for part in line.split(",") if part.strip()]
     named, postal_code, popped = country, None, None
     while parts and (found := _country_at_end(parts, named)):

@@ -75,7 +75,7 @@ class CodeMappingCalls:
         """All of them: they are few."""
         carrier_id = parameters(request, UnmappedParameters).carrier_id
         async with self.pool.connection() as connection:
-            return answer(Page(await unmapped_codes(connection, carrier_id=carrier_id), None))
+            return answer(Page(await unmapped_codes(connection, carrier_id=carrier_id, keyring=self.keyring), None))
 
     async def samples(self, request: web.Request) -> Reply[Page[CodeSample]]:
         """Events with the code; on request, with scope `pii`, with their texts."""

@@ -22,7 +22,8 @@ from statesvc.cli.command_error import CommandError
 from statesvc.cli.dead_letter_actions import Subcommands
 from statesvc.cli.output import write_json, write_line, write_table
 from statesvc.cli.session import actor, service_connection
-from statesvc.database.keyring_store import load_keyring
+from statesvc.database.keyring_store import MasterKeyError, load_keyring
+from statesvc.database.kms.kms import KmsError
 from statesvc.database.pool import SingleConnection
 from statesvc.database.wakeups.waker import notify
 from statesvc.inbox.rollouts.code_mapping import (
@@ -315,12 +316,23 @@ def _command(code: UnmappedCode) -> str:
     """What maps it. Of a text only its place is listed: a history, or a sample of the console, has the text itself."""
     parts = (("--type", code.raw_type), ("--code", code.raw_code))
     named = [f"{option} {'TEXT' if part == TEXT else shlex.quote(part)}" for option, part in parts if part is not None]
-    return " ".join(["statesvc carriers map", code.carrier_id, *(named or ["--text TEXT"]), "--status STATUS"])
+    meant = ["--status STATUS"]
+    if code.proposed is not None:
+        meant = [f"--status {code.proposed.status}", *((f"--reason {code.proposed.reason}",) if code.proposed.reason else ())]
+    return " ".join(["statesvc carriers map", code.carrier_id, *(named or ["--text TEXT"]), *meant])
+
+
+async def _keyring_if_any(settings: Settings, connection: Connection) -> Keyring | None:
+    """Without the master key the codes are listed, and nothing is proposed."""
+    try:
+        return await load_keyring(connection, await open_master_keys(settings, connection))
+    except (MasterKeyError, KmsError):
+        return None
 
 
 async def _unmapped(settings: Settings, *, as_json: bool) -> int:
     async with service_connection(settings) as connection:
-        found = await unmapped_codes(connection)
+        found = await unmapped_codes(connection, keyring=await _keyring_if_any(settings, connection))
     if as_json:
         write_json([each.model_dump(mode="json") for each in found])
     elif found:
@@ -334,11 +346,12 @@ async def _unmapped(settings: Settings, *, as_json: bool) -> int:
                 f"{each.since:%Y-%m-%dT%H:%M:%S%z}",
                 each.dead_letter_id,
                 f"{_words(each.mapped)}: replay its dead letter" if each.mapped else None,
+                f"{each.proposed.status}: {each.proposed.why}" if each.proposed else None,
                 " ".join(map(str, each.message_ids[:_EXAMPLES_SHOWN])),
             )
             for each in found
         ]
-        write_table(("CARRIER", "CODE", "READ", "EVENTS", "SHIPMENTS", "SINCE", "DEAD LETTER", "MAPPED", "EXAMPLES"), rows)
+        write_table(("CARRIER", "CODE", "READ", "EVENTS", "SHIPMENTS", "SINCE", "DEAD LETTER", "MAPPED", "PROPOSED", "EXAMPLES"), rows)
         write_line("\nto say what one means (first it shows what would change):")
         for each in found:
             if each.mapped is None:

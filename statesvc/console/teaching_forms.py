@@ -32,8 +32,18 @@ async def _teach_inputs(visit: Visit) -> Sequence[Input]:
             hint="Empty: any. Alone where the carrier prints no code. It is stored sealed; its digest stands in the log.",
         ),
         Input(name="kind", label="Means", options=[("scan", "a scan, with a status"), ("info", "information that never moves a status")]),
-        Input(name="status", label="Status", options=[("", "none"), *((status, status) for status in statuses)]),
-        Input(name="reason", label="Reason", options=[("", "none"), *((reason.value, reason.value) for reason in Reason)]),
+        Input(
+            name="status",
+            label="Status",
+            value=visit.query("status"),
+            options=[("", "none"), *((status, status) for status in statuses)],
+        ),
+        Input(
+            name="reason",
+            label="Reason",
+            value=visit.query("reason"),
+            options=[("", "none"), *((reason.value, reason.value) for reason in Reason)],
+        ),
         Input(name="force", label="Where no event has the code", options=[("", "refuse it"), ("yes", "map it all the same")]),
     ]
 

@@ -44,7 +44,10 @@ async def _code(visit: Visit, values: Values, *, include: str | None = None) -> 
 
 
 def _parts(sample: Mapping[str, Any]) -> dict[str, str]:
-    return {name: sample[name] for name in ("raw_type", "raw_code", "raw_reason") if sample[name] is not None}
+    """What the form that maps it begins with."""
+    code = {name: sample[name] for name in ("raw_type", "raw_code", "raw_reason") if sample[name] is not None}
+    meant = sample["proposed"] or {}
+    return code | {name: meant[name] for name in ("status", "reason") if meant.get(name)}
 
 
 async def show_mapping(visit: Visit) -> Mapping[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any, Final
 import orjson
 
 from events.entry import read_raw
-from events.identity import carrier_code
+from events.identity import printed_code
 from statesvc.evidence.bundle import ERASED, WITHHELD
 
 ERASED_TEXT: Final = "erased at the person's request"
@@ -59,7 +59,7 @@ class BundleEntry:
     def code(self) -> str:
         """The carrier's code, as printed where that is shown."""
         if "raw" in self.part:
-            return carrier_code(read_raw(self.part["raw"])) or ""
+            return printed_code(read_raw(self.part["raw"])) or ""
         return self.document.get("carrier_code") or ""
 
 

@@ -13,7 +13,7 @@ import orjson
 from events.crypto.keyring import Keyring, part_context
 from events.crypto.sealing import SealingKey, unsalted
 from events.entry import read_raw
-from events.identity import carrier_code
+from events.identity import carrier_code, printed_code
 from statesvc.shipments.models import PersonalPart
 
 
@@ -24,6 +24,8 @@ class OpenedPart(NamedTuple):
     postal_code: str | None = None
     facility: str | None = None
     carrier_code: str | None = None
+    printed_code: str | None = None
+    """The same with the sentences in place of codes."""
 
 
 HIDDEN: Final = OpenedPart({})
@@ -75,4 +77,6 @@ def read_part(known: Mapping[str, Any]) -> OpenedPart:
         "delivery_address": known.get("delivery_address"),
     }
     raw = known.get("raw")
-    return OpenedPart(fields, known.get("postal_code"), known.get("facility"), None if raw is None else carrier_code(read_raw(raw)))
+    printed = None if raw is None else read_raw(raw)
+    codes = (None, None) if printed is None else (carrier_code(printed), printed_code(printed))
+    return OpenedPart(fields, known.get("postal_code"), known.get("facility"), *codes)

@@ -8,13 +8,31 @@ from pydantic import AwareDatetime, BaseModel, Field
 
 from events.crypto.keyring import Keyring
 from events.identity import listed_prefix
+from events.text_proposals import proposed
+from events.vocabulary import Reason, Status
 from statesvc.database.queries import queries
-from statesvc.shipments.personal import NOTHING_PERSONAL, Opener
+from statesvc.shipments.personal import Opener
 
 _SQL = queries("statesvc.repair.teaching", "samples")
 COUNT_MAX: Final = 10_000
 SAMPLES_MAX: Final = 50
 _PII: Final = "Only with `include=personal`; null where there is none, or where it was erased."
+
+
+class ProposedMapping(BaseModel):
+    """What a code may mean, by the texts that accompany it."""
+
+    status: Annotated[Status, Field(examples=["delivered"])]
+    reason: Reason | None
+    why: Annotated[str, Field(examples=["its text holds `delivered`"])]
+
+    @classmethod
+    def of(cls, *texts: str | None) -> "ProposedMapping | None":
+        """What the first of the texts proposes that proposes anything."""
+        found = next((each for text in texts if (each := proposed(text)) is not None), None)
+        if found is None or found.meaning.status is None:
+            return None
+        return cls(status=found.meaning.status, reason=found.meaning.reason, why=found.why)
 
 
 class CodeSample(BaseModel):
@@ -32,12 +50,16 @@ class CodeSample(BaseModel):
     raw_reason: str | None
     carrier_code: Annotated[str | None, Field(description="As printed. " + _PII)] = None
     description: Annotated[str | None, Field(description="The text of the event. " + _PII)] = None
+    proposed: Annotated[
+        ProposedMapping | None,
+        Field(description="What its text proposes; null: nothing clear. Nothing is read so by itself."),
+    ] = None
 
 
 async def code_samples(
     connection: AsyncConnection[Any], listed: tuple[str, str | None, str | None], keyring: Keyring, *, personal: bool, limit: int
 ) -> list[CodeSample]:
-    """Of a code as dead letters list it (carrier, type, code), the newest first."""
+    """Of a code as dead letters list it (carrier, type, code), the newest first. `personal`: with their texts."""
     carrier_id, raw_type, raw_code = listed
     parameters = {
         "carrier_id": carrier_id,
@@ -51,8 +73,8 @@ async def code_samples(
     for shipment_id, event_id, message_id, recorded_at, document, sealed_part, sealed_key in await (
         await connection.execute(_SQL["samples"], parameters)
     ).fetchall():
-        opener = Opener.of_stream(keyring, shipment_id, sealed_key) if personal else None
-        part = NOTHING_PERSONAL if opener is None else opener.part(event_id, sealed_part)
+        part = Opener.of_stream(keyring, shipment_id, sealed_key).part(event_id, sealed_part)
+        words, printed = part.fields.get("description"), part.printed_code
         raw = document["raw"]
         found.append(
             CodeSample(
@@ -66,8 +88,9 @@ async def code_samples(
                 raw_type=raw.get("type"),
                 raw_code=raw.get("code"),
                 raw_reason=raw.get("reason"),
-                carrier_code=part.carrier_code,
-                description=part.fields.get("description"),
+                carrier_code=printed if personal else None,
+                description=words if personal else None,
+                proposed=ProposedMapping.of(printed, words),
             )
         )
     return found

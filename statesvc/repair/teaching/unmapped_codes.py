@@ -7,13 +7,17 @@ from psycopg import AsyncConnection
 from pydantic import AwareDatetime, BaseModel, Field
 
 from events.clear_part import listed_code
+from events.crypto.keyring import Keyring
 from events.identity import listed_prefix
 from statesvc.inbox.rollouts.code_mapping import COUNT_MAX, codes_by_category, current_mappings
 from statesvc.repair.dead_letters.dead_letter import DeadLetterFilter
 from statesvc.repair.dead_letters.listing import NEWEST, list_dead_letters, occurrences_of
 from statesvc.repair.teaching.preview import CodeMeaning
+from statesvc.repair.teaching.samples import ProposedMapping, code_samples
 
 PAGE = 200
+PROPOSED_MAX = 50
+SAMPLES_READ = 5
 
 
 class UnmappedCode(BaseModel):
@@ -31,10 +35,33 @@ class UnmappedCode(BaseModel):
     dead_letter_id: int | None
     mapped: Annotated[CodeMeaning | None, Field(description="What a mapping says by now: its history waits to be read again.")]
     message_ids: Annotated[list[UUID], Field(description="Some messages with it, the latest first.")]
+    proposed: Annotated[
+        ProposedMapping | None, Field(description="What the texts of its newest events propose, where they agree; a person decides.")
+    ] = None
 
 
-async def unmapped_codes(connection: AsyncConnection[Any], *, carrier_id: str | None = None) -> list[UnmappedCode]:
-    """Of one carrier or of all: those with an open dead letter, the newest first, then those read by category, the most frequent first."""
+async def unmapped_codes(
+    connection: AsyncConnection[Any], *, carrier_id: str | None = None, keyring: Keyring | None = None
+) -> list[UnmappedCode]:
+    """Of one carrier or of all: those with an open dead letter, the newest first, then those read by category, the most frequent first.
+
+    With a keyring the first of them come with what their texts propose.
+    """
+    found = await _all(connection, carrier_id)
+    if keyring is None:
+        return found
+    proposals = [await _proposed(connection, keyring, each) for each in found[:PROPOSED_MAX]]
+    return [*(each.model_copy(update={"proposed": of}) for each, of in zip(found, proposals, strict=False)), *found[PROPOSED_MAX:]]
+
+
+async def _proposed(connection: AsyncConnection[Any], keyring: Keyring, code: UnmappedCode) -> ProposedMapping | None:
+    samples = await code_samples(connection, _listed(code), keyring, personal=False, limit=SAMPLES_READ)
+    proposals = [each.proposed for each in samples if each.proposed is not None]
+    agree = len({(each.status, each.reason) for each in proposals}) == 1
+    return proposals[0] if agree else None
+
+
+async def _all(connection: AsyncConnection[Any], carrier_id: str | None) -> list[UnmappedCode]:
     unknown, rolled_up = await _unknown(connection, carrier_id), await _by_category(connection, carrier_id)
     read = {_listed(each) for each in rolled_up}
     asked_for = {_listed(each) for each in unknown}

@@ -234,3 +234,26 @@ async def test_scope_ops_is_needed_and_strangers_are_not_found(api: Any) -> None
     assert (await post(api, MAPPINGS, raw_code="X", meaning={"kind": "info"}, why="x", force=True)).status == 201
     assert (await get(api, "/v1/carriers/ups/mappings/1")).status == 404
     assert (await get(api, "/v1/carriers/nobody/mappings")).body["code"] == "unknown_carrier"
+
+
+async def test_a_text_next_to_an_unknown_code_proposes_what_it_means_and_nothing_is_read_so(api: Any, royal: Shop) -> None:
+    pushed = [royalmail("AB1GB", "EVZZ8", "Delivered to a neighbour"), royalmail("AB2GB", "EVZZ8", "Delivered by Zaphod")]
+    await royal.push(*pushed, carrier_id="royalmail")
+    await royal.work()
+    (unknown,) = (await get(api, "/v1/unmapped-codes")).body["items"]
+    proposal = {"status": "delivered", "reason": None, "why": "its text holds `delivered`"}
+    assert (unknown["read"], unknown["proposed"]) == ("not_at_all", proposal)
+    samples = (await get(api, "/v1/unmapped-codes/samples?carrier_id=royalmail&raw_code=EVZZ8")).body["items"]
+    assert [(sample["proposed"], sample["description"]) for sample in samples] == [(proposal, None)] * 2
+    assert await royal.rows("SELECT DISTINCT status FROM statesvc.shipment") == [("unknown",)]
+
+
+async def test_texts_that_disagree_and_erased_ones_propose_nothing(api: Any, royal: Shop) -> None:
+    pushed = [royalmail("AB1GB", "EVZZ8", "Delivered"), royalmail("AB2GB", "EVZZ8", "Out for delivery")]
+    await royal.push(*pushed, carrier_id="royalmail")
+    await royal.work()
+    (unknown,) = (await get(api, "/v1/unmapped-codes")).body["items"]
+    assert unknown["proposed"] is None
+    await royal.as_owner("UPDATE statesvc.stream SET sealed_key = NULL, erased_at = statesvc.clock()")
+    samples = (await get(api, "/v1/unmapped-codes/samples?carrier_id=royalmail&raw_code=EVZZ8")).body["items"]
+    assert [sample["proposed"] for sample in samples] == [None, None]

@@ -96,3 +96,13 @@ async def test_teaching_takes_a_session_that_may_change(tab: Tab) -> None:
     await tab.log_in("ops")
     assert (await tab.get(f"{UPS}/teach")).status == 403
     assert "Map a code" not in await tab.text(UPS)
+
+
+async def test_a_code_is_mapped_as_its_text_proposes_with_one_form(tab: Tab, scan: Statement) -> None:
+    await tab.api.carriers.say(scan("1Z2", None, kind=Kind.UNMAPPED, type="D", code="ZZ8", description="Zugestellt"))
+    await tab.log_in("ops", may_change="on")
+    page = await (await tab.get(f"{UPS}/code?raw_type=D&raw_code=ZZ8")).text()
+    assert "Map as delivered" in page
+    assert "Zugestellt" not in page
+    form = await (await tab.get(f"{UPS}/teach?raw_type=D&raw_code=ZZ8&status=delivered")).text()
+    assert '<option value="delivered" selected' in form

@@ -1,0 +1,83 @@
+"""What the text of an event with an unknown code probably means: a proposal to an operator, never a reading.
+
+A text in a carrier's own table is a code. A text that other carriers' tables agree on, or a phrase of `text_phrases.csv` (regular
+expressions, the first that fits), is proposed with that reason; a text that says nothing clear is not. The tests count on the corpora
+how often a proposal is right.
+"""
+
+import csv
+import re
+from functools import cache
+from importlib.resources import files
+from typing import Final, NamedTuple
+
+from events.clear_part import looks_like_code
+from events.parsing.meanings import Meaning, meanings
+from events.parsing.sentences import as_compared
+from events.vocabulary import Kind, Reason, Status
+
+_NOT_YET: Final = re.compile(
+    r"\b(?:will|shall|to be|can be|expected|scheduled|soon|estimated|yet|wird|werden|soll|sera|ser[áa]|wordt|zal)\b"
+    r"|voraussichtlich|prévue?|prevista?"
+)
+"""Of a sentence about what lies ahead: it says nothing of where the parcel is."""
+
+_OVER: Final = frozenset(
+    {Status.DELIVERED, Status.RETURNED, Status.OUT_FOR_DELIVERY, Status.AVAILABLE_FOR_PICKUP, Status.DELIVERY_ATTEMPTED}
+)
+"""What no sentence about what lies ahead says."""
+
+
+class ProposedMeaning(NamedTuple):
+    """What a code may mean, and why: in words of ours, that quote no carrier."""
+
+    meaning: Meaning
+    why: str
+
+
+def proposed(text: str | None) -> ProposedMeaning | None:
+    """What a text proposes; None where it says nothing clear."""
+    words = as_compared(text or "")
+    if not words:
+        return None
+    if (known := _of_tables().get(words)) is not None:
+        return ProposedMeaning(known, "the tables of other carriers read this text so")
+    is_ahead = _NOT_YET.search(words) is not None
+    for pattern, meaning in _phrases():
+        if (match := pattern.search(words)) and not (is_ahead and meaning.status in _OVER):
+            phrase = match[0].strip()
+            return ProposedMeaning(meaning, f"its text holds `{phrase}`" if _is_ours(phrase, pattern) else "by a phrase of its text")
+    return None
+
+
+def _is_ours(phrase: str, pattern: re.Pattern[str]) -> bool:
+    """Whether all words of what was found stand in the pattern: what a sentence names between them may be a person."""
+    return all(word in pattern.pattern for word in re.findall(r"\w+", phrase))
+
+
+@cache
+def _phrases() -> tuple[tuple[re.Pattern[str], Meaning], ...]:
+    rows = csv.DictReader(files("events").joinpath("text_phrases.csv").read_text("utf-8").splitlines())
+    return tuple(
+        (
+            re.compile(row["phrase"], re.IGNORECASE),
+            Meaning(Kind.SCAN, Status(row["status"]), Reason(row["reason"]) if row["reason"] else None),
+        )
+        for row in rows
+    )
+
+
+@cache
+def _of_tables() -> dict[str, Meaning]:
+    """What the texts in carriers' tables mean, where all of them agree."""
+    found: dict[str, list[Meaning]] = {}
+    for table in sorted(entry.name for entry in files("events.carriers").iterdir() if entry.name.endswith(".csv")):
+        for key, meaning in meanings(table).items():
+            for part in key:
+                if not looks_like_code(part) and "*" not in part:
+                    found.setdefault(as_compared(part), []).append(meaning)
+    return {
+        words: several[0]
+        for words, several in found.items()
+        if len({(each.kind, each.status) for each in several}) == 1 and several[0].status is not None
+    }
