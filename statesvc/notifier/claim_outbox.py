@@ -15,7 +15,7 @@ from psycopg import AsyncConnection
 
 from events.crypto.keyring import Keyring
 from events.crypto.sealing import SealError
-from statesvc.database.pending import columns, send
+from statesvc.database.pending import Pending, Sender, columns, send
 from statesvc.database.pipelined import pipelined_transaction
 from statesvc.database.queries import queries
 from statesvc.delivery.full_payload import Past, full_of, read_past
@@ -53,12 +53,32 @@ class OutboxClaim:
     worker: str
     lease_seconds: float
     offer: Offer
-    thin: frozenset[UUID] = frozenset()
-    """Shipments whose history cannot be read now: their notifications hold the change only."""
 
 
-async def claim(connection: AsyncConnection[Any], keyring: Keyring, asked: OutboxClaim) -> list[Delivery]:
-    """Leases deliveries, none beyond the offer. The lease is durable when this returns. Raises ArchivedHistoryError: nothing is leased."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claimed:
+    """What a claim leased. The lease is durable once its transaction is."""
+
+    token: UUID
+    rows: "Sequence[_Row]"
+
+    async def deliveries(
+        self, connection: AsyncConnection[Any], keyring: Keyring, *, thin: frozenset[UUID] = frozenset()
+    ) -> list[Delivery]:
+        """What is to be sent. `thin`: shipments whose history cannot be read now: their notifications hold the change only.
+
+        Raises ArchivedHistoryError.
+        """
+        full = [(row.shipment_id, row.sequence) for row in self.rows if row.is_full and row.observed is None]
+        past: dict[tuple[UUID, int], Past] = {}
+        if full:
+            async with pipelined_transaction(connection) as pipeline:
+                past = await read_past(pipeline, full, thin=thin)
+        return [_delivery(row, past.get(row[1:3]), token=self.token, keyring=keyring) for row in self.rows]
+
+
+async def send_claim(pipeline: Sender, asked: OutboxClaim) -> Pending[Claimed]:
+    """Leases deliveries, none beyond the offer, in the caller's transaction."""
     token, offer = uuid4(), asked.offer
     parameters = {
         "limit": offer.free,
@@ -70,30 +90,10 @@ async def claim(connection: AsyncConnection[Any], keyring: Keyring, asked: Outbo
         "lease_seconds": asked.lease_seconds,
         **_known(offer),
     }
-    async with pipelined_transaction(connection) as pipeline:
-        asked_leases = await send(pipeline, _SQL["claim"], parameters, lambda rows: {row[:3]: row[3:] for row in rows})
-        leased = await asked_leases.rows()
-        if not leased:
-            return []
-        asked_rows = await send(
-            pipeline, _SQL["read_claimed"], columns(list(leased), ("subscription_ids", "shipment_ids", "sequences")), list
-        )
-        rows = [_Claimed(*row) for row in await asked_rows.rows()]
-        full = [(row.shipment_id, row.sequence) for row in rows if row.is_full and row.observed is None]
-        past = await read_past(pipeline, full, thin=asked.thin)
-    return [_delivery(row, _Lease(*leased[row[:3]]), past.get(row[1:3]), token=token, keyring=keyring) for row in rows]
+    return await send(pipeline, _SQL["claim"], parameters, lambda rows: Claimed(token=token, rows=[_Row(*row) for row in rows]))
 
 
-class _Lease(NamedTuple):
-    attempts: int
-    earlier_attempts: int
-    queued_at: datetime
-    received_at: datetime | None
-    traceparent: str | None
-    claimed_at: datetime
-
-
-class _Claimed(NamedTuple):
+class _Row(NamedTuple):
     subscription_id: UUID
     shipment_id: UUID
     sequence: int
@@ -119,6 +119,12 @@ class _Claimed(NamedTuple):
     sealed_login: bytes | None
     sealed_key: bytes | None
     has_rate: bool
+    attempts: int
+    earlier_attempts: int
+    queued_at: datetime
+    received_at: datetime | None
+    traceparent: str | None
+    claimed_at: datetime
 
 
 def _known(offer: Offer) -> dict[str, list[Any]]:
@@ -134,7 +140,7 @@ def _instant(seconds: float | None) -> datetime | None:
     return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
 
 
-def _delivery(row: _Claimed, lease: _Lease, past: Past | None, *, token: UUID, keyring: Keyring) -> Delivery:
+def _delivery(row: _Row, past: Past | None, *, token: UUID, keyring: Keyring) -> Delivery:
     try:
         secrets = open_secrets(keyring, row.subscription_id, row.sealed_secrets)
         login = open_login(keyring, row.subscription_id, row.sealed_login)
@@ -150,13 +156,13 @@ def _delivery(row: _Claimed, lease: _Lease, past: Past | None, *, token: UUID, k
         shipment_id=row.shipment_id,
         sequence=row.sequence,
         token=token,
-        attempts=lease.attempts,
-        earlier_attempts=lease.earlier_attempts,
-        claimed_at=lease.claimed_at,
-        received_at=lease.received_at,
-        traceparent=lease.traceparent,
+        attempts=row.attempts,
+        earlier_attempts=row.earlier_attempts,
+        claimed_at=row.claimed_at,
+        received_at=row.received_at,
+        traceparent=row.traceparent,
         has_rate=row.has_rate,
-        gives_up_at=None if row.give_up_seconds is None else lease.queued_at + timedelta(seconds=row.give_up_seconds),
+        gives_up_at=None if row.give_up_seconds is None else row.queued_at + timedelta(seconds=row.give_up_seconds),
         notification=notification,
         destination=Destination(row.url, login),
         secrets=secrets,
@@ -169,18 +175,29 @@ async def release(connection: AsyncConnection[Any], tokens: Iterable[UUID]) -> N
     await connection.execute(_SQL["release"], {"tokens": list(tokens)})
 
 
-async def give_back(connection: AsyncConnection[Any], deliveries: Sequence[Delivery]) -> None:
+async def give_back(connection: AsyncConnection[Any], deliveries: "Sequence[Delivery] | Sequence[_Row]", *, token: UUID) -> None:
     """Gives back some of one claim, without counting an attempt."""
     keys = [(one.subscription_id, one.shipment_id, one.sequence) for one in deliveries]
-    await connection.execute(
-        _SQL["give_back"], {"token": deliveries[0].token, **columns(keys, ("subscription_ids", "shipment_ids", "sequences"))}
-    )
+    await connection.execute(_SQL["give_back"], {"token": token, **columns(keys, ("subscription_ids", "shipment_ids", "sequences"))})
 
 
-async def next_due(connection: AsyncConnection[Any], offer: Offer) -> tuple[datetime, float | None]:
-    """The database's time, and how long until the next notification may be claimed; None: none waits for its time."""
+async def send_clock(pipeline: Sender) -> Pending[datetime]:
+    """The database's time: what a limiter or a lease decides goes by it."""
+    return await send(pipeline, _SQL["clock"], {}, _first_time)
+
+
+def _first_time(rows: Sequence[tuple[datetime]]) -> datetime:
+    return rows[0][0]
+
+
+class NextDue(NamedTuple):
+    """How long until the next notification may be claimed; None: none waits for its time."""
+
+    seconds: float | None
+
+
+async def send_next_due(pipeline: Sender, offer: Offer) -> Pending[NextDue]:
+    """What is known before or after a claim: of what it leases nothing becomes due earlier than the lease ends."""
     known = _known(offer)
-    cursor = await connection.execute(_SQL["next_due"], {name: known[name] for name in ("known_ids", "frees", "not_befores")})
-    row = await cursor.fetchone()
-    assert row is not None  # noqa: S101 - the clock always answers
-    return row[0], row[1]
+    parameters = {name: known[name] for name in ("known_ids", "frees", "not_befores")}
+    return await send(pipeline, _SQL["next_due"], parameters, lambda rows: NextDue(*rows[0]))

@@ -55,26 +55,31 @@ WITH tick AS MATERIALIZED (
         SELECT l.subscription_id, l.since, l.rate_per_second, count(*) AS tokens FROM lane l JOIN taken USING (subscription_id)
         WHERE l.rate_per_second IS NOT NULL GROUP BY 1, 2, 3
     ) c WHERE h.subscription_id = c.subscription_id
+), leased AS (
+    -- by ctid of the locked rows, not by a join: the planner overestimates `taken` and would scan the whole outbox
+    UPDATE statesvc.outbox o
+    SET token = %(token)s::uuid, worker = %(worker)s::text, attempts = o.attempts + 1,
+        available_at = (SELECT at FROM tick) + make_interval(secs => %(lease_seconds)s::float8)
+    WHERE o.ctid = ANY (ARRAY(SELECT row_id FROM taken))
+    RETURNING o.subscription_id, o.shipment_id, o.sequence, o.attempts, o.earlier_attempts, o.created_at, o.received_at, o.traceparent
 )
--- by ctid of the locked rows, not by a join: the planner overestimates `taken` and would scan the whole outbox
-UPDATE statesvc.outbox o
-SET token = %(token)s::uuid, worker = %(worker)s::text, attempts = o.attempts + 1,
-    available_at = (SELECT at FROM tick) + make_interval(secs => %(lease_seconds)s::float8)
-WHERE o.ctid = ANY (ARRAY(SELECT row_id FROM taken))
-RETURNING o.subscription_id, o.shipment_id, o.sequence, o.attempts, o.earlier_attempts, o.created_at, o.received_at, o.traceparent, (SELECT at FROM tick);
-
--- name: read_claimed
--- The notification, where it goes, with which login and secrets, and the key that the attempt is sealed under (NULL once erased).
-SELECT n.subscription_id, n.shipment_id, n.sequence, n.webhook_id, n.type, n.created_at, n.occurred_at, n.occurred_offset_seconds, n.epoch, n.carrier_id, n.tracking_number,
-    n.from_status, n.to_status, g.skipped, g.from_sequence, g.to_sequence, n.observed, s.url, s.payload = 'full', s.pii,
-    (s.give_up_after ->> n.type)::float8, s.sealed_secrets, s.sealed_login, k.sealed_key, s.rate_per_second IS NOT NULL
-FROM unnest(%(subscription_ids)b::uuid[], %(shipment_ids)b::uuid[], %(sequences)b::int[]) AS u(subscription_id, shipment_id, sequence)
-JOIN statesvc.notification n
-    ON n.shipment_id = u.shipment_id AND n.sequence = u.sequence AND n.subscription_id = u.subscription_id
-JOIN statesvc.subscription s ON s.subscription_id = u.subscription_id
-LEFT JOIN statesvc.notification_gap g
-    ON g.shipment_id = u.shipment_id AND g.sequence = u.sequence AND g.subscription_id = u.subscription_id
-LEFT JOIN statesvc.stream k ON k.shipment_id = u.shipment_id;
+-- the notification, where it goes, with which login and secrets, and the key that the attempt is sealed under (NULL once erased); each
+-- looked up by itself, for the planner expects more than there are
+SELECT l.subscription_id, l.shipment_id, l.sequence, n.webhook_id, n.type, n.created_at, n.occurred_at, n.occurred_offset_seconds, n.epoch,
+    n.carrier_id, n.tracking_number, n.from_status, n.to_status, g.skipped, g.from_sequence, g.to_sequence, n.observed, s.url,
+    s.payload = 'full', s.pii, (s.give_up_after ->> n.type)::float8, s.sealed_secrets, s.sealed_login, k.sealed_key,
+    s.rate_per_second IS NOT NULL, l.attempts, l.earlier_attempts, l.created_at, l.received_at, l.traceparent, (SELECT at FROM tick)
+FROM leased l
+JOIN statesvc.subscription s ON s.subscription_id = l.subscription_id
+CROSS JOIN LATERAL (
+    SELECT * FROM statesvc.notification o
+    WHERE o.shipment_id = l.shipment_id AND o.sequence = l.sequence AND o.subscription_id = l.subscription_id LIMIT 1
+) n
+LEFT JOIN LATERAL (
+    SELECT * FROM statesvc.notification_gap o
+    WHERE o.shipment_id = l.shipment_id AND o.sequence = l.sequence AND o.subscription_id = l.subscription_id LIMIT 1
+) g ON true
+LEFT JOIN LATERAL (SELECT o.sealed_key FROM statesvc.stream o WHERE o.shipment_id = l.shipment_id LIMIT 1) k ON true;
 
 -- name: release
 -- Gives back what these tokens still hold, uncharged (a notifier that shuts down).
@@ -87,8 +92,12 @@ UPDATE statesvc.outbox o SET token = NULL, worker = NULL, available_at = statesv
 FROM unnest(%(subscription_ids)b::uuid[], %(shipment_ids)b::uuid[], %(sequences)b::int[]) AS u(subscription_id, shipment_id, sequence)
 WHERE o.subscription_id = u.subscription_id AND o.shipment_id = u.shipment_id AND o.sequence = u.sequence AND o.token = %(token)s::uuid;
 
+-- name: clock
+-- The time by which it is decided what may be claimed.
+SELECT statesvc.clock();
+
 -- name: next_due
--- The time, and the seconds until something may be claimed that may not yet: its backoff or lease ends, its subscription's pause ends
+-- The seconds until something may be claimed that may not yet: its backoff or lease ends, its subscription's pause ends
 -- or has a token again. NULL: nothing waits for time. Subscriptions without a free permit are left out: what frees one, wakes.
 WITH tick AS MATERIALIZED (
     SELECT statesvc.clock() AS at
@@ -103,7 +112,7 @@ WITH tick AS MATERIALIZED (
     WHERE s.deleted_at IS NULL AND s.disabled_at IS NULL AND s.paused_at IS NULL AND coalesce(k.free > 0, true)
         AND NOT EXISTS (SELECT FROM statesvc.sealing_refusal)
 )
-SELECT t.at, (
+SELECT (
     SELECT extract(epoch FROM min(greatest(d.available_at, l.ready_at)) - t.at)::float8
     FROM lane l
     CROSS JOIN LATERAL (SELECT CASE WHEN l.ready_at > t.at THEN '-infinity' ELSE t.at END AS after) w

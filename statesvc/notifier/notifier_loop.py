@@ -1,11 +1,11 @@
-"""The notifier role: claim, send, settle, until stopped.
+"""The notifier role: turn after turn, until stopped; each settles what has ended, and claims what permits allow.
 
 ```
-claim, what permits allow --> send, many at once --(gives permits back)--> ended --> settle, in groups
-  ^ wake-up, earliest due time, safety sweep        | a permit became free                     | another waited behind, or room
-  +-------------------------------------------------+------------------------------------------+
+turn: settle, claim --> send, many at once --(gives permits back)--> ended
+  ^ wake-up, earliest due time, safety sweep   | a permit became free   | at once; what was delivered waits a moment for company
+  +--------------------------------------------+------------------------+
 ```
-The wake-up event is cleared before a claim, never after, so a hint that comes meanwhile survives. A permit is held for as long as its
+The wake-up event is cleared before a turn, never after, so a hint that comes meanwhile survives. A permit is held for as long as its
 attempt lasts; deliveries that are claimed and not settled are bounded too, so memory does not grow while the database is away.
 """
 
@@ -28,14 +28,15 @@ from statesvc.database.wakeups.channels import LOG, OUTBOX
 from statesvc.database.wakeups.direct import reconnect_delays
 from statesvc.database.wakeups.waker import notify
 from statesvc.delivery.limiter.permits import Permits
+from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.log.archive.log_archive_errors import ArchivedHistoryError, LogArchiveError
 from statesvc.notifier.attempts import Attempts, UnsettledAttempt
-from statesvc.notifier.claim_outbox import OutboxClaim, claim, give_back, next_due, release
+from statesvc.notifier.claim_outbox import Claimed, Delivery, OutboxClaim, give_back, release
 from statesvc.notifier.context import DatabaseClock, NotifierContext
 from statesvc.notifier.housekeeping import BacklogBound, NotifierUpkeep
 from statesvc.notifier.limiter_board import LimiterBoard
 from statesvc.notifier.policy import log_notices
-from statesvc.notifier.settle import Settled, settle
+from statesvc.notifier.turn import Turn, TurnResult, take_turn
 from statesvc.telemetry.stages import Stage
 
 CLAIM_MAX: Final = 64
@@ -44,6 +45,12 @@ _SENDING_SHARE: Final = 0.8
 """Share of the grace for sending; the rest is for settling and releasing."""
 _RELEASE_SECONDS: Final = 2.0
 _UNHEARD_SWEEP_SECONDS: Final = (0.25, 1.0)
+_NEXT_DUE_SECONDS: Final = 1.0
+"""Between queries for what becomes available later, as long as it is not known to have changed."""
+_SETTLE_SECONDS: Final = 0.02
+"""How long a delivery waits for the next turn, at most. A notifier that is killed then repeats it."""
+_COMPANY_SECONDS: Final = 0.005
+"""From a turn that claimed something to the next one: what comes meanwhile shares it."""
 
 _log = structlog.get_logger()
 
@@ -67,10 +74,15 @@ class Notifier:
         self._worker = worker
         self._limits = limits or NotifierLimits()
         self._wake = context.listener.event(OUTBOX)
-        self._stopping = False
+        self._stopped = asyncio.Event()
         self._permits = Permits(self._limits.in_flight_max)
         self._thin: set[UUID] = set()
-        self._attempts = Attempts(context, self._permits, self._wake)
+        self._attempts = Attempts(context, self._permits, self._wake, on_ended=self._on_ended)
+        self._settle_timer: asyncio.TimerHandle | None = None
+        self._ask_due_at = self._due_at = float("-inf")
+        """When to query the next due time again, and that due time, on the monotonic clock."""
+        self._has_rates = False
+        """A subscription has a contracted rate: what it may be sent changes with time."""
         self._clock = DatabaseClock()
         self._board = LimiterBoard(context, self._permits, self._clock, worker=worker)
         self._board.observe()
@@ -85,7 +97,7 @@ class Notifier:
 
     def stop(self) -> None:
         """Claims no more. Safe to call twice, and before `run`."""
-        self._stopping = True
+        self._stopped.set()
         self._wake.set()
         self._upkeep.stop()
 
@@ -93,56 +105,116 @@ class Notifier:
         """Works until stopped. A defect in any of its parts ends it with that exception."""
         try:
             async with asyncio.TaskGroup() as group:
-                settling = group.create_task(self._settle_forever(), name="notifier settling")
+                turns = group.create_task(self._take_turns(group), name="notifier turns")
                 upkeep = group.create_task(self._upkeep.run(), name="notifier upkeep")
                 group.create_task(self._board.run(), name="notifier limiter board")
-                await self._claim_until_stopped(group)
+                await self._stopped.wait()
                 await self._drain()
-                await cancel_fully(settling)
+                await cancel_fully(turns)
                 await cancel_fully(upkeep)
                 self._board.stop()
         finally:
             await self._release()
 
-    async def _claim_until_stopped(self, group: asyncio.TaskGroup) -> None:
+    async def _take_turns(self, group: asyncio.TaskGroup) -> None:
+        """Retries until a turn is committed: unsettled deliveries count against the bound, and leases fence late ones."""
         delays = reconnect_delays(self._jitter)
-        while not self._stopping:
+        ended: list[UnsettledAttempt] = []
+        settled_before = False
+        while True:
             self._wake.clear()
+            self._take_ended(ended)
             try:
-                pause = await self._claim(group)
+                pause = await self._turn(group, ended, settled_before=settled_before)
             except psycopg.OperationalError as error:
-                _log.warning("outbox_claim_failed", error=error)
-                pause = next(delays)
-            else:
-                delays = reconnect_delays(self._jitter)
-            if pause > 0 and not self._stopping:
+                _log.warning("notifier_turn_failed", error=error, count=len(ended))
+                settled_before = bool(ended)
+                # what ends meanwhile belongs to the next group: its outcome is known
+                await asyncio.sleep(next(delays))
+                continue
+            delays, settled_before = reconnect_delays(self._jitter), False
+            if pause > 0:
                 await set_within(self._wake, pause)
 
-    async def _claim(self, group: asyncio.TaskGroup) -> float:
-        """One claim. Returns for how many seconds there is nothing to do, unless woken."""
+    def _take_ended(self, ended: list[UnsettledAttempt]) -> None:
+        """A group that is tried again stays as it is."""
+        if self._settle_timer is not None:
+            self._settle_timer.cancel()
+            self._settle_timer = None
+        if ended:
+            return
+        while len(ended) < SETTLE_MAX and not self._attempts.ended.empty():
+            ended.append(self._attempts.ended.get_nowait())
+        if not self._attempts.ended.empty():
+            self._wake.set()
+
+    async def _turn(self, group: asyncio.TaskGroup, ended: list[UnsettledAttempt], *, settled_before: bool) -> float:
+        """One turn; `ended` is empty when it is settled. Returns for how many seconds there is nothing to do, unless woken."""
+        now = time.monotonic()
         offer = self._permits.offer(self._clock.now(), limit=CLAIM_MAX)
-        if not offer.free:
+        claims = bool(offer.free) and not self._stopped.is_set()
+        turn = Turn(
+            worker=self._worker,
+            ended=[one.result for one in ended],
+            settled_before=settled_before,
+            claim=OutboxClaim(worker=self._worker, lease_seconds=self._limits.lease_seconds, offer=offer) if claims else None,
+            asks_due=self._has_rates or now >= min(self._ask_due_at, self._due_at),
+        )
+        if not claims and not ended:
             return self._sweep_seconds()
         async with self._context.pool.connection() as connection:
-            asked = OutboxClaim(worker=self._worker, lease_seconds=self._limits.lease_seconds, offer=offer, thin=frozenset(self._thin))
-            try:
-                deliveries = await claim(connection, self._context.keyring, asked)
-            except ArchivedHistoryError as error:
-                await self._bring_back(connection, error.shipments)
-                return 0.0
+            with self._context.telemetry.stage(Stage.SETTLE, deliveries=len(ended)):
+                done = await take_turn(connection, self._context.keyring, turn)
+            failed = any(not _is_delivered(one) for one in ended)
+            self._settled(ended, done)
+            deliveries = await self._deliveries(connection, done.claimed)
+            if done.claimed is None or done.at is None:
+                return self._sweep_seconds()
+            self._clock.set(done.at)
             started = self._attempts.start(group, offer, deliveries)
-            self._context.telemetry.claims.add(1, {"queue": "outbox", "fill": _fill(len(deliveries), full=len(deliveries) == offer.free)})
+            found = len(done.claimed.rows)
+            self._context.telemetry.claims.add(1, {"queue": "outbox", "fill": _fill(found, full=found == offer.free)})
             if started.refused:
-                await give_back(connection, started.refused)
-            if started.again:
+                await give_back(connection, started.refused, token=done.claimed.token)
+            if any(delivery.has_rate for delivery in deliveries) and not self._has_rates:
+                self._has_rates = True
                 return 0.0
-            offer = self._permits.offer(self._clock.now(), limit=CLAIM_MAX)
-            self._permits.wait_for(offer)
-            at, due = await next_due(connection, offer)
-        self._clock.set(at)
-        if due is None:
-            due = math.inf
-        return max(0.001, min(due, self._permits.seconds_until_retry(self._clock.now()), self._sweep_seconds()))
+        if failed:
+            # what the offer of this turn forbade may be allowed by now, or due at another time
+            self._ask_due_at = float("-inf")
+            return 0.0
+        if started.again:
+            return 0.0
+        offer = self._permits.offer(self._clock.now(), limit=CLAIM_MAX)
+        self._permits.wait_for(offer)
+        self._note_due(done)
+        if deliveries:
+            await set_within(self._stopped, _COMPANY_SECONDS)
+        return self._pause(asked=done.due is not None)
+
+    def _note_due(self, done: TurnResult) -> None:
+        if done.due is None:
+            return
+        now = time.monotonic()
+        self._ask_due_at = now + _NEXT_DUE_SECONDS
+        self._due_at = math.inf if done.due.seconds is None else now + max(0.001, done.due.seconds)
+
+    def _pause(self, *, asked: bool) -> float:
+        """Until the next turn. What became due later since it was asked for, is known within a second."""
+        until = self._due_at if asked else min(self._due_at, self._ask_due_at)
+        retry = self._permits.seconds_until_retry(self._clock.now())
+        return max(0.001, min(until - time.monotonic(), retry, self._sweep_seconds()))
+
+    async def _deliveries(self, connection: AsyncConnection[Any], claimed: Claimed | None) -> list[Delivery]:
+        if claimed is None or not claimed.rows:
+            return []
+        try:
+            return await claimed.deliveries(connection, self._context.keyring, thin=frozenset(self._thin))
+        except ArchivedHistoryError as error:
+            await give_back(connection, claimed.rows, token=claimed.token)
+            await self._bring_back(connection, error.shipments)
+            self._wake.set()
+            return []
 
     async def _bring_back(self, connection: AsyncConnection[Any], shipments: frozenset[UUID]) -> None:
         try:
@@ -152,21 +224,23 @@ class Notifier:
             _log.error("notified_without_history", why=str(error))
             self._thin |= shipments
 
-    async def _settle_forever(self) -> None:
-        ended = self._attempts.ended
-        while True:
-            group = [await ended.get()]
-            while len(group) < SETTLE_MAX and not ended.empty():
-                group.append(ended.get_nowait())
-            self._count(group)
-            settled = await self._settle(group)
-            log_notices(self._context.telemetry, settled.notices)
-            if self._context.waker is not None:
-                self._context.waker.wake(LOG)
-            if settled.unblocked or settled.rescheduled:
-                self._wake.set()
-            for one in group:
-                self._make_room(one)
+    def _on_ended(self, one: UnsettledAttempt) -> None:
+        """What was delivered waits a moment for company, anything else is settled at once."""
+        if self._stopped.is_set() or not _is_delivered(one):
+            self._wake.set()
+        elif self._settle_timer is None:
+            self._settle_timer = asyncio.get_running_loop().call_later(_SETTLE_SECONDS, self._wake.set)
+
+    def _settled(self, ended: list[UnsettledAttempt], done: TurnResult) -> None:
+        if not ended:
+            return
+        self._count(ended)
+        log_notices(self._context.telemetry, done.settled.notices)
+        if self._context.waker is not None:
+            self._context.waker.wake(LOG)
+        for one in ended:
+            self._make_room(one)
+        ended.clear()
 
     def _count(self, group: Sequence[UnsettledAttempt]) -> None:
         outcomes = Counter(one.result.answer.outcome for one in group if one.result.answer is not None)
@@ -183,23 +257,10 @@ class Notifier:
         if self._permits.wants_more(subscription_id):
             self._wake.set()
 
-    async def _settle(self, group: Sequence[UnsettledAttempt]) -> Settled:
-        """Retries until it is committed: unsettled deliveries count against the bound, and leases fence late ones."""
-        again, results = False, [one.result for one in group]
-        for delay in reconnect_delays(self._jitter):
-            try:
-                async with self._context.pool.connection() as connection:
-                    with self._context.telemetry.stage(Stage.SETTLE, deliveries=len(group)):
-                        return await settle(connection, self._context.keyring, results, worker=self._worker, again=again)
-            except psycopg.OperationalError as error:
-                _log.warning("deliveries_not_settled", error=error, count=len(group))
-                again = True
-                await asyncio.sleep(delay)
-        raise AssertionError("reconnect delays never end")
-
     async def _drain(self) -> None:
         """Lets deliveries in flight finish within the grace, then aborts them."""
         deadline = time.monotonic() + self._limits.grace_seconds
+        self._wake.set()
         await self._attempts.abort(after_seconds=self._limits.grace_seconds * _SENDING_SHARE)
         try:
             async with asyncio.timeout(max(0.1, deadline - time.monotonic())):
@@ -223,6 +284,11 @@ class Notifier:
         if self._context.listener.is_up:
             return self._limits.sweep_seconds * (0.8 + 0.4 * self._jitter.random())
         return self._jitter.uniform(*_UNHEARD_SWEEP_SECONDS)
+
+
+def _is_delivered(one: UnsettledAttempt) -> bool:
+    answer = one.result.answer
+    return answer is not None and answer.outcome is AttemptOutcome.DELIVERED
 
 
 def _fill(found: int, *, full: bool) -> str:

@@ -1,4 +1,4 @@
-"""Settling finished deliveries: a group of them in one transaction, with the entries that prove them.
+"""Settling finished deliveries: a group of them in the transaction of a turn (`turn`), with the entries that prove them.
 
 A notification that ends gets one entry with all its tries; until then its tries are stored outside the log. Every try is recorded, even
 if its lease ran out, because it was made; only notifications that the token still holds are removed from the outbox or given back.
@@ -12,12 +12,9 @@ from datetime import datetime
 from typing import Any, assert_never
 from uuid import UUID
 
-from psycopg import AsyncConnection
-
 from events.crypto.keyring import Keyring
 from events.errors import Cause
 from statesvc.database.pending import Sender, columns, send
-from statesvc.database.pipelined import pipelined_transaction
 from statesvc.database.queries import queries
 from statesvc.delivery.attempt_entry import EndedNotification, EndOutcome, append_ends, record_open_attempts
 from statesvc.delivery.attempt_part import DeliveryAttempt
@@ -40,12 +37,8 @@ Key = tuple[UUID, UUID, int]
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What to claim next: how many notifications waited behind the settled ones, how many have a new due time.
+    """How many notifications have a new due time, and the notices that the operator is to get."""
 
-    `notices`: what the operator is to be notified of.
-    """
-
-    unblocked: int = 0
     rescheduled: int = 0
     notices: Sequence[Notice] = ()
 
@@ -63,36 +56,38 @@ class _Conclusion:
     ends: list[EndedNotification] = field(default_factory=list)
 
 
-async def settle(
-    connection: AsyncConnection[Any], keyring: Keyring, group: Sequence[AttemptResult], *, worker: str, again: bool = False
-) -> Settled:
-    """Commits a group. `again`: an earlier commit of this group has an unknown outcome; what it settled stays as it is."""
-    async with pipelined_transaction(connection) as pipeline:
-        asked_held = await send(
-            pipeline,
-            _SQL["hold"],
-            columns([(*_key(f.delivery), f.delivery.token) for f in group], (*_KEY_COLUMNS, "tokens")),
-            lambda rows: ({row[:3] for row in rows if row[3]}, {row[:3] for row in rows}),
-        )
-        asked_tick = await send_tick(pipeline)
-        (held, waiting), tick = await asked_held.rows(), await asked_tick.rows()
-        now = tick.recorded_at
-        ours = [f for f in group if _key(f.delivery) in held]
-        known = [f for f in group if not again or _key(f.delivery) in held]
-        concluded = _conclusion([(f, _next_step(f)) for f in ours])
-        _add_lost(concluded, [f for f in known if _key(f.delivery) not in held], waiting)
-        await record_open_attempts(pipeline, keyring, concluded.open, now=now, worker=worker)
-        leaf_hashes = await append_ends(pipeline, keyring, concluded.ends, now=tick)
-        await _put_back(pipeline, concluded, now=now, worker=worker)
-        disabled = await _throttle(pipeline, ours, concluded.disabled, now=now)
-        asked_recovered = await note(pipeline, _tally(known), now=now)
-        leaf_hashes += await append_actions(pipeline, disabled.actions, now=tick, before=len(leaf_hashes))
-        if leaf_hashes:
-            await write_batch(pipeline, batch_id=tick.batch_id, recorded_at=now, leaf_hashes=leaf_hashes, writer=worker)
-        asked_unblocked = await send(pipeline, _SQL["finish"], columns(concluded.finished, _KEY_COLUMNS), lambda rows: int(rows[0][0]))
-        recovered, unblocked = await asked_recovered.rows(), await asked_unblocked.rows()
+async def settle(pipeline: Sender, keyring: Keyring, group: Sequence[AttemptResult], *, worker: str, again: bool = False) -> Settled:
+    """Settles a group, in the caller's transaction; its last statements are sent with what the caller sends next.
+
+    `again`: an earlier commit of this group has an unknown outcome; what it settled stays as it is.
+    """
+    asked_rows = await send(
+        pipeline, _SQL["hold"], columns([(*_key(f.delivery), f.delivery.token) for f in group], (*_KEY_COLUMNS, "tokens")), list
+    )
+    asked_tick = await send_tick(pipeline)
+    rows, tick = await asked_rows.rows(), await asked_tick.rows()
+    held, waiting = {row[:3] for row in rows if row[3]}, {row[:3] for row in rows}
+    now = tick.recorded_at
+    ours = [f for f in group if _key(f.delivery) in held]
+    known = [f for f in group if not again or _key(f.delivery) in held]
+    concluded = _conclusion([(f, _next_step(f)) for f in ours])
+    _add_lost(concluded, [f for f in known if _key(f.delivery) not in held], waiting)
+    await record_open_attempts(pipeline, keyring, concluded.open, now=now, worker=worker)
+    leaf_hashes = await append_ends(pipeline, keyring, concluded.ends, now=tick)
+    await _put_back(pipeline, concluded, now=now, worker=worker)
+    disabled = await _throttle(pipeline, ours, concluded.disabled, now=now)
+    leaf_hashes += await append_actions(pipeline, disabled.actions, now=tick, before=len(leaf_hashes))
+    if leaf_hashes:
+        await write_batch(pipeline, batch_id=tick.batch_id, recorded_at=now, leaf_hashes=leaf_hashes, writer=worker)
+    if concluded.finished:
+        await pipeline.execute(_SQL["finish"], columns(concluded.finished, _KEY_COLUMNS))
+    notices = list(disabled.notices)
+    tally = _tally(known)
+    if tally.failed or any(row[4] for row in rows) or len(known) > len(ours):
+        recovered = await (await note(pipeline, tally, now=now)).rows()
         await write_notices(pipeline, recovered, now=now)
-        return Settled(unblocked=unblocked, rescheduled=len(concluded.later), notices=[*disabled.notices, *recovered])
+        notices += recovered
+    return Settled(rescheduled=len(concluded.later), notices=notices)
 
 
 def _key(delivery: Delivery) -> Key:

@@ -1,6 +1,8 @@
 -- name: hold
--- Locks what still waits of these notifications, in key order. With whether its token holds it: else it belongs to another notifier now.
-SELECT o.subscription_id, o.shipment_id, o.sequence, coalesce(o.token = u.token, false)
+-- Locks what still waits of these notifications, in key order. With whether its token holds it, or it belongs to another notifier now; and
+-- whether its receiver is known to fail.
+SELECT o.subscription_id, o.shipment_id, o.sequence, coalesce(o.token = u.token, false),
+    EXISTS (SELECT FROM statesvc.subscription_failing f WHERE f.subscription_id = o.subscription_id)
 FROM unnest(%(subscription_ids)b::uuid[], %(shipment_ids)b::uuid[], %(sequences)b::int[], %(tokens)b::uuid[])
     AS u(subscription_id, shipment_id, sequence, token)
 JOIN statesvc.outbox o
@@ -33,16 +35,10 @@ GROUP BY u.subscription_id ORDER BY u.subscription_id
 ON CONFLICT (subscription_id) DO UPDATE SET not_before = greatest(h.not_before, EXCLUDED.not_before);
 
 -- name: finish
--- Takes held notifications out of the outbox. Answers how many others of the same shipments waited for them.
-WITH done AS (
-    SELECT * FROM unnest(%(subscription_ids)b::uuid[], %(shipment_ids)b::uuid[], %(sequences)b::int[])
-        AS u(subscription_id, shipment_id, sequence)
-), gone AS (
-    DELETE FROM statesvc.outbox o USING done d
-    WHERE o.subscription_id = d.subscription_id AND o.shipment_id = d.shipment_id AND o.sequence = d.sequence
-)
-SELECT count(*) FROM done d JOIN statesvc.outbox o
-    ON o.subscription_id = d.subscription_id AND o.shipment_id = d.shipment_id AND o.sequence <> d.sequence;
+-- Takes held notifications out of the outbox.
+DELETE FROM statesvc.outbox o
+USING unnest(%(subscription_ids)b::uuid[], %(shipment_ids)b::uuid[], %(sequences)b::int[]) AS u(subscription_id, shipment_id, sequence)
+WHERE o.subscription_id = u.subscription_id AND o.shipment_id = u.shipment_id AND o.sequence = u.sequence;
 
 -- name: bury
 -- Makes dead letters of notifications that their subscriber never accepted.

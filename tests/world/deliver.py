@@ -12,8 +12,8 @@ from statesvc.delivery.limiter.permits import Permits
 from statesvc.delivery.notification import Notification, body_of
 from statesvc.delivery.outcome import Answer, AttemptOutcome
 from statesvc.notifier.attempts import AttemptResult
-from statesvc.notifier.claim_outbox import OutboxClaim, claim
-from statesvc.notifier.settle import settle
+from statesvc.notifier.claim_outbox import OutboxClaim
+from tests.world.notifier_turns import claim, settle
 
 
 async def deliver(

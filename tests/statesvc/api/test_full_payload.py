@@ -8,9 +8,10 @@ import orjson
 from events.vocabulary import Status
 from statesvc.delivery.limiter.permits import Permits
 from statesvc.delivery.notification import body_of
-from statesvc.notifier.claim_outbox import OutboxClaim, claim
+from statesvc.notifier.claim_outbox import OutboxClaim
 from statesvc.subscriptions import subscription_store as store
 from tests.contract import hook_validators
+from tests.world.notifier_turns import claim
 
 THIN = {"carrier_id", "tracking_number", "from", "to", "occurred_at", "sequence"}
 

@@ -13,8 +13,7 @@ from aiohttp import web
 from psycopg import AsyncConnection
 
 from statesvc.delivery.retry_schedule import ATTEMPTS_MAX
-from statesvc.notifier.claim_outbox import claim
-from statesvc.notifier.settle import settle
+from statesvc.notifier.turn import take_turn
 
 PROGRAM = Path(__file__).with_name("notifier_process.py")
 LEASE_SECONDS = 46
@@ -100,13 +99,15 @@ async def test_an_unknown_commit_records_no_attempt_twice(world: Any, receiver: 
     calls: list[bool] = []
 
     async def commit_then_fail(*args: Any, **kwargs: Any) -> Any:
-        calls.append(kwargs["again"])
-        settled = await settle(*args, **kwargs)
-        if len(calls) == 1:
+        turn = args[2]
+        if turn.ended:
+            calls.append(turn.settled_before)
+        done = await take_turn(*args, **kwargs)
+        if turn.ended and len(calls) == 1:
             raise psycopg.OperationalError("the connection broke during the commit")
-        return settled
+        return done
 
-    monkeypatch.setattr("statesvc.notifier.notifier_loop.settle", commit_then_fail)
+    monkeypatch.setattr("statesvc.notifier.notifier_loop.take_turn", commit_then_fail)
     async with world.notifier() as notifier:
         await until(lambda: receiver.received)
         await until(lambda: len(calls) == 2)
@@ -170,16 +171,16 @@ async def test_slots_that_become_free_during_a_claim_are_not_forgotten(
         await world.notify((await world.shipment())[0], 1)
 
     async def claim_slowly(*args: Any) -> Any:
-        deliveries = await claim(*args)
+        done = await take_turn(*args)
         await asyncio.sleep(0.03)
-        return deliveries
+        return done
 
     async def answer_by_and_by(_got: Any) -> web.StreamResponse:
         await asyncio.sleep(0.02 * (len(receiver.received) % 4))
         return web.Response()
 
     receiver.answer = answer_by_and_by
-    monkeypatch.setattr("statesvc.notifier.notifier_loop.claim", claim_slowly)
+    monkeypatch.setattr("statesvc.notifier.notifier_loop.take_turn", claim_slowly)
     async with world.notifier(in_flight_max=16):
         await until(lambda: len(receiver.received) == 40, 5)
 

@@ -1,0 +1,66 @@
+"""A turn of the notifier: what has ended is settled, and more is claimed, in one transaction and two round trips.
+
+A notification that waited behind one of the settled ones is claimed with it. The lease is durable when the turn is over, so nothing is sent
+whose attempt was not counted.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from psycopg import AsyncConnection
+
+from events.crypto.keyring import Keyring
+from statesvc.database.pending import Pending
+from statesvc.database.pipelined import pipelined_transaction
+from statesvc.notifier.attempts import AttemptResult
+from statesvc.notifier.claim_outbox import Claimed, NextDue, OutboxClaim, send_claim, send_clock, send_next_due
+from statesvc.notifier.settle import Settled, settle
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """What to do. `settled_before`: the outcome of an earlier commit of this group is unknown. `claim` None: nothing more is wanted.
+
+    `asks_due`: also when something that waits for its time may be claimed.
+    """
+
+    worker: str
+    ended: Sequence[AttemptResult] = ()
+    settled_before: bool = False
+    claim: OutboxClaim | None = None
+    asks_due: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnResult:
+    """What came of it, committed. `due` None: it was not asked for."""
+
+    settled: Settled
+    claimed: Claimed | None = None
+    at: datetime | None = None
+    """The database's time, where something was claimed for."""
+    due: NextDue | None = None
+
+
+async def take_turn(connection: AsyncConnection[Any], keyring: Keyring, turn: Turn) -> TurnResult:
+    """Commits it, all or nothing."""
+    settled = Settled()
+    asked_claim: Pending[Claimed] | None = None
+    asked_time: Pending[datetime] | None = None
+    asked_due: Pending[NextDue] | None = None
+    async with pipelined_transaction(connection) as pipeline:
+        if turn.ended:
+            settled = await settle(pipeline, keyring, turn.ended, worker=turn.worker, again=turn.settled_before)
+        if turn.claim is not None:
+            asked_claim = await send_claim(pipeline, turn.claim)
+            asked_time = await send_clock(pipeline)
+            if turn.asks_due:
+                asked_due = await send_next_due(pipeline, turn.claim.offer)
+    return TurnResult(
+        settled=settled,
+        claimed=None if asked_claim is None else await asked_claim.rows(),
+        at=None if asked_time is None else await asked_time.rows(),
+        due=None if asked_due is None else await asked_due.rows(),
+    )
