@@ -10,6 +10,7 @@
 --       p_at_least_one boolean, p_busy uuid[], OUT message_ids uuid[], OUT seen integer, OUT lanes text[], OUT starts timestamp with time
 --       zone[], OUT low_waters timestamp with time zone[], OUT weights double precision[], OUT rooms integer[], OUT moving text[], OUT
 --       marks timestamp with time zone[]) RETURNS record
+--   choose_all(p_limit integer, p_bytes_max bigint, p_now timestamp with time zone) RETURNS uuid[]
 --   claim(p_worker text, p_limit integer, p_lease interval, p_stage text DEFAULT 'raw'::text, p_bytes_max bigint DEFAULT 4194304, p_sweep
 --       boolean DEFAULT false, p_rescue_first boolean DEFAULT true, p_report_burials boolean DEFAULT false) RETURNS TABLE(message_id uuid,
 --       carrier_id text, token uuid, attempts smallint, retries smallint, received_at timestamp with time zone, stage text, candidate text,

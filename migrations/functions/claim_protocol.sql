@@ -123,51 +123,62 @@ DECLARE
     v_lease_mark timestamptz;
     v_rescue record;
     v_ready record;
+    v_taken record;
     v_buried uuid[] := '{}';
     v_buried_carriers text[] := '{}';
     v_rescued_from text;
     v_moving text[];
     v_marks timestamptz[];
-    v_ids uuid[] := '{}';
+    v_ids uuid[];
     v_since timestamptz;
     v_until timestamptz;
     v_returned int;
     v_missing record;
 BEGIN
-    SELECT coalesce(array_agg(r.carrier_id), '{}') INTO v_held FROM statesvc.rollout r WHERE r.hold;
-    IF '*' = ANY (v_held) THEN
-        RETURN;
+    IF p_stage = 'any' AND NOT p_sweep AND p_limit <= 64 THEN
+        v_ids := statesvc.choose_all(p_limit, p_bytes_max, v_now);
     END IF;
-    SELECT CASE WHEN p_stage = 'raw' THEN l.raw_low_water ELSE l.low_water END INTO v_lease_mark
-    FROM statesvc.lane l WHERE l.carrier_id = '';
+    IF v_ids IS NOT NULL THEN
+        v_taken := statesvc.take(v_token, v_worker, p_lease, v_now, v_ids);
+        v_ids := v_taken.message_ids;
+        v_since := v_taken.since;
+        v_until := v_taken.until;
+    ELSE
+        SELECT coalesce(array_agg(r.carrier_id), '{}') INTO v_held FROM statesvc.rollout r WHERE r.hold;
+        IF '*' = ANY (v_held) THEN
+            RETURN;
+        END IF;
+        SELECT CASE WHEN p_stage = 'raw' THEN l.raw_low_water ELSE l.low_water END INTO v_lease_mark
+        FROM statesvc.lane l WHERE l.carrier_id = '';
 
-    <<bounded>> LOOP
-        v_bounds := statesvc.claim_bounds(v_held);
-        FOR v_turn IN 1..2 LOOP
-            IF p_rescue_first = (v_turn = 1) THEN
-                v_rescue := statesvc.claim_suspect(v_token, v_worker, p_lease, p_stage, v_now,
-                    CASE WHEN p_sweep THEN '-infinity' ELSE v_lease_mark END, v_held, v_bounds.full_carriers);
-                v_ids := array_remove(ARRAY[v_rescue.message_id], NULL);
-                v_since := v_rescue.received_at;
-                v_until := v_rescue.received_at;
-                v_rescued_from := v_rescue.rescued_from;
-                v_buried := v_buried || v_rescue.buried;
-                v_buried_carriers := v_buried_carriers || v_rescue.buried_carriers;
-                CONTINUE bounded WHEN v_ids = '{}' AND v_rescue.buried_carriers && v_bounds.bounded_carriers;
-            ELSE
-                v_ready := statesvc.claim_ready(v_token, v_worker, p_limit, p_lease, p_stage, p_bytes_max, p_sweep, v_now,
-                    v_held || v_bounds.full_carriers, v_bounds.open_carriers, v_bounds.rooms);
-                v_ids := v_ready.message_ids;
-                v_since := v_ready.since;
-                v_until := v_ready.until;
-                v_moving := v_ready.moving;
-                v_marks := v_ready.marks;
-            END IF;
-            EXIT bounded WHEN v_ids <> '{}';
+        <<bounded>> LOOP
+            v_bounds := statesvc.claim_bounds(v_held);
+            FOR v_turn IN 1..2 LOOP
+                IF p_rescue_first = (v_turn = 1) THEN
+                    v_rescue := statesvc.claim_suspect(v_token, v_worker, p_lease, p_stage, v_now,
+                        CASE WHEN p_sweep THEN '-infinity' ELSE v_lease_mark END, v_held, v_bounds.full_carriers);
+                    v_ids := array_remove(ARRAY[v_rescue.message_id], NULL);
+                    v_since := v_rescue.received_at;
+                    v_until := v_rescue.received_at;
+                    v_rescued_from := v_rescue.rescued_from;
+                    v_buried := v_buried || v_rescue.buried;
+                    v_buried_carriers := v_buried_carriers || v_rescue.buried_carriers;
+                    CONTINUE bounded WHEN v_ids = '{}' AND v_rescue.buried_carriers && v_bounds.bounded_carriers;
+                ELSE
+                    v_ready := statesvc.claim_ready(v_token, v_worker, p_limit, p_lease, p_stage, p_bytes_max, p_sweep, v_now,
+                        v_held || v_bounds.full_carriers, v_bounds.open_carriers, v_bounds.rooms);
+                    v_ids := v_ready.message_ids;
+                    v_since := v_ready.since;
+                    v_until := v_ready.until;
+                    v_moving := v_ready.moving;
+                    v_marks := v_ready.marks;
+                END IF;
+                EXIT bounded WHEN v_ids <> '{}';
+            END LOOP;
+            EXIT;
         END LOOP;
-        EXIT;
-    END LOOP;
-    PERFORM statesvc.move_marks(p_stage, p_sweep, v_now, v_lease_mark, v_moving, v_marks);
+        PERFORM statesvc.move_marks(p_stage, p_sweep, v_now, v_lease_mark, v_moving, v_marks);
+    END IF;
 
     IF v_ids <> '{}' THEN
         RETURN QUERY SELECT r.*, v_rescued_from, NULL::text FROM statesvc.read_claimed(v_ids, v_since, v_until) r;
@@ -193,6 +204,36 @@ BEGIN
             NULL::smallint, NULL::text, CASE WHEN b.message_id = ANY (v_ids) THEN 'body_missing' ELSE 'worker_died' END
         FROM unnest(v_buried, v_buried_carriers) AS b(message_id, carrier_id);
     END IF;
+END
+$$;
+
+-- All that is ready, where a small claim may take all of it: nobody has to share. NULL where it may not: more is ready, a suspect comes
+-- first, a carrier is held or bounded, or the marks are to move. The load of a day mostly comes in such claims.
+CREATE FUNCTION statesvc.choose_all(p_limit int, p_bytes_max bigint, p_now timestamptz) RETURNS uuid[]
+    LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    v_lease_mark timestamptz;
+    v_chosen record;
+BEGIN
+    SELECT l.low_water INTO v_lease_mark FROM statesvc.lane l
+    WHERE l.carrier_id = '' AND l.low_water >= p_now - statesvc.mark_margin() - interval '1 second';
+    IF v_lease_mark IS NULL
+        OR EXISTS (SELECT FROM statesvc.inbox q WHERE q.token IS NOT NULL AND q.available_at >= v_lease_mark AND q.available_at <= p_now)
+        OR EXISTS (SELECT FROM statesvc.rollout r WHERE r.hold)
+        OR EXISTS (SELECT FROM statesvc.allotment a WHERE a.in_flight_max IS NOT NULL) THEN
+        RETURN NULL;
+    END IF;
+    SELECT array_agg(r.message_id) AS message_ids, count(*) AS messages, sum(r.body_bytes) AS bytes INTO v_chosen
+    FROM statesvc.lane l CROSS JOIN LATERAL (
+        SELECT i.message_id, i.body_bytes FROM statesvc.inbox i
+        WHERE i.carrier_id = l.carrier_id AND i.token IS NULL AND i.available_at >= l.low_water AND i.available_at <= p_now
+        ORDER BY i.available_at, i.message_id LIMIT p_limit + 1
+    ) r
+    WHERE l.carrier_id <> '';
+    IF v_chosen.messages > p_limit OR v_chosen.bytes > p_bytes_max THEN
+        RETURN NULL;
+    END IF;
+    RETURN coalesce(v_chosen.message_ids, '{}');
 END
 $$;
 
