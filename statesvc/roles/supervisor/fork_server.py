@@ -35,6 +35,8 @@ FORK_SERVER_DIED: Final = 255
 """The exit code of a child whose own nobody will learn."""
 TITLE: Final = "statesvc fork-server"
 _STANDARD_END: Final = 3
+_TRIES: Final = 2
+_NO_PROCESS: Final = -1
 _NUMBER: Final = struct.Struct("i")
 _HELD_BACK: Final = frozenset({signal.SIGTERM, signal.SIGINT})
 """It ends with the supervisor, not by these; its children are asked to stop by them, and take them once they are on their own."""
@@ -66,17 +68,16 @@ class ForkServer:
         self._begin()
 
     async def fork(self, number: int) -> "ForkedChild":
-        """Starts the program of this number, with another fork server where this one has died. Raises ForkFailedError."""
-        if self._has_died():
-            self._begin_again()
-        try:
-            return await self._ask(number)
-        except ForkFailedError:
-            if not self._has_died():
-                raise
-        # it died meanwhile
-        self._begin_again()
-        return await self._ask(number)
+        """Starts the program of this number, from another fork server where this one has died. Raises ForkFailedError."""
+        for _ in range(_TRIES):
+            asked = self.pid
+            child = await self._ask(number)
+            if child is not None:
+                return child
+            # several may have asked
+            if self.pid == asked:
+                self._begin_again()
+        raise ForkFailedError
 
     def _begin(self) -> None:
         self._control, theirs = socket.socketpair()
@@ -86,38 +87,34 @@ class ForkServer:
         theirs.close()
 
     def _begin_again(self) -> None:
-        died = self.pid
-        self._control.close()
+        log.error("fork_server_died", pid=self.pid)
+        self.close()
         try:
             self._begin()
         except OSError as error:
             raise ForkFailedError from error
-        log.error("fork_server_died", pid=died)
 
-    def _has_died(self) -> bool:
-        try:
-            return os.waitpid(self.pid, os.WNOHANG)[0] != 0
-        except ChildProcessError:
-            return True
-
-    async def _ask(self, number: int) -> "ForkedChild":
+    async def _ask(self, number: int) -> "ForkedChild | None":
+        """None: it has died, or is about to. Raises ForkFailedError."""
         ours_in, lifeline = os.pipe()
         report, theirs_out = os.pipe()
+        pid = None
         try:
-            socket.send_fds(self._control, [_NUMBER.pack(number)], [ours_in, theirs_out])
-        except OSError as error:
-            os.close(lifeline)
-            os.close(report)
-            raise ForkFailedError from error
+            with suppress(OSError):
+                socket.send_fds(self._control, [_NUMBER.pack(number)], [ours_in, theirs_out])
+                os.close(theirs_out)
+                theirs_out = -1
+                pid = await _read_number(report)
         finally:
             os.close(ours_in)
-            os.close(theirs_out)
-        pid = await _read_number(report)
-        if pid is None:
-            os.close(lifeline)
-            os.close(report)
+            if theirs_out >= 0:
+                os.close(theirs_out)
+            if pid is None or pid == _NO_PROCESS:
+                os.close(lifeline)
+                os.close(report)
+        if pid == _NO_PROCESS:
             raise ForkFailedError
-        return ForkedChild(pid, report=report, lifeline=lifeline)
+        return None if pid is None else ForkedChild(pid, report=report, lifeline=lifeline)
 
     def close(self) -> None:
         """Ends it; children that run are asked to stop."""
@@ -194,7 +191,7 @@ def _serve(control: socket.socket, programs: Sequence[ForkedProgram]) -> int:
             try:
                 pid = os.fork()
             except OSError:
-                # the supervisor sees the report end before it began
+                _say(report, _NO_PROCESS)
                 os.close(lifeline)
                 os.close(report)
                 continue

@@ -222,7 +222,7 @@ async def server_dies(server: ForkServer, folder: Path) -> None:
     assert await ended(again[0]) == 0
     # also while it is asked
     os.kill(server.pid, signal.SIGKILL)
-    assert await ended(await fork(server, FAIL, otherwise=alone)()) == 1
+    assert await ended(await fork(server, REPORT, otherwise=alone)()) == 7
     (folder / "stop").unlink()
     (folder / "server").write_text(str(server.pid))
     await (await server.fork(STOP)).wait()
