@@ -42,7 +42,7 @@ async def running_database(settings: Settings, *, make: bool = False, migrated: 
     if found is not None:
         yield found
         return
-    server = EmbeddedServer(settings.database.data_dir, tcp_port=settings.database.embedded_port)
+    server = EmbeddedServer.from_settings(settings.database)
     try:
         dsns = await asyncio.to_thread(server.start)
         if make:

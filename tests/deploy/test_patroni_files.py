@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from statesvc.database.embedded import MAJOR, programs
+from statesvc.database.postgres_programs import MAJOR, programs
 from tests.world.programs import required, required_patroni
 
 FILES = Path(__file__).parents[2] / "deploy" / "patroni"

@@ -15,8 +15,8 @@ from pathlib import Path
 from textwrap import fill
 from typing import Final
 
-from statesvc.database.embedded import MAJOR, programs
 from statesvc.database.migrator import migrate
+from statesvc.database.postgres_programs import MAJOR, programs
 from tests.world import postgres
 
 FILE: Final = Path(__file__).parents[2] / "migrations" / "schema.sql"

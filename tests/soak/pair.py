@@ -14,9 +14,10 @@ from typing import Final
 from psycopg import AsyncConnection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from statesvc.database.embedded import MAJOR, EmbeddedServer, programs
+from statesvc.database.embedded import EmbeddedServer
 from statesvc.database.embedded_config import FILE_NAME, configuration
 from statesvc.database.migrator import migrate
+from statesvc.database.postgres_programs import MAJOR, programs
 from statesvc.database.postmaster import running_pid
 from statesvc.database.server_user import ServerUser, choose_user, with_access
 from tests.acceptance.processes import until_false

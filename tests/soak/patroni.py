@@ -19,8 +19,8 @@ from typing import Any, Final
 
 from psycopg.conninfo import make_conninfo
 
-from statesvc.database.embedded import MAJOR, programs
 from statesvc.database.migrator import migrate
+from statesvc.database.postgres_programs import MAJOR, programs
 from statesvc.database.server_user import ServerUser, choose_user
 from tests.acceptance.processes import until_false
 from tests.world import postgres

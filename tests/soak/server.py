@@ -12,8 +12,9 @@ from pathlib import Path
 from psycopg import AsyncConnection
 from psycopg.conninfo import make_conninfo
 
-from statesvc.database.embedded import MAJOR, EmbeddedServer, programs
+from statesvc.database.embedded import EmbeddedServer
 from statesvc.database.migrator import migrate
+from statesvc.database.postgres_programs import MAJOR, programs
 from statesvc.database.postmaster import running_pid
 from tests.world import postgres
 from tests.world.ports import free_port

@@ -9,7 +9,8 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from statesvc.database.dsns import Dsns
-from statesvc.database.embedded import MAJOR, EmbeddedServer, programs
+from statesvc.database.embedded import EmbeddedServer
+from statesvc.database.postgres_programs import MAJOR, programs
 from statesvc.database.server_user import choose_user
 from tests.world.ports import free_port
 

