@@ -11,7 +11,7 @@ _OF_A_LOOP: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 def fork_alone() -> int:
     """As `os.fork`. The copy has no part in the event loop of this process: signals for it end it, and reach nobody else."""
-    # until it has handlers of its own, a signal that comes to the copy would be told to this process's loop
+    # until it has handlers of its own, a signal for the copy would reach this process's loop
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _OF_A_LOOP)
     try:
         with warnings.catch_warnings():

