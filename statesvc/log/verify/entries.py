@@ -24,16 +24,23 @@ from statesvc.log.entry_columns import ENTRY_KINDS, EntryKind
 from statesvc.log.verify.archived_months import ArchivedMonths, FileEntries, UnreadBatches
 from statesvc.log.verify.batches import BatchPlaces, BatchRange, read_batches, untaken
 from statesvc.log.verify.chain import Sums, add_events
+from statesvc.log.verify.conflict_rows import take_conflicts
 from statesvc.log.verify.dedupe_keys import missing_aliases, take_events
 from statesvc.log.verify.erasures import erase_entries
 from statesvc.log.verify.event_ids import Digests, EventIds, conflict_fault, event_ids
 from statesvc.log.verify.fault import FAULTS_MAX, LogFault
+from statesvc.log.verify.message_rows import UNREADABLE, CommittedMessage, compare_messages
 from statesvc.log.verify.notification_rows import COUNTED_KINDS, add_entries
 from statesvc.log.verify.parts import Parts
 from statesvc.log.verify.version_order import places_of
 
 SQL = queries("statesvc.log.verify", "entries")
 _BATCH: Final = itemgetter(0)
+FIRST_VALUE: Final = 5
+"""Before it a row has batch_id, ordinal, leaf_hash, canonical and sealed_part."""
+_EVENT_COLUMNS: Final = next(kind.columns for kind in ENTRY_KINDS if kind.name == "event")
+_MESSAGE_ID: Final = FIRST_VALUE + _EVENT_COLUMNS.index("message_id")
+_RECEIVED_AT: Final = FIRST_VALUE + _EVENT_COLUMNS.index("received_at")
 
 
 @dataclass(slots=True)
@@ -78,6 +85,11 @@ class RangeChecks:
         recorded = FIRST_VALUE + kind.recorded
         add_entries(self.sums, self.secret, kind.name, ((row[3], row[recorded]) for row in summed), self.deletions, archived=archived)
 
+    def add_conflicts(self, kind: EntryKind, rows: Iterable[Any], batches: dict[int, BatchPlaces]) -> None:
+        """Takes away the counters that conflicts should have."""
+        if kind.name == "conflict":
+            take_conflicts(self.sums, self.secret, (row for row in rows if (batch := batches.get(row[0])) is not None and batch.summed))
+
     def take(self, events: Sequence[EventIds], batch: BatchPlaces, ordinal: int) -> None:
         """Counts what the events give that stand in a batch from `ordinal` on."""
         for ids in events:
@@ -97,6 +109,8 @@ def check_batches(
     master: MasterKeys | None,
     archived: ArchivedMonths,
     digests: Digests | None = None,
+    *,
+    reads_messages: bool = True,
 ) -> CheckedBatches:
     """Reads and checks a range as of one snapshot, and what the archive has of it."""
     checked = CheckedBatches()
@@ -111,6 +125,7 @@ def check_batches(
         places=checked.places,
     )
     found: list[LogFault] = []
+    messages: dict[str, CommittedMessage] = {}
     with connection.transaction(), _cursor(connection) as cursor:
         cursor.execute(SQL["snapshot"])
         batches = read_batches(cursor, batch_range, found)
@@ -124,12 +139,19 @@ def check_batches(
             if kind.name == "action":
                 checked.erased.update(erase_entries(_verbs_and_targets(rows)))
             checks.add_notified(kind, rows, batches, archived=False)
+            checks.add_conflicts(kind, rows, batches)
+            if kind.name == "event":
+                messages = {row[_MESSAGE_ID]: CommittedMessage(row[_RECEIVED_AT], row[3]) for row in rows}
         unread: list[UnreadBatches] = []
         for file in archived.of_batches(batch_range.low, batch_range.high):
             found += file.faults
             unread += file.unread
             found += islice(_check_archived(connection, file, batches, checks, checked), FAULTS_MAX)
         found += islice(missing_aliases(cursor, checks.aliases), FAULTS_MAX)
+    if reads_messages:
+        found += islice(compare_messages(connection, messages), FAULTS_MAX)
+    elif messages:
+        checked.unchecked[UNREADABLE] += len(messages)
     checked.batches = len(batches)
     # what could not be read was said already
     found += islice(untaken({id_: batch for id_, batch in batches.items() if not any(id_ in each for each in unread)}), FAULTS_MAX)
@@ -169,6 +191,7 @@ def _check_archived(
         if kind.name == "action":
             checked.erased.update(erase_entries(_verbs_and_targets(fresh)))
         checks.add_notified(kind, fresh, batches, archived=True)
+        checks.add_conflicts(kind, fresh, batches)
         checked.entries += len(fresh)
         checked.events += len(fresh) if kind.name == "event" else 0
         for fault in (*_check(kind, fresh, places, checks), *_check(kind, known, places, checks.without_sums())):
@@ -225,10 +248,6 @@ def _sound(kind: EntryKind, rows: Sequence[Any], batch: BatchPlaces, checks: Ran
         return None
     checks.take(events, batch, first)
     return sums
-
-
-FIRST_VALUE: Final = 5
-"""Before it a row has batch_id, ordinal, leaf_hash, canonical and sealed_part."""
 
 
 def check_entries(kind: EntryKind, rows: Iterable[Any], batch: BatchPlaces | None, checks: RangeChecks) -> Iterator[LogFault]:

@@ -12,6 +12,7 @@ from events.checkpoint import NoteError, VerifierKey
 from statesvc.database.queries import queries
 from statesvc.log.signing_keys import ROTATE
 from statesvc.log.verify.chain import SECRET_BYTES, Sums, read_heads
+from statesvc.log.verify.conflict_rows import add_counters
 from statesvc.log.verify.dedupe_keys import add_rows
 from statesvc.log.verify.entries import SQL as ENTRIES
 from statesvc.log.verify.erasures import read_erased
@@ -29,7 +30,7 @@ _LOWEST: Final = -(2**63)
 class LogSnapshot:
     """`cuts`: batch ids at which the ranges begin and the last one ends.
 
-    `sums`: all chains' heads and notifications taken away, and all dedupe keys added, hashed under `secret`.
+    `sums`: all chains' heads and notifications taken away, all dedupe keys and counters of conflicts added, hashed under `secret`.
     """
 
     size: int
@@ -99,6 +100,7 @@ def read_snapshot(connection: Connection[Any], *, range_entries: int = RANGE_ENT
         sums = Sums()
         read_heads(connection, sums)
         add_rows(connection, sums, secret)
+        add_counters(connection, sums, secret)
         deletions = read_deletions(connection)
         take_rows(connection, sums, secret, deletions)
         erased = read_erased(connection)

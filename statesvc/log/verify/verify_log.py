@@ -7,7 +7,7 @@ runs the verification: keep it as safe as the checkpoint.
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import astuple, dataclass, field
 from datetime import timedelta
@@ -26,6 +26,7 @@ from statesvc.log.timestamp_store import SQL
 from statesvc.log.verify.archived_months import ArchivedMonths
 from statesvc.log.verify.batches import BatchRange
 from statesvc.log.verify.chain import follow, suspicious
+from statesvc.log.verify.conflict_rows import compare_counters, suspicious_counters
 from statesvc.log.verify.dedupe_keys import compare_keys, stray_aliases, suspicious_keys
 from statesvc.log.verify.entries import SQL as ENTRIES
 from statesvc.log.verify.erasures import compare_erasures
@@ -33,6 +34,7 @@ from statesvc.log.verify.event_ids import read_digests
 from statesvc.log.verify.fault import FAULTS_MAX, LogFault
 from statesvc.log.verify.forks import given_up
 from statesvc.log.verify.log_state import LogSnapshot, ids_beyond, read_snapshot
+from statesvc.log.verify.message_rows import renamed_streams
 from statesvc.log.verify.notification_rows import compare_notifications, reworded, suspicious_notifications
 from statesvc.log.verify.tree_builder import TreeBuilder
 from statesvc.log.verify.tree_range import RANGE_LEAVES, HeadRules, RetainedHead, stray_subtree
@@ -248,6 +250,7 @@ class Verification:
             connection.execute(ENTRIES["snapshot"])
             self._found(stray_aliases(connection))
             self._found(reworded(connection))
+            self._found(renamed_streams(connection))
         self.report.stamps, faults = check_stamps(connection, self._order.trust)
         self._found(faults)
         beyond = ids_beyond(connection)
@@ -258,13 +261,9 @@ class Verification:
             self._found(compare_erasures(connection, snapshot.erased, frozenset(self._erased)))
         if whole:
             self._compare_keys(connection, snapshot, archived)
-            self._compare_notifications(connection, snapshot, archived)
-        for part in suspicious(snapshot.sums) if whole else ():
-            if len(self.report.faults) >= FAULTS_MAX:
-                return
-            with connection.transaction():
-                connection.execute(ENTRIES["snapshot"])
-                self._found(follow(connection, part, archived))
+            self._compare_parts(connection, suspicious_notifications(snapshot.sums), archived, compare_notifications)
+            self._compare_parts(connection, suspicious_counters(snapshot.sums), archived, compare_counters)
+            self._compare_parts(connection, suspicious(snapshot.sums), archived, follow)
 
     def _compare_keys(self, connection: Connection[Any], snapshot: LogSnapshot, archived: ArchivedMonths) -> None:
         master = self._order.access.master_keys
@@ -276,13 +275,19 @@ class Verification:
                 connection.execute(ENTRIES["snapshot"])
                 self._found(compare_keys(connection, part, archived, digests))
 
-    def _compare_notifications(self, connection: Connection[Any], snapshot: LogSnapshot, archived: ArchivedMonths) -> None:
-        for part in suspicious_notifications(snapshot.sums):
+    def _compare_parts(
+        self,
+        connection: Connection[Any],
+        parts: Iterable[str],
+        archived: ArchivedMonths,
+        compare: Callable[[Connection[Any], str, ArchivedMonths], Iterator[LogFault]],
+    ) -> None:
+        for part in parts:
             if len(self.report.faults) >= FAULTS_MAX:
                 return
             with connection.transaction():
                 connection.execute(ENTRIES["snapshot"])
-                self._found(compare_notifications(connection, part, archived))
+                self._found(compare(connection, part, archived))
 
     def _found(self, faults: Iterable[LogFault]) -> None:
         for fault in faults:

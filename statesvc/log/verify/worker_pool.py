@@ -20,6 +20,7 @@ from statesvc.log.verify.archived_months import ArchivedMonths
 from statesvc.log.verify.batches import BatchRange
 from statesvc.log.verify.entries import SQL, CheckedBatches, check_batches
 from statesvc.log.verify.event_ids import Digests, read_digests
+from statesvc.log.verify.message_rows import may_read_messages
 from statesvc.log.verify.tree_range import HeadRules, TreeRange, check_tree
 
 T = TypeVar("T")
@@ -47,6 +48,7 @@ class _ProcessState:
     master: MasterKeys | None
     archived: ArchivedMonths
     digests: Digests | None
+    reads_messages: bool
 
 
 _state: _ProcessState | None = None
@@ -114,7 +116,7 @@ def check_leaf_range(begin: int, end: int, rules: HeadRules) -> TreeRange:
 def check_batch_range(batch_range: BatchRange) -> CheckedBatches:
     """`check_batches` on this process's connection."""
     bench = _this_process()
-    return check_batches(bench.connection, batch_range, bench.master, bench.archived, bench.digests)
+    return check_batches(bench.connection, batch_range, bench.master, bench.archived, bench.digests, reads_messages=bench.reads_messages)
 
 
 def _this_process() -> _ProcessState:
@@ -127,7 +129,13 @@ def _begin(access: LogAccess) -> None:
     global _state  # noqa: PLW0603 - what a process of the pool has lives as long as it
     master = MasterKeys(access.master_keys) if access.master_keys is not None else None
     connection = connect(access.dsn)
-    _state = _ProcessState(connection, master, ArchivedMonths.read(connection, access.archive), read_digests(connection, master))
+    _state = _ProcessState(
+        connection,
+        master,
+        ArchivedMonths.read(connection, access.archive),
+        read_digests(connection, master),
+        may_read_messages(connection),
+    )
 
 
 def _begin_child(access: LogAccess) -> None:

@@ -166,11 +166,11 @@ async def test_a_run_goes_on_where_it_was_stopped(database: Any, tmp_path: Path,
         check = entries.check_batches
 
         def stop_after(number: int) -> None:
-            def checked(*arguments: Any) -> Any:
+            def checked(*arguments: Any, **named: Any) -> Any:
                 counted.append(1)
                 if len(counted) > number:
                     raise KeyboardInterrupt
-                return check(*arguments)
+                return check(*arguments, **named)
 
             monkeypatch.setattr("statesvc.log.verify.worker_pool.check_batches", checked)
 
