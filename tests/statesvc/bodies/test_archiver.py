@@ -82,3 +82,11 @@ async def test_a_database_that_is_away_ends_nothing(archivist: Archivist, monkey
             await asyncio.sleep(0.01)
         part.stop()
         await running
+
+
+async def test_a_folder_that_is_not_the_archive_is_counted_and_looked_at_again_soon(archivist: Archivist) -> None:
+    await archivist.archived()
+    archivist.folder.rename(archivist.folder.with_name("away"))
+    part = archiver(archivist)
+    assert await part._pass() == archiving._AGAIN_SECONDS  # noqa: SLF001 - when the next pass comes
+    assert counted(archivist, "statesvc_archive_failures_total") == 1
