@@ -4,12 +4,13 @@ Plain data: verifying a signature is `statesvc.ingress.authentication`, choosing
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Final, Literal
+from typing import Final, Literal, Self
 
 from events.event import Normalized, Raw
 from events.parsing.meanings import Meaning
+from events.parsing.times import in_home
 
 Normalizer = Callable[[bytes, datetime], Normalized]
 """`(body, received_at) -> Normalized`; pure; raises only `UnreadableMessageError`."""
@@ -176,6 +177,24 @@ class Carrier:
     """The texts that the tables know in place of a code."""
     ack: Ack = field(default_factory=Ack)
     body_bytes_max: int = MIB
+    account_zone: str | None = None
+    """The IANA name of the zone that times are in of which nothing but a default says it: a setting of the installation."""
+
+    def in_zone(self, zone: str) -> Self:
+        """The same for an account whose parcels are in that zone. No id changes: of a local time its wall clock counts."""
+        return replace(self, account_zone=zone)
+
+    def read(self, body: bytes, received_at: datetime, version: str | None = None) -> Normalized:
+        """What `version` of its code (default: the stable one) reads, in the zone of the account. Raises `UnreadableMessageError`."""
+        normalized = self.normalizers[version or self.stable](body, received_at)
+        if self.account_zone is None:
+            return normalized
+        readings = tuple(replace(reading, time=in_home(reading.time, self.account_zone)) for reading in normalized.readings)
+        return replace(normalized, readings=readings)
+
+    def recorded_version(self, version: str) -> str:
+        """What stands in the log as the version that read a message: with the zone of the account (`1+zAsia/Ho_Chi_Minh`)."""
+        return version if self.account_zone is None else f"{version}+z{self.account_zone}"
 
     @property
     def leaves_choice(self) -> bool:

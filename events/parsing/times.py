@@ -121,6 +121,24 @@ def read_epoch(value: int | None, *, milliseconds: bool = False, received_at: da
     )
 
 
+def is_zone(name: str) -> bool:
+    """Whether there is a zone of that IANA name."""
+    return _zone(name) is not None
+
+
+def in_home(time: PrintedTime, zone: str) -> PrintedTime:
+    """The same time where nothing but a default says its zone: then that of the account holds (IANA name). Others stay as they are."""
+    if time.tz_source not in _ASSUMED:
+        return time
+    shown = time.instant.replace(tzinfo=None)
+    if time.flag == SHIFTED:
+        # the hour that the default zone skipped
+        shown = datetime.fromisoformat(time.identity)
+    wall = Wall(shown, time.precision, time.identity, None, time.zone)
+    return _in_zone(time.printed, wall, LocalZone(ZoneInfo(zone)), TzSource.CARRIER_DEFAULT)
+
+
+_ASSUMED: Final = frozenset({TzSource.CARRIER_DEFAULT, TzSource.ASSUMED_UTC})
 _ABSENT: Final = received(EPOCH)
 
 

@@ -1,8 +1,9 @@
 """All calls of the read API and of the operators."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from events.carriers import CARRIERS
+from events.carriers.carrier import Carrier
 from events.crypto.keyring import Keyring
 from statesvc.api import action_calls as actions
 from statesvc.api import code_mapping_routes as code_mappings
@@ -43,11 +44,13 @@ def routes(
     readings: PersonalReadings,
     computing: Computing | None = None,
     replica: Replica | None = None,
+    carriers: Mapping[str, Carrier] = CARRIERS,
 ) -> Sequence[Route]:
     """For the application that the role `api` serves. `archive`: the folder of older bodies and of archived months of the log.
 
     `backup_days`: for how many days backups of the database are stored. `tombstones`: where erasures are published outside of it.
     `computing`: what takes long; here, unless it is given. `replica`: a standby for calls that take `max_staleness`.
+    `carriers`: those that messages are read again with.
     """
     log_archive = LogArchive(archive)
     sources = Sources(pool=pool, keyring=keyring, folder=archive, archive=log_archive)
@@ -62,8 +65,8 @@ def routes(
         *evidence.routes(pool, computing, readings),
         *log.routes(pool, log_archive),
         *dead_letters.routes(pool),
-        *dead_letter_replay.routes(pool, keyring, waker, carriers=CARRIERS, archive=archive),
-        *code_mappings.routes(pool, keyring, waker, readings, carriers=CARRIERS, archive=archive),
+        *dead_letter_replay.routes(pool, keyring, waker, carriers=carriers, archive=archive),
+        *code_mappings.routes(pool, keyring, waker, readings, carriers=carriers, archive=archive),
         *expectations.routes(pool),
         *reports.routes(pool),
         *rollouts.routes(pool, waker),

@@ -132,7 +132,7 @@ async def _teach(settings: Settings, options: argparse.Namespace) -> int:
         printed = await as_events_have_it(connection, printed, digest)
         code = printed.clear(digest)
         task = RereadTask(
-            carrier=CARRIERS[options.carrier],
+            carrier=settings.in_account_zones(CARRIERS)[options.carrier],
             keyring=keyring,
             writer=f"{socket.gethostname()}-preview-{os.getpid()}",
             actor=actor(),
@@ -182,7 +182,7 @@ async def _reread(connection: Connection, settings: Settings, keyring: Keyring, 
     writer = f"{socket.gethostname()}-renormalize-{os.getpid()}"
     run = CodeReread(
         connections=SingleConnection(connection),
-        rereader=Rereader(keyring=keyring, carriers=CARRIERS, writer=writer, archive=archive_folder(settings)),
+        rereader=Rereader(keyring=keyring, carriers=settings.in_account_zones(CARRIERS), writer=writer, archive=archive_folder(settings)),
         request=request,
         wake=wake,
     )

@@ -159,7 +159,7 @@ async def _prepare(
         connections=SingleConnection(connection),
         request=request,
         limits=ReplayLimits(canary=options.canary, per_second=options.rate, stop_at_percent=options.stop_at),
-        rereader=Rereader(keyring=keyring, carriers=CARRIERS, writer=writer, archive=archive_folder(settings)),
+        rereader=Rereader(keyring=keyring, carriers=settings.in_account_zones(CARRIERS), writer=writer, archive=archive_folder(settings)),
         wake=wake,
         show=_Lines() if options.json else _show,
         position=RunPosition(up_to=found.up_to),

@@ -18,6 +18,7 @@ from events.attribution import attribute
 from events.errors import UnreadableMessageError
 from events.event import Event, Normalized
 from events.identity import carrier_code, identify
+from events.parsing.times import is_zone
 from statesvc.cli.arguments import carrier_named, rfc3339_time
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.explain import write_explanation
@@ -33,20 +34,24 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--explain", action="store_true", help="which values of the body gave what, and which were ignored")
     parser.add_argument("--personal", action="store_true", help="with --explain: print texts, signers and addresses too")
     parser.add_argument("--json", action="store_true", help="with --explain: one document, for scripts (events are JSON lines anyway)")
+    parser.add_argument("--zone", help="the zone of the account (IANA), as STATESVC_CARRIER_ZONE_<CARRIER> sets it for the service")
     parser.add_argument("--received-at", type=rfc3339_time, help="when the body came, RFC 3339 (default: now)")
 
 
 def run(options: argparse.Namespace) -> int:
     """Prints the events; 1 and the cause on standard error for a body that cannot be read."""
     carrier = carrier_named(options.carrier)
-    normalizer = carrier.normalizers.get(options.version or carrier.stable)
-    if normalizer is None:
+    if options.version not in (None, *carrier.normalizers):
         raise CommandError(f"{options.carrier} has no version {options.version!r}, but {', '.join(carrier.normalizers)}", exit_code=2)
+    if options.zone is not None and not is_zone(options.zone):
+        raise CommandError(f"there is no zone {options.zone}; use an IANA name such as Asia/Ho_Chi_Minh", exit_code=2)
+    version = options.version or carrier.stable
+    normalizer = carrier.normalizers[version]
     body = _read(options.file)
     received_at = options.received_at or datetime.now(UTC)
     identified = partial(identify, carrier_id=carrier.carrier_id, digest=_digest, allow_unnumbered=True)
     try:
-        normalized = normalizer(body, received_at)
+        normalized = (carrier.in_zone(options.zone) if options.zone else carrier).read(body, received_at, version)
         if options.explain:
             attribution = attribute(body, normalizer=normalizer, received_at=received_at, identify=identified)
             write_explanation(attribution, normalizer=normalizer, personal=options.personal, as_json=options.json)

@@ -53,7 +53,7 @@ async def _run(options: argparse.Namespace) -> RenormalizeReport:
     settings = load_settings()
     async with service_connection(settings) as connection:
         task = RereadTask(
-            carrier=CARRIERS[options.carrier],
+            carrier=settings.in_account_zones(CARRIERS)[options.carrier],
             keyring=await load_keyring(connection, await open_master_keys(settings, connection)),
             writer=f"{socket.gethostname()}-renormalize-{os.getpid()}",
             actor=actor(),

@@ -161,7 +161,8 @@ def _only_named(body: bytes, carrier: Carrier, events: Sequence[Event]) -> tuple
 def _read(message: Message, carrier: Carrier, version: str, body_key: SealingKey, salted_body: bytes) -> Handover:
     if message.stage == NORMALIZED:
         return taken_over(message, body_key)
-    return Handover(carrier.normalizers[version](unsalted(salted_body), message.received_at), carrier.carrier_id, version)
+    normalized = carrier.read(unsalted(salted_body), message.received_at, version)
+    return Handover(normalized, carrier.carrier_id, carrier.recorded_version(version))
 
 
 def _identify(normalized: Normalized, carrier_id: str, keyring: Keyring) -> tuple[tuple[Event, ...], tuple[Rejection, ...]]:

@@ -11,6 +11,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from events.carriers import CARRIERS
 from statesvc import __version__
 from statesvc.api.call_examples import call_examples
 from statesvc.api.computing import ComputingProcesses
@@ -111,6 +112,7 @@ async def run(launch: Launch) -> int:
                 readings=readings,
                 computing=ComputingProcesses(processes),
                 replica=replica,
+                carriers=settings.in_account_zones(CARRIERS),
             ),
             *stream_routes(streams, Tickets(signer)),
             *transition_feed_routes(base.pool, log_archive),

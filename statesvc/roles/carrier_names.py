@@ -10,6 +10,7 @@ from statesvc.settings.carrier_settings import (
     WEBHOOK_IPS_PREFIX,
     WEBHOOK_JWKS_PREFIX,
     WEBHOOK_SECRET_PREFIX,
+    ZONE_PREFIX,
     SettingError,
 )
 from statesvc.settings.service_settings import Settings
@@ -22,6 +23,7 @@ def unknown_carriers(settings: Settings) -> Iterator[str]:
         *(WEBHOOK_IPS_PREFIX + name for name in settings.webhook_networks),
         *(WEBHOOK_JWKS_PREFIX + name for name in settings.webhook_key_sets),
         *(WEBHOOK_AUTH_PREFIX + name for name in settings.chosen_authentication),
+        *(ZONE_PREFIX + name for name in settings.account_zones),
     ]
     known = {carrier_id.upper(): carrier_id for carrier_id in CARRIERS}
     for variable in sorted(named):

@@ -31,7 +31,7 @@ async def run(launch: Launch) -> int:
         context = BatchContext(
             pool=base.pool,
             keyring=base.keyring,
-            carriers=CARRIERS,
+            carriers=settings.in_account_zones(CARRIERS),
             telemetry=base.telemetry,
             worker=launch.worker_id,
             archive=LogArchive(folder),

@@ -8,11 +8,14 @@ from typing import Final
 from pydantic import SecretStr
 
 from events.carriers.carrier import Basic, ChosenAuthentication, SharedHeader, UrlToken
+from events.parsing.times import is_zone
+from events.parsing.zones import zone_row
 
 WEBHOOK_SECRET_PREFIX: Final = "STATESVC_WEBHOOK_SECRET_"  # noqa: S105 - the name of a variable, not a secret
 WEBHOOK_AUTH_PREFIX: Final = "STATESVC_WEBHOOK_AUTH_"
 WEBHOOK_IPS_PREFIX: Final = "STATESVC_WEBHOOK_IPS_"
 WEBHOOK_JWKS_PREFIX: Final = "STATESVC_WEBHOOK_JWKS_"
+ZONE_PREFIX: Final = "STATESVC_CARRIER_ZONE_"
 SIGNATURE_AGE_VARIABLE: Final = "STATESVC_INGRESS_SIGNATURE_AGE_SECONDS_MAX"
 AUTHENTICATION_FORMS: Final = "header:NAME, bearer, basic, query:NAME"
 
@@ -26,6 +29,10 @@ CARRIER_VARIABLES: Final[Mapping[str, str]] = {
         "Networks (CIDR, comma-separated) from which alone a carrier may push: the proof where it has no secret, else a second one."
     ),
     WEBHOOK_JWKS_PREFIX: "URL of the JSON Web Key Set with a carrier's public keys (shipengine).",
+    ZONE_PREFIX: (
+        "The zone of your parcels with a carrier, for local times of which nothing says where they are: an IANA name such as "
+        "Asia/Ho_Chi_Minh, or the code of a country with one zone, such as VN. Default: the carrier's own, or UTC."
+    ),
 }
 """Each prefix, and what the variables that begin with it mean."""
 
@@ -113,6 +120,22 @@ def read_webhook_key_sets(environment: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
+def read_account_zones(environment: Mapping[str, str]) -> dict[str, str]:
+    """`STATESVC_CARRIER_ZONE_<CARRIER>` as IANA names, by upper-case carrier id. Raises SettingError."""
+    return {name: _zone(text, ZONE_PREFIX + name) for name, text in _of_prefix(environment, ZONE_PREFIX)}
+
+
+def _zone(text: str, variable: str) -> str:
+    row = zone_row(text.upper(), None) if len(text) == len("VN") else None
+    if row is not None and not row.is_only:
+        raise SettingError(f"{variable} names a country with several zones: name the zone")
+    if row is not None:
+        return row.zone.key
+    if not is_zone(text):
+        raise SettingError(f"{variable} must be a zone such as Asia/Ho_Chi_Minh, or the code of a country")
+    return text
+
+
 def refuse_empty_proofs(environment: Mapping[str, str], *, allows_unsigned: Callable[[str], bool]) -> None:
     """A carrier's variable that is set and holds nothing (`","`) protects nothing. Raises SettingError.
 
@@ -120,7 +143,7 @@ def refuse_empty_proofs(environment: Mapping[str, str], *, allows_unsigned: Call
     """
     for name, text in sorted(environment.items()):
         prefix = next((each for each in CARRIER_VARIABLES if name.startswith(each)), None)
-        if prefix is None or split(text):
+        if prefix in (None, ZONE_PREFIX) or split(text):
             continue
         carrier_id = name.removeprefix(prefix).lower()
         if text.strip():

@@ -14,9 +14,10 @@ from typing import Annotated, Final, Literal, Self
 from pydantic import AliasChoices, Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings
 
-from events.carriers.carrier import ChosenAuthentication
+from events.carriers.carrier import Carrier, ChosenAuthentication
 from statesvc.settings.carrier_settings import (
     Network,
+    read_account_zones,
     read_chosen_authentication,
     read_webhook_key_sets,
     read_webhook_networks,
@@ -300,6 +301,12 @@ class Settings:
     """By upper-case carrier id, as the next."""
     webhook_key_sets: Mapping[str, str] = field(default_factory=dict)
     chosen_authentication: Mapping[str, tuple[ChosenAuthentication, ...]] = field(default_factory=dict)
+    account_zones: Mapping[str, str] = field(default_factory=dict)
+
+    def in_account_zones(self, carriers: Mapping[str, Carrier]) -> dict[str, Carrier]:
+        """The carriers, each with the zone of the account where one is set."""
+        zones = self.account_zones
+        return {name: carrier.in_zone(zones[name.upper()]) if name.upper() in zones else carrier for name, carrier in carriers.items()}
 
     @property
     def checkpoint_file(self) -> Path | None:
@@ -355,6 +362,7 @@ def read_settings() -> Settings:
         webhook_networks=read_webhook_networks(os.environ),
         webhook_key_sets=read_webhook_key_sets(os.environ),
         chosen_authentication=read_chosen_authentication(os.environ),
+        account_zones=read_account_zones(os.environ),
     )
     refuse_empty_proofs(os.environ, allows_unsigned=settings.ingress.allows_unsigned)
     return settings

@@ -3,6 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
+from events.carriers import CARRIERS
 from events.carriers.carrier import Basic, SharedHeader, UrlToken
 from statesvc.roles.carrier_names import require_known_carriers
 from statesvc.settings.carrier_settings import SettingError
@@ -155,3 +156,21 @@ def test_a_choice_that_cannot_work_is_refused_by_name_and_never_shown(
         require_known_carriers(load_settings())
     assert says in str(refused.value)
     assert "hush-hush" not in str(refused.value)
+
+
+def test_the_zone_of_an_account_is_a_name_or_the_code_of_a_country_with_one_zone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STATESVC_CARRIER_ZONE_JTEXPRESS", "VN")
+    monkeypatch.setenv("STATESVC_CARRIER_ZONE_UPS", "America/Denver")
+    settings = load_settings()
+    assert settings.account_zones == {"JTEXPRESS": "Asia/Ho_Chi_Minh", "UPS": "America/Denver"}
+    carriers = settings.in_account_zones(CARRIERS)
+    assert (carriers["jtexpress"].account_zone, carriers["fedex"]) == ("Asia/Ho_Chi_Minh", CARRIERS["fedex"])
+
+
+@pytest.mark.parametrize(
+    ("value", "why"), [("US", "several zones"), ("Mars/Olympus", "must be a zone"), ("../etc/passwd", "must be a zone")]
+)
+def test_a_zone_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch, value: str, why: str) -> None:
+    monkeypatch.setenv("STATESVC_CARRIER_ZONE_UPS", value)
+    with pytest.raises(SettingError, match=why):
+        load_settings()

@@ -1,0 +1,46 @@
+"""The zone of an account: times of which nothing but a default says the zone are in it, others stay, and no id changes."""
+
+import pytest
+
+from events.carriers import CARRIERS
+from events.carriers.carrier import Carrier
+from events.errors import UnreadableMessageError
+from events.event import Reading
+from events.identity import identify
+from events.vocabulary import TzSource
+from tests.events.carriers.carrier_fixtures import RECEIVED_AT, fixture_paths
+
+ZONE = "Asia/Ho_Chi_Minh"
+ASSUMED = (TzSource.ASSUMED_UTC, TzSource.CARRIER_DEFAULT)
+SHIPPO = b'{"tracking_number": "9", "tracking_history": [{"status": "TRANSIT", "status_date": "2026-03-01T10:00:00Z"}]}'
+
+
+def readings(carrier: Carrier, body: bytes) -> tuple[Reading, ...]:
+    try:
+        return carrier.read(body, RECEIVED_AT).readings
+    except UnreadableMessageError:
+        return ()
+
+
+def ids(carrier: Carrier, found: tuple[Reading, ...]) -> list[str]:
+    return [identify(each, carrier_id=carrier.carrier_id, digest=bytes, allow_unnumbered=True).event_id for each in found]
+
+
+def test_a_local_time_without_a_place_is_in_the_zone_of_the_account() -> None:
+    carrier = CARRIERS["shippo"]
+    assert readings(carrier, SHIPPO)[0].time.tz_source is TzSource.ASSUMED_UTC
+    (reading,) = readings(carrier.in_zone(ZONE), SHIPPO)
+    assert reading.time.instant.isoformat() == "2026-03-01T10:00:00+07:00"
+    assert reading.time.tz_source is TzSource.CARRIER_DEFAULT
+    assert carrier.in_zone(ZONE).recorded_version("1") == f"1+z{ZONE}"
+
+
+@pytest.mark.parametrize("carrier_id", sorted(CARRIERS))
+def test_no_id_and_no_time_that_is_stated_changes_with_the_zone(carrier_id: str) -> None:
+    carrier = CARRIERS[carrier_id]
+    for path in fixture_paths(carrier_id):
+        before, after = (readings(each, path.read_bytes()) for each in (carrier, carrier.in_zone("America/New_York")))
+        assert ids(carrier, before) == ids(carrier, after), path.name
+        assert [each.time for each in before if each.time.tz_source not in ASSUMED] == [
+            other.time for each, other in zip(before, after, strict=True) if each.time.tz_source not in ASSUMED
+        ]

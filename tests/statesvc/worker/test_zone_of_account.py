@@ -1,0 +1,24 @@
+"""A worker reads in the zone of the account, says so on record, and knows a scan again that it read in another."""
+
+import json
+from dataclasses import replace
+
+from events.carriers import CARRIERS
+from tests.world.shop import Shop
+
+
+def shippo(status: str) -> bytes:
+    event = {"status": "TRANSIT", "status_date": "2026-03-01T10:00:00Z"}
+    return json.dumps({"tracking_number": "9", "eta": status, "tracking_history": [event]}).encode()
+
+
+async def test_the_zone_stands_in_the_version_and_a_scan_is_not_appended_again_in_another(shop: Shop) -> None:
+    zoned = {**CARRIERS, "shippo": CARRIERS["shippo"].in_zone("Asia/Ho_Chi_Minh")}
+    shop.context = replace(shop.context, carriers=zoned)
+    await shop.push(shippo("1"), carrier_id="shippo")
+    await shop.work()
+    shop.context = replace(shop.context, carriers=CARRIERS)
+    await shop.push(shippo("2"), carrier_id="shippo")
+    await shop.work()
+    rows = await shop.rows("SELECT normalizer, convert_from(canonical, 'UTF8')::jsonb ->> 'occurred_at' FROM statesvc.event")
+    assert rows == [("shippo@1+zAsia/Ho_Chi_Minh", "2026-03-01T10:00:00+07:00")]
