@@ -295,7 +295,11 @@ CREATE TABLE statesvc.worker (
     normalizers text[] NOT NULL DEFAULT '{}',
     started_at timestamptz NOT NULL,
     last_seen_at timestamptz NOT NULL,
-    stopping_at timestamptz
+    stopping_at timestamptz,
+    -- from one sign of life to the next
+    beat_seconds real NOT NULL DEFAULT 10,
+    -- of those that take webhooks: what they acknowledged and refused in the last minute, and the room on their disk
+    ingest jsonb
 ) WITH (fillfactor = 50);
 
 INSERT INTO statesvc.partitioned (table_name, step, steps_ahead, append_only) VALUES

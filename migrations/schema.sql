@@ -1289,7 +1289,9 @@ CREATE TABLE statesvc.worker (
     normalizers text[] DEFAULT '{}'::text[] NOT NULL,
     started_at timestamp with time zone NOT NULL,
     last_seen_at timestamp with time zone NOT NULL,
-    stopping_at timestamp with time zone
+    stopping_at timestamp with time zone,
+    beat_seconds real DEFAULT 10 NOT NULL,
+    ingest jsonb
 )
 WITH (fillfactor='50');
 ALTER TABLE ONLY statesvc.worker

@@ -30,6 +30,8 @@ def series(metric: Metric, suffix: str = "") -> str:
 ACK: Final = series(names.INGEST_ACK_DURATION)
 APPLIED: Final = series(names.APPLIED_LAG)
 FIRST: Final = series(names.FIRST_ATTEMPT_LAG)
+REFUSED: Final = "|".join(status.CAUSES)
+"""Why pushes are refused by no fault of their sender's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,9 +137,18 @@ CAUSES: Final = (
         summary="No process of role {{ $labels.type }} runs",
     ),
     Cause(
+        alert="RoleSilent",
+        when=f"min by (type) ({_s(names.ROLE_ANSWERS)}) < 1 or max by (type) ({_s(names.PROCESSES_SILENT)}) > 0",
+        lasts="0m",
+        severity="page",
+        summary="A process of role {{ $labels.type }} does not answer: frozen, killed, or cut off",
+        page="RoleDown",
+    ),
+    Cause(
         alert="TargetDown",
         when='up{job="statesvc"} == 0',
-        lasts="2m",
+        # a restart takes less
+        lasts="5s",
         severity="page",
         summary="{{ $labels.instance }} does not answer scrapes",
         page="RoleDown",
@@ -174,11 +185,27 @@ CAUSES: Final = (
         summary="{{ $value | humanizePercentage }} of what {{ $labels.carrier }} pushes is refused: a secret was changed?",
     ),
     Cause(
+        alert="PushesRefused",
+        when=f'sum by (cause) (increase({_s(names.REFUSALS)}{{cause=~"{REFUSED}"}}[90s])) / on () group_left () sum(increase({ACK}_count{{outcome!="rejected"}}[90s])) > 0.01',
+        lasts="0m",
+        severity="page",
+        summary="{{ $value | humanizePercentage }} of the pushes of the last minute were not acknowledged: {{ $labels.cause }}",
+        page="AckAvailability",
+    ),
+    Cause(
+        alert="StorageLow",
+        when=f"max({_s(names.INGEST_STORAGE_LOW)}) > 0",
+        lasts="0m",
+        severity="page",
+        summary="The database's disk is at its bound: every push is refused",
+        page="DiskFilling",
+    ),
+    Cause(
         alert="Overloaded",
-        when=f'sum by (cause) (rate({_s(names.REFUSALS)}{{cause=~"overloaded|not_durable|database_unavailable|storage_low|connections"}}[5m])) > 0.1',
+        when=f'sum by (cause) (rate({_s(names.REFUSALS)}{{cause="connections"}}[5m])) > 0.1',
         lasts="5m",
         severity="page",
-        summary="Webhooks are refused: {{ $labels.cause }}",
+        summary="Clients are refused: {{ $labels.cause }}",
         page="AckAvailability",
     ),
     Cause(

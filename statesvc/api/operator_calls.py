@@ -23,7 +23,7 @@ from statesvc.http.problem import Code, Problem
 from statesvc.inbox.allotment import IN_FLIGHT_MAX, WEIGHT_MAX, WEIGHT_MIN, Allotment, allot, allotment_of, list_allotments
 from statesvc.inbox.queue_depths import QueueDepths, read_depths
 from statesvc.operations.notices import NEWEST, StoredNotice, list_notices, mark_seen
-from statesvc.operations.worker_list import RESCUES_MAX, SILENT_SECONDS, WorkerStatus, list_workers, rescues_last_hour
+from statesvc.operations.worker_list import RESCUES_MAX, WorkerStatus, list_workers, rescues_last_hour
 
 
 class WorkersPage(TypedDict):
@@ -149,8 +149,9 @@ def routes(pool: Connections, waker: Wakes, *, carriers: Mapping[str, Carrier] =
             calls.workers,
             operation_id="list_workers",
             summary="List workers",
-            description="Each process sends a heartbeat every 10 s; its row goes with a clean exit, or after a day without one. "
-            f"`silent`: no heartbeat for {SILENT_SECONDS:g} s. A worker in another language shows only while it holds messages.",
+            description="Each process sends a heartbeat every 10 s, and every 4 s if it takes webhooks; "
+            "its row goes with a clean exit, or after a day without one. "
+            "`silent`: three heartbeats are missing. A worker in another language shows only while it holds messages.",
             scope="ops",
             tag="queue",
             response=WorkersPage,

@@ -6,6 +6,7 @@ The alerts take their thresholds from here (deploy/prometheus/rules.py), so the 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from http import HTTPStatus
 from itertools import groupby
 from typing import Any, Final, NamedTuple
 
@@ -13,10 +14,12 @@ from psycopg import AsyncConnection
 from yarl import URL
 
 from statesvc.database.queries import queries
+from statesvc.http.problem import PROBLEM_KINDS, Code
 from statesvc.inbox.queue_depths import QueueDepths, read_depths
 from statesvc.inbox.rollouts.dial import lacking_workers
 from statesvc.log.archive.archive_identity import ArchiveFailure, ArchiveRefusal, read_archive_failures, read_refusal
 from statesvc.operations.database_gauges import Sample, SubscriptionGauges, read_sample
+from statesvc.operations.running_processes import last_minute, why_not_writable
 from statesvc.sealer.clock_check import ClockCheck, ClockError
 from statesvc.sealer.lead import silent_lead
 
@@ -33,6 +36,19 @@ _COUNT_MAX: Final = 10_000
 _NAMED_MAX: Final = 3
 """Subscriptions of one trouble that are named each; more are one line, with the worst."""
 _DAY: Final = 86_400.0
+UNACKNOWLEDGED_SHARE_MAX: Final = 0.0005
+"""Of the pushes of a minute: what the objective leaves."""
+_TAKES_WEBHOOKS: Final = frozenset({"ingress", "api"})
+CAUSES: Final[Mapping[str, str]] = {
+    Code.STORAGE_LOW.value: "the database's disk is at its bound",
+    Code.DATABASE_UNAVAILABLE.value: "the database was away",
+    Code.NOT_DURABLE.value: "the database did not store them, or not in time",
+    Code.OVERLOADED.value: "too many bodies in memory, or a process that stopped",
+    Code.SIGNING_KEYS_UNAVAILABLE.value: "a carrier's published keys could not be fetched",
+    Code.INTERNAL_ERROR.value: "a defect; the log has the reason",
+}
+"""Why a push was not acknowledged, by code of the problem."""
+_OF_THE_SENDER: Final = frozenset(code.value for code, kind in PROBLEM_KINDS.items() if kind.status < HTTPStatus.INTERNAL_SERVER_ERROR)
 
 
 class Urgency(StrEnum):
@@ -126,6 +142,7 @@ async def read_status(connection: AsyncConnection[Any]) -> ServiceStatus:
     silent = await (await connection.execute(_SQL["silent"])).fetchall()
     pushes = await (await connection.execute(_SQL["pushes"])).fetchall()
     lacking = await lacking_workers(connection)
+    read_only = await why_not_writable(connection)
     late = [each for each in sample.subscriptions if each.oldest_ready_seconds > NOTIFICATION_SECONDS_MAX]
     asked = {"count_max": _COUNT_MAX, "named_max": _NAMED_MAX, "late": [each.subscription_id for each in late]}
     unsent = [Unsent(*row) for row in await (await connection.execute(_SQL["unsent"], asked)).fetchall()]
@@ -133,7 +150,8 @@ async def read_status(connection: AsyncConnection[Any]) -> ServiceStatus:
         *_refusal(refusal),
         *_archive(await read_refusal(connection), await read_archive_failures(connection)),
         *_promises(sample),
-        *_roles(sample),
+        *_pushes(sample, read_only),
+        *(() if read_only is not None else _roles(sample)),
         *_database(sample),
         *await _sealing(connection, sample),
         *_carriers(queue, dict(silent)),
@@ -170,7 +188,47 @@ def _promises(sample: Sample) -> Iterator[Trouble]:
             yield Trouble(urgency=Urgency.NOW, about="promises", text=f"{promise.missing:,} {what}", page="PromiseBroken")
 
 
+def _pushes(sample: Sample, read_only: str | None) -> Iterator[Trouble]:
+    """What carriers are refused now, and why."""
+    now = Trouble(urgency=Urgency.NOW, about="pushes", text="", page="AckAvailability")
+    if read_only is not None:
+        yield replace(now, text=f"the database takes no writes ({read_only}): no push is acknowledged, and nothing is processed")
+    pushes = last_minute(sample.running)
+    refused = {code: count for code, count in pushes.refused.items() if code not in _OF_THE_SENDER}
+    missed = sum(refused.values())
+    if missed and missed / (missed + pushes.acknowledged) > UNACKNOWLEDGED_SHARE_MAX:
+        percent = 100 * missed / (missed + pushes.acknowledged)
+        shown = f"{percent:.0f}" if percent >= 1 else f"{percent:.2g}"
+        causes = "; ".join(
+            f"{count:,} {code}{f' ({CAUSES[code]})' if code in CAUSES else ''}"
+            for code, count in sorted(refused.items(), key=lambda item: -item[1])
+        )
+        yield replace(now, text=f"{shown} % of the pushes of the last minute were not acknowledged: {causes}")
+    reports = [process.ingest for process in sample.running if process.ingest is not None and not process.is_silent]
+    full = [report for report in reports if report.is_disk_full]
+    if full:
+        free, bound = min(report.disk_free_bytes or 0 for report in full), max(report.disk_free_bytes_min for report in full)
+        text = f"the database's disk has {free / 1e9:.2f} GB free; below {bound / 1e9:.2f} GB every push is refused (storage_low)"
+        yield replace(now, text=text, page="DiskFilling")
+
+
+def _silent(sample: Sample) -> Iterator[Trouble]:
+    """Processes that missed their heartbeats, each while others of its role may go on."""
+    running = dict(sample.processes)
+    for process in (each for each in sample.running if each.is_silent):
+        seen = f"{process.role} on {process.host} (process {process.pid}) was last heard of {duration(process.seen_seconds_ago)} ago"
+        trouble = Trouble(urgency=Urgency.NOTE, about="processes", text=f"{seen}, and was started again", page="RoleDown")
+        if process.is_replaced:
+            yield trouble
+        elif process.role in _TAKES_WEBHOOKS:
+            text = f"{seen}: frozen, killed or cut off; what is sent to it is not answered"
+            yield replace(trouble, urgency=Urgency.NOW, text=text)
+        elif running.get(process.role):
+            yield replace(trouble, text=f"{seen}: frozen, killed or cut off; others of its role go on")
+
+
 def _roles(sample: Sample) -> Iterator[Trouble]:
+    yield from _silent(sample)
     running = dict(sample.processes)
     for role in _ROLES:
         if not running.get(role):

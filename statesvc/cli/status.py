@@ -4,14 +4,19 @@ import argparse
 import asyncio
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
-from statesvc.api.service_status import ServiceStatus, Urgency, duration, read_status
+import psycopg
+
+from statesvc.api.service_status import ServiceStatus, Trouble, Urgency, duration, read_status
 from statesvc.cli.output import write_json, write_line, write_table
 from statesvc.cli.session import service_connection
 from statesvc.database.dsns import database_name
-from statesvc.settings.service_settings import load_settings
+from statesvc.database.sql_errors import Failure, failure
+from statesvc.operations.running_processes import last_minute
+from statesvc.settings.service_settings import Settings, load_settings
 
 MARKS: Final = {Urgency.NOW: "NOW", Urgency.HUMAN: "DO", Urgency.NOTE: "note"}
 _WATCH_SECONDS: Final = 2.0
@@ -32,6 +37,30 @@ def run(options: argparse.Namespace) -> int:
 async def _run(*, watch: bool, as_json: bool) -> int:
     settings = load_settings()
     database = database_name(settings.database)
+    while True:
+        try:
+            return await _watch(settings, database, watch=watch, as_json=as_json)
+        except psycopg.Error as error:
+            if failure(error) is not Failure.UNAVAILABLE:
+                raise
+            away = Trouble(urgency=Urgency.NOW, about="database", text=_away(error), page="AckAvailability")
+        if as_json:
+            write_json({"database": database, "needs_human": True, "troubles": _documents([away])})
+        else:
+            write_line(f"{time.strftime('%Y-%m-%d %H:%M:%S')}  {database}")
+            _show_troubles([away])
+        if not watch:
+            return 1
+        sys.stdout.flush()
+        await asyncio.sleep(_WATCH_SECONDS)
+
+
+def _away(error: psycopg.Error) -> str:
+    why = str(error).strip().split("\n", 1)[0]
+    return f"the database is away: no push is acknowledged, and nothing is processed ({why})"
+
+
+async def _watch(settings: Settings, database: str, *, watch: bool, as_json: bool) -> int:
     async with service_connection(settings) as connection:
         while True:
             status = await read_status(connection)
@@ -53,10 +82,9 @@ def document(status: ServiceStatus) -> dict[str, Any]:
     sample = status.sample
     return {
         "needs_human": status.needs_human,
-        "troubles": [
-            {**asdict(trouble), "page": None if trouble.page is None else f"docs/runbook/{trouble.page}.md"} for trouble in status.troubles
-        ],
+        "troubles": _documents(status.troubles),
         "promises": [asdict(promise) for promise in sample.promises],
+        "pushes_last_minute": last_minute(sample.running)._asdict(),
         "queue": status.queue,
         "pushes_last_hour": {carrier_id: pushes._asdict() for carrier_id, pushes in status.pushes.items()},
         "processes": dict(sample.processes),
@@ -65,12 +93,20 @@ def document(status: ServiceStatus) -> dict[str, Any]:
     }
 
 
+def _documents(troubles: Sequence[Trouble]) -> list[dict[str, Any]]:
+    return [{**asdict(trouble), "page": None if trouble.page is None else f"docs/runbook/{trouble.page}.md"} for trouble in troubles]
+
+
+def _show_troubles(troubles: Sequence[Trouble]) -> None:
+    write_table(
+        ("", "ABOUT", "", "SEE"),
+        [(MARKS[t.urgency], t.about, t.text, None if t.page is None else f"docs/runbook/{t.page}.md") for t in troubles],
+    )
+
+
 def _show(status: ServiceStatus) -> None:
     if status.troubles:
-        write_table(
-            ("", "ABOUT", "", "SEE"),
-            [(MARKS[t.urgency], t.about, t.text, None if t.page is None else f"docs/runbook/{t.page}.md") for t in status.troubles],
-        )
+        _show_troubles(status.troubles)
     else:
         write_line("all is well")
     write_line("")

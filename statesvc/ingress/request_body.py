@@ -28,17 +28,36 @@ class DiskRoom:
         self._free_bytes_min = free_bytes_min
         self._now = now
         self._checked_at = float("-inf")
-        self._enough = True
+        self._free_bytes = 0
+
+    @property
+    def free_bytes_min(self) -> int:
+        """Below which nothing is taken."""
+        return self._free_bytes_min
+
+    def free_bytes(self) -> int | None:
+        """None: the disk is not of this machine."""
+        if self._path is None:
+            return None
+        now = self._now()
+        if now >= self._checked_at + _CHECK_SECONDS:
+            self._free_bytes = shutil.disk_usage(self._path).free
+            self._checked_at = now
+        return self._free_bytes
 
     def is_enough(self) -> bool:
         """False: another body could fill the disk that the log needs."""
-        if self._path is None:
-            return True
-        now = self._now()
-        if now >= self._checked_at + _CHECK_SECONDS:
-            self._enough = shutil.disk_usage(self._path).free >= self._free_bytes_min
-            self._checked_at = now
-        return self._enough
+        free_bytes = self.free_bytes()
+        return free_bytes is None or free_bytes >= self._free_bytes_min
+
+    def refusal(self) -> str | None:
+        """Why no webhook is taken; None: there is room."""
+        if self.is_enough():
+            return None
+        return (
+            f"storage_low: the database's disk has {(self.free_bytes() or 0) / 1e9:.2f} GB free, and below "
+            f"{self._free_bytes_min / 1e9:.2f} GB (STATESVC_INGRESS_DISK_FREE_BYTES_MIN) no webhook is taken"
+        )
 
 
 def check_head(request: web.Request, *, bytes_max: int) -> None:

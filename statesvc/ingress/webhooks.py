@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final, assert_never
 
 import orjson
+import psycopg
 from aiohttp import hdrs, web
 
 from events.carriers.carrier import Carrier
@@ -29,7 +30,9 @@ from statesvc.ingress.oauth import Tokens
 from statesvc.ingress.put import Stored
 from statesvc.ingress.request_body import DiskRoom, check_head, read_body
 from statesvc.ingress.tally import IngestTally
+from statesvc.operations.ingest_report import IngestReport, LastMinute
 from statesvc.settings.service_settings import Settings
+from statesvc.telemetry import names
 from statesvc.telemetry.metrics import Telemetry
 from statesvc.telemetry.stages import Stage
 from statesvc.telemetry.tracing import span, traceparent_of
@@ -51,6 +54,7 @@ class Webhooks:
         memory: MemoryBound,
         disk: DiskRoom,
         tally: IngestTally,
+        minute: LastMinute,
         telemetry: Telemetry,
         refused: Callable[[str], None] = lambda _cause: None,
     ) -> None:
@@ -61,6 +65,7 @@ class Webhooks:
         self._memory = memory
         self._disk = disk
         self._tally = tally
+        self._minute = minute
         self._refused = refused
         self._duration = telemetry.ingest_ack_duration
         self._tracer = telemetry.tracer
@@ -114,10 +119,16 @@ class Webhooks:
             if problem.status < 500:
                 attributes["outcome"] = "rejected"
             self._refused(problem.code.value)
+            self._minute.refused(problem.code.value)
             self._tally.refused(carrier_id)
+            raise
+        except Exception as error:
+            # answered as the database being away, or as a defect
+            self._minute.refused((Code.DATABASE_UNAVAILABLE if isinstance(error, psycopg.Error) else Code.INTERNAL_ERROR).value)
             raise
         finally:
             self._duration.record(time.perf_counter() - started, attributes)
+        self._minute.acknowledged()
         if stored.duplicate:
             self._duplicates.add(1, {"carrier": carrier_id})
             self._tally.duplicate(carrier_id)
@@ -199,6 +210,18 @@ class Ingress:
     routes: Sequence[Route]
     memory: MemoryBound
     tally: IngestTally
+    minute: LastMinute
+    disk: DiskRoom
+
+    def report(self) -> IngestReport:
+        """For the heartbeat."""
+        acknowledged, refused = self.minute.counts()
+        return IngestReport(
+            acknowledged=acknowledged,
+            refused=refused,
+            disk_free_bytes=self.disk.free_bytes(),
+            disk_free_bytes_min=self.disk.free_bytes_min,
+        )
 
 
 def build_ingress(
@@ -220,7 +243,12 @@ def build_ingress(
     """
     memory = MemoryBound(settings.ingress.memory_bytes_max, wait_seconds=settings.ingress.wait_seconds)
     group_commit = GroupCommit(pool, memory=memory, waker=waker)
-    tally = IngestTally(pool, process=process)
+    tally, minute = IngestTally(pool, process=process), LastMinute()
+    disk = DiskRoom(local_data, free_bytes_min=settings.ingress.disk_free_bytes_min)
+    for code in (Code.DATABASE_UNAVAILABLE, Code.NOT_DURABLE, Code.OVERLOADED, Code.STORAGE_LOW):
+        # Prometheus sees no increase in a series whose first value is 1
+        telemetry.refusals.add(0, {"cause": code.value})
+    telemetry.observe(names.INGEST_STORAGE_LOW, lambda: [(float(not disk.is_enough()), {})])
     authenticators = build_authenticators(carriers, settings)
     webhooks = Webhooks(
         authenticators=authenticators,
@@ -229,8 +257,9 @@ def build_ingress(
         group_commit=group_commit,
         memory=memory,
         tally=tally,
-        disk=DiskRoom(local_data, free_bytes_min=settings.ingress.disk_free_bytes_min),
+        minute=minute,
+        disk=disk,
         telemetry=telemetry,
         refused=refused,
     )
-    return Ingress(group_commit, [*webhooks.routes(), *Tokens(authenticators, memory=memory).routes()], memory, tally)
+    return Ingress(group_commit, [*webhooks.routes(), *Tokens(authenticators, memory=memory).routes()], memory, tally, minute, disk)

@@ -11,6 +11,7 @@ from psycopg import AsyncConnection
 from statesvc.database.pool import Connections
 from statesvc.database.queries import queries
 from statesvc.operations.reconciler import PromiseStatus, read_promises
+from statesvc.operations.running_processes import RunningProcess, count_silent, read_processes
 from statesvc.telemetry import names
 from statesvc.telemetry.metric import Metric
 from statesvc.telemetry.metrics import Telemetry, Values
@@ -51,6 +52,7 @@ class Sample(NamedTuple):
     failing: tuple[int, int]
     processes: list[tuple[str, int]]
     promises: list[PromiseStatus]
+    running: list[RunningProcess]
 
 
 async def read_sample(connection: AsyncConnection[Any]) -> Sample:
@@ -73,6 +75,7 @@ async def read_sample(connection: AsyncConnection[Any]) -> Sample:
         failing,
         await rows("processes"),
         await read_promises(connection),
+        await read_processes(connection),
     )
 
 
@@ -108,6 +111,7 @@ class DatabaseGauges:
         )
         many(names.INGEST_LAST_PUSH, lambda sample: [(at, {"carrier": carrier_id}) for carrier_id, at in sample.last_pushes])
         many(names.PROCESSES, lambda sample: [(count, {"type": role}) for role, count in sample.processes])
+        many(names.PROCESSES_SILENT, lambda sample: [(count, {"type": role}) for role, count in count_silent(sample.running).items()])
         many(
             names.SUBSCRIPTIONS_FAILING,
             lambda sample: [(sample.failing[0], {"state": "failing"}), (sample.failing[1], {"state": "disabled"})],

@@ -72,4 +72,4 @@ SELECT
 -- name: processes
 -- What runs, by role.
 SELECT w.role, count(*) FROM statesvc.worker w
-WHERE w.last_seen_at > statesvc.clock() - interval '30 seconds' AND w.stopping_at IS NULL GROUP BY w.role;
+WHERE w.last_seen_at > statesvc.clock() - 3 * w.beat_seconds * interval '1 second' AND w.stopping_at IS NULL GROUP BY w.role;

@@ -6,9 +6,11 @@ It says who is there and since when, for people; nothing is decided by it. Wheth
 import asyncio
 import random
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Final
 
+import orjson
 import psycopg
 import structlog
 
@@ -16,8 +18,12 @@ from statesvc.background.periodic import Periodic
 from statesvc.background.waiting import set_within
 from statesvc.database.pool import Pool
 from statesvc.database.queries import queries
+from statesvc.operations.ingest_report import IngestReport
 
 BEAT_SECONDS: Final = 10.0
+INGEST_BEAT_SECONDS: Final = 4.0
+"""Of those that take webhooks: their silence is the first to hurt."""
+_RETRY_SECONDS: Final = 1.0
 _LEAVE_SECONDS: Final = 1.0
 
 _SQL = queries("statesvc.operations", "heartbeat")
@@ -46,11 +52,18 @@ class Heartbeat:
         self._beat_seconds = beat_seconds
         self._began = time.monotonic()
         self._job: Periodic | None = None
+        self._ingest: Callable[[], IngestReport] | None = None
+
+    def report_ingest(self, report: Callable[[], IngestReport]) -> None:
+        """Has each beat carry it from now on."""
+        self._ingest = report
 
     async def start(self) -> None:
         """Does not wait for the first beat."""
         if self._job is None:
-            self._job = Periodic("heartbeat", self._beat, every_seconds=self._beat_seconds, retry_seconds=self._beat_seconds, jitter=0.2)
+            self._job = Periodic(
+                "heartbeat", self._beat, every_seconds=self._beat_seconds, retry_seconds=min(_RETRY_SECONDS, self._beat_seconds), jitter=0.2
+            )
             self._job.start()
 
     async def stop(self) -> None:
@@ -68,8 +81,15 @@ class Heartbeat:
     async def _beat(self) -> float | None:
         stopping = self._stopping.is_set()
         age_seconds = time.monotonic() - self._began
+        beat = {
+            **asdict(self._incarnation),
+            "age_seconds": age_seconds,
+            "stopping": stopping,
+            "beat_seconds": self._beat_seconds,
+            "ingest": None if self._ingest is None else orjson.dumps(asdict(self._ingest())).decode(),
+        }
         async with self._pool.connection() as connection:
-            await connection.execute(_SQL["beat"], {**asdict(self._incarnation), "age_seconds": age_seconds, "stopping": stopping})
+            await connection.execute(_SQL["beat"], beat)
         if stopping:
             return None
         # that the process is to end shows at once

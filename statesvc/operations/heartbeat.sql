@@ -1,11 +1,13 @@
 -- name: beat
 -- Says that this process lives, and since when it is stopping. Makes its row again where it was forgotten.
-INSERT INTO statesvc.worker AS w (worker_id, role, host, pid, version, normalizers, started_at, last_seen_at, stopping_at)
+INSERT INTO statesvc.worker AS w
+    (worker_id, role, host, pid, version, normalizers, started_at, last_seen_at, stopping_at, beat_seconds, ingest)
 SELECT %(worker_id)s, %(role)s, %(host)s, %(pid)s, %(version)s, %(normalizers)s::text[], now.at - make_interval(secs => %(age_seconds)s), now.at,
-    CASE WHEN %(stopping)s THEN now.at END
+    CASE WHEN %(stopping)s THEN now.at END, %(beat_seconds)s, %(ingest)s::jsonb
 FROM (SELECT statesvc.clock() AS at) now
 ON CONFLICT (worker_id) DO UPDATE SET
-    last_seen_at = excluded.last_seen_at, stopping_at = coalesce(w.stopping_at, excluded.stopping_at);
+    last_seen_at = excluded.last_seen_at, stopping_at = coalesce(w.stopping_at, excluded.stopping_at),
+    ingest = excluded.ingest;
 
 -- name: leave
 -- A clean exit.
@@ -29,6 +31,7 @@ WITH now AS MATERIALIZED (
 )
 SELECT k.worker_id, w.role, w.host, w.pid, w.version, w.started_at, w.stopping_at, coalesce(w.last_seen_at, h.claimed_at) AS last_seen_at,
     extract(epoch FROM now.at - coalesce(w.last_seen_at, h.claimed_at))::float8 AS seen_seconds_ago,
+    w.last_seen_at <= now.at - 3 * w.beat_seconds * interval '1 second' AS is_silent,
     coalesce(h.leases, 0) + coalesce(t.leases, 0) AS leases, coalesce(l.leases, 0) AS leases_lost
 FROM now
 CROSS JOIN known k

@@ -15,7 +15,7 @@ _SQL = queries("statesvc.operations", "heartbeat")
 WORKERS_MAX: Final = 1000
 RESCUES_MAX: Final = 100_000
 SILENT_SECONDS: Final = 30.0
-"""Three missed heartbeats."""
+"""Three missed heartbeats of a worker; who takes webhooks beats more often."""
 
 
 class WorkerState(StrEnum):
@@ -61,12 +61,13 @@ async def rescues_last_hour(connection: AsyncConnection[Any]) -> int:
 
 
 def _listed(**row: Any) -> WorkerStatus:  # noqa: ANN401 - the columns of the query
-    return WorkerStatus(state=_state(row["role"], row["seen_seconds_ago"], row["stopping_at"]), **row)
+    is_silent = row.pop("is_silent")
+    return WorkerStatus(state=_state(row["role"], is_silent=is_silent, stopping_at=row["stopping_at"]), **row)
 
 
-def _state(role: str | None, seen_seconds_ago: float | None, stopping_at: datetime | None) -> WorkerState:
+def _state(role: str | None, *, is_silent: bool | None, stopping_at: datetime | None) -> WorkerState:
     if role is None:
         return WorkerState.FOREIGN
-    if seen_seconds_ago is None or seen_seconds_ago > SILENT_SECONDS:
+    if is_silent:
         return WorkerState.SILENT
     return WorkerState.ALIVE if stopping_at is None else WorkerState.STOPPING

@@ -54,6 +54,8 @@ async def open_ingress(launch: Launch, base: Runtime, pool: Pool, *, keys: Keys)
     )
     await ingress.group_commit.start()
     ingress.tally.start()
+    base.heartbeat.report_ingest(ingress.report)
+    base.readiness.watch("disk", ingress.disk.refusal)
     try:
         yield ingress
     finally:

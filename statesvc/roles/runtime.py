@@ -26,7 +26,7 @@ from statesvc.database.pool import Pool, PoolLimits, make_pool
 from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.waker import Waker
 from statesvc.http.health import Readiness, shipped_migrations
-from statesvc.operations.heartbeat import Heartbeat, Incarnation
+from statesvc.operations.heartbeat import BEAT_SECONDS, INGEST_BEAT_SECONDS, Heartbeat, Incarnation
 from statesvc.roles.master_key import KeySources, key_sources, open_sources
 from statesvc.roles.metrics_address import RoleMetrics, serving_metrics
 from statesvc.roles.pooler_faults import require_usable_pooler
@@ -94,6 +94,7 @@ class Runtime:
     pool: Pool
     keyring: Keyring
     waker: Waker
+    heartbeat: Heartbeat
     listener: Listener
     readiness: Readiness
 
@@ -141,7 +142,8 @@ async def open_runtime(launch: Launch, limits: PoolLimits, *, channel: str | Non
                 telemetry.observe(names.LISTENER_UP, lambda: [(float(listener.is_up), {})])
             lag = loop_lag(telemetry)
             lag.start()
-            heartbeat = Heartbeat(pool, launch.incarnation, stopping=signals.stopping)
+            beat_seconds = INGEST_BEAT_SECONDS if launch.role in {"ingress", "api"} else BEAT_SECONDS
+            heartbeat = Heartbeat(pool, launch.incarnation, stopping=signals.stopping, beat_seconds=beat_seconds)
             await heartbeat.start()
             try:
                 yield Runtime(
@@ -153,6 +155,7 @@ async def open_runtime(launch: Launch, limits: PoolLimits, *, channel: str | Non
                     pool=pool,
                     keyring=keyring,
                     waker=waker,
+                    heartbeat=heartbeat,
                     listener=listener,
                     readiness=Readiness(pool, migrations=shipped_migrations()),
                 )

@@ -37,6 +37,11 @@ REPLICA_READS: Final = counter(
     "(it did not have it, or was in its own way), away (it did not answer); all but the first went to the primary.",
     Attribute.OUTCOME,
 )
+INGEST_STORAGE_LOW: Final = gauge(
+    "statesvc.ingest.storage_low",
+    "1",
+    "1 while every webhook is refused: the database's disk is at STATESVC_INGRESS_DISK_FREE_BYTES_MIN. Of the embedded server alone.",
+)
 INGEST_LAST_PUSH: Final = gauge(
     "statesvc.ingest.last_push",
     "s",
@@ -378,12 +383,18 @@ DISK_FREE: Final = gauge(
     "statesvc.disk.free", "By", "Free on the volumes that this process can see: data (the embedded server's), archive.", Attribute.VOLUME
 )
 PROCESSES: Final = gauge(
-    "statesvc.processes", "{process}", "Processes of the service by role that were heard of within the last half minute.", Attribute.TYPE
+    "statesvc.processes", "{process}", "Processes of the service by role that were heard of within three heartbeats.", Attribute.TYPE
 )
 ROLE_ANSWERS: Final = gauge(
     "statesvc.role.answers",
     "1",
     "0 while a role of `statesvc up` does not answer its supervisor, which then starts it again.",
+    Attribute.TYPE,
+)
+PROCESSES_SILENT: Final = gauge(
+    "statesvc.processes.silent",
+    "{process}",
+    "Processes by role that missed three heartbeats within the last ten minutes, and were not started again on their machine.",
     Attribute.TYPE,
 )
 LISTENER_UP: Final = gauge("statesvc.listener.up", "1", "1 while wake-ups can be heard; at 0 the process polls.")

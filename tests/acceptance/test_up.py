@@ -77,10 +77,10 @@ class Running:
             *(sys.executable, "-m", "statesvc", *arguments),
             env=self.environment,
             stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
+            stderr=asyncio.subprocess.PIPE,
         )
-        printed, _ = await process.communicate()
-        return process.returncode or 0, printed.decode()
+        printed, errors = await process.communicate()
+        return process.returncode or 0, (printed or errors).decode()
 
     async def ready(self, process: asyncio.subprocess.Process, port: int) -> None:
         async with asyncio.timeout(START_SECONDS), aiohttp.ClientSession() as session:
@@ -201,6 +201,31 @@ async def test_a_frozen_role_is_named_and_replaced_and_pushes_go_on(running: Run
                 assert answer.status == 200
             await until(lambda: len(running.lines("child_answers")) == 2)
             assert await answers(session, running) == dict.fromkeys(ROLES, 1.0)
+    finally:
+        code = await end(process)
+    assert code == 0, running.log()
+
+
+async def test_a_disk_at_its_bound_is_said_by_readyz_and_status(running: Running) -> None:
+    running.environment |= {"STATESVC_ALLOW_UNSIGNED_WEBHOOKS": "fedex", "STATESVC_INGRESS_DISK_FREE_BYTES_MIN": str(10**18)}
+    process = await running.up()
+    try:
+        await until(lambda: running.listening() == set(ROLES))
+        async with aiohttp.ClientSession() as session:
+            async with session.post(f"{running.url}/v1/webhooks/fedex", data=b"{}") as refused:
+                assert (refused.status, (await refused.json(content_type=None))["code"]) == (503, "storage_low")
+            async with session.get(f"{running.url}/readyz") as answer:
+                assert answer.status == 503
+                assert "storage_low" in await answer.text()
+        async with asyncio.timeout(START_SECONDS):
+            while True:
+                exit_code, printed = await running.command("status")
+                if "100 % of the pushes of the last minute were not acknowledged: 1 storage_low" in printed:
+                    break
+        assert exit_code == 1
+        assert re.search(r"NOW +pushes +the database's disk has .* every push is refused", printed), printed
+        async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{running.metrics_port}/metrics") as answer:
+            assert 'statesvc_ingest_storage_low{role="ingress"} 1.0' in await answer.text()
     finally:
         code = await end(process)
     assert code == 0, running.log()

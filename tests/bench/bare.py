@@ -27,6 +27,7 @@ from statesvc.ingress.put import Stored
 from statesvc.ingress.request_body import DiskRoom
 from statesvc.ingress.tally import IngestTally
 from statesvc.ingress.webhooks import Webhooks
+from statesvc.operations.ingest_report import LastMinute
 from statesvc.settings.service_settings import load_settings
 from statesvc.telemetry.metrics import Telemetry
 
@@ -57,6 +58,7 @@ def limit(pool: Pool) -> web.Application:
         memory=memory,
         disk=DiskRoom(None, free_bytes_min=0),
         tally=IngestTally(pool, process="bench"),
+        minute=LastMinute(),
         telemetry=Telemetry(),
     )
     return build_app(webhooks.routes(), keys=keys)

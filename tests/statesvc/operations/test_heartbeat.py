@@ -1,15 +1,20 @@
 """Signs of life: one row a start, which goes with a clean exit and comes again where it was forgotten."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 from psycopg import AsyncConnection
 
 from statesvc.database.pool import Pool
 from statesvc.operations.heartbeat import Heartbeat, Incarnation
+from statesvc.operations.ingest_report import IngestReport
+from statesvc.operations.running_processes import count_silent, last_minute, read_processes
 from statesvc.operations.worker_list import WorkerState, WorkerStatus, list_workers
 
 ME = Incarnation(worker_id="h-worker-1-0a0b0c0d", role="worker", host="h", pid=1, version="0")
+HOUR_SECONDS = 3600.0
+"""Beats that do not come again within a test."""
 
 
 async def _until(service: AsyncConnection[Any], *states: WorkerState) -> list[WorkerStatus]:
@@ -40,11 +45,28 @@ async def test_a_process_shows_from_its_start_to_its_clean_exit(pool: Pool, serv
 
 
 async def test_a_process_that_is_killed_falls_silent(database: Any, pool: Pool, service: AsyncConnection[Any]) -> None:
-    heartbeat = Heartbeat(pool, ME, stopping=asyncio.Event(), beat_seconds=3600)
+    heartbeat = Heartbeat(pool, ME, stopping=asyncio.Event(), beat_seconds=HOUR_SECONDS)
     await heartbeat.start()
     await _until(service, WorkerState.ALIVE)
-    await database.clock.advance(31)
+    await database.clock.advance(3 * HOUR_SECONDS + 1)
     await _until(service, WorkerState.SILENT)
+    await heartbeat.stop()
+
+
+async def test_who_takes_webhooks_reports_the_last_minute_until_silent(database: Any, pool: Pool, service: AsyncConnection[Any]) -> None:
+    heartbeat = Heartbeat(pool, replace(ME, role="ingress"), stopping=asyncio.Event(), beat_seconds=HOUR_SECONDS)
+    report = IngestReport(acknowledged=3, refused={"storage_low": 1, "bad_signature": 2}, disk_free_bytes=5, disk_free_bytes_min=9)
+    heartbeat.report_ingest(lambda: report)
+    await heartbeat.start()
+    await _until(service, WorkerState.ALIVE)
+    (process,) = await read_processes(service)
+    assert (process.role, process.ingest, process.is_silent) == ("ingress", report, False)
+    assert last_minute([process]) == (3, {"storage_low": 1, "bad_signature": 2})
+    await database.clock.advance(3 * HOUR_SECONDS + 1)
+    await _until(service, WorkerState.SILENT)
+    process = replace(process, is_silent=True)
+    assert (last_minute([process]), count_silent([process])) == ((0, {}), {"ingress": 1})
+    assert count_silent([replace(process, is_replaced=True)]) == {"ingress": 0}
     await heartbeat.stop()
 
 

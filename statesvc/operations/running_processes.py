@@ -1,0 +1,80 @@
+"""What the heartbeats of the last minutes say together: who has fallen silent, and which pushes were not acknowledged."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from psycopg import AsyncConnection
+
+from statesvc.database.queries import queries
+from statesvc.operations.ingest_report import IngestReport
+from statesvc.operations.worker_list import WORKERS_MAX
+
+_SQL = queries("statesvc.operations", "running_processes")
+
+REMEMBERED_SECONDS: Final = 600.0
+"""How long a process that has fallen silent is named: it may have been taken away for good, with its machine."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningProcess:
+    """`is_replaced`: its role has started again on its machine since it was last seen."""
+
+    role: str
+    host: str
+    pid: int
+    seen_seconds_ago: float
+    is_silent: bool
+    is_replaced: bool
+    ingest: IngestReport | None
+
+
+class LastMinutePushes(NamedTuple):
+    """Of all processes that take webhooks. `refused` by code of the problem."""
+
+    acknowledged: int
+    refused: Counter[str]
+
+
+async def read_processes(connection: AsyncConnection[Any]) -> list[RunningProcess]:
+    """The latest seen first."""
+    asked = {"seconds_max": REMEMBERED_SECONDS, "limit": WORKERS_MAX}
+    rows = await (await connection.execute(_SQL["processes"], asked)).fetchall()
+    return [
+        RunningProcess(
+            role=role,
+            host=host,
+            pid=pid,
+            seen_seconds_ago=seen,
+            is_silent=is_silent,
+            is_replaced=is_replaced,
+            ingest=None if ingest is None else IngestReport(**ingest),
+        )
+        for role, host, pid, seen, is_silent, is_replaced, ingest in rows
+    ]
+
+
+async def why_not_writable(connection: AsyncConnection[Any]) -> str | None:
+    """Why the database takes no writes; None: it does."""
+    row = await (await connection.execute(_SQL["writable"])).fetchone()
+    in_recovery, read_only = row or (False, False)
+    if in_recovery:
+        return "it is a standby"
+    return "default_transaction_read_only is on" if read_only else None
+
+
+def count_silent(processes: Sequence[RunningProcess]) -> Counter[str]:
+    """By role, those that were not started again; 0 of roles of which none is."""
+    counted = Counter({process.role: 0 for process in processes})
+    counted.update(process.role for process in processes if process.is_silent and not process.is_replaced)
+    return counted
+
+
+def last_minute(processes: Sequence[RunningProcess]) -> LastMinutePushes:
+    """What those report that are not silent."""
+    reports = [process.ingest for process in processes if process.ingest is not None and not process.is_silent]
+    refused: Counter[str] = Counter()
+    for report in reports:
+        refused.update(report.refused)
+    return LastMinutePushes(acknowledged=sum(report.acknowledged for report in reports), refused=refused)

@@ -1,0 +1,101 @@
+"""The first promise is watched first: `status` says which pushes are not acknowledged, and why, whatever stands in the way."""
+
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+import orjson
+import pytest
+from psycopg import AsyncConnection, sql
+
+from tests.world.database import Database
+from tests.world.shell import Shell, use
+
+ROLES: Final = ("ingress", "api", "worker", "notifier", "sealer")
+
+
+@pytest.fixture
+async def owner(database: Database, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[AsyncConnection[Any]]:
+    use(database, monkeypatch)
+    async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as connection:
+        for role in ROLES:
+            await beats(connection, role)
+        yield connection
+
+
+async def beats(owner: AsyncConnection[Any], role: str, *, seconds_ago: float = 0, started_ago: float = 3600, **ingest: object) -> None:
+    takes_webhooks = role in {"ingress", "api"}
+    report = orjson.dumps({"acknowledged": 0, **ingest}).decode() if takes_webhooks else None
+    await owner.execute(
+        "INSERT INTO statesvc.worker (worker_id, role, host, pid, version, started_at, last_seen_at, beat_seconds, ingest)"
+        " SELECT %(role)s || %(started)s::text, %(role)s, 'h', 7, '0', at - make_interval(secs => %(started)s),"
+        " at - make_interval(secs => %(seen)s), %(beat)s, %(ingest)s::jsonb FROM statesvc.clock() at"
+        " ON CONFLICT (worker_id) DO UPDATE SET last_seen_at = excluded.last_seen_at, ingest = excluded.ingest",
+        {"role": role, "started": started_ago, "seen": seconds_ago, "beat": 5 if takes_webhooks else 10, "ingest": report},
+    )
+
+
+async def troubles(shell: Shell, *, exit_code: int = 1) -> list[tuple[str, str]]:
+    told = await shell.json("status", exit_code=exit_code)
+    return [(trouble["urgency"], trouble["text"]) for trouble in told["troubles"]]
+
+
+async def test_the_share_that_was_not_acknowledged_is_said_with_its_cause(owner: AsyncConnection[Any], shell: Shell) -> None:
+    await beats(owner, "ingress", acknowledged=50, refused={"storage_low": 40, "overloaded": 10, "bad_signature": 900})
+    ((urgency, text),) = await troubles(shell)
+    assert urgency == "now"
+    assert text.startswith("50 % of the pushes of the last minute were not acknowledged: 40 storage_low (the database's disk")
+    assert "10 overloaded" in text
+    assert "bad_signature" not in text, "that is the sender's"
+    await beats(owner, "ingress", acknowledged=10_000, refused={"overloaded": 1})
+    assert await troubles(shell, exit_code=0) == []
+
+
+async def test_a_disk_at_its_bound_is_said_before_anyone_pushes(owner: AsyncConnection[Any], shell: Shell) -> None:
+    await beats(owner, "ingress", disk_free_bytes=9 * 10**8, disk_free_bytes_min=10**9)
+    assert await troubles(shell) == [
+        ("now", "the database's disk has 0.90 GB free; below 1.00 GB every push is refused (storage_low)"),
+    ]
+
+
+@pytest.mark.parametrize("role", ["ingress", "api"])
+async def test_a_silent_role_that_takes_webhooks_is_named_within_twenty_seconds(
+    owner: AsyncConnection[Any], shell: Shell, role: str
+) -> None:
+    await beats(owner, role, seconds_ago=16)
+    ((urgency, text),) = await troubles(shell)
+    assert urgency == "now"
+    assert text.startswith(f"{role} on h (process 7) was last heard of 16 s ago")
+    # another one of its role does not answer what is sent to this one
+    await beats(owner, role, started_ago=7200)
+    assert len(await troubles(shell)) == 1
+    await beats(owner, role, started_ago=1)
+    assert await troubles(shell, exit_code=0) == [("note", f"{role} on h (process 7) was last heard of 16 s ago, and was started again")]
+
+
+async def test_a_silent_worker_among_others_is_worth_knowing(owner: AsyncConnection[Any], shell: Shell) -> None:
+    await beats(owner, "worker", seconds_ago=29)
+    assert await troubles(shell, exit_code=0) == []
+    await beats(owner, "worker", seconds_ago=31)
+    assert [urgency for urgency, _ in await troubles(shell)] == ["now"]
+    await beats(owner, "worker", started_ago=7200)
+    ((urgency, text),) = await troubles(shell, exit_code=0)
+    assert (urgency, "others of its role go on" in text) == ("note", True)
+
+
+async def test_a_database_that_takes_no_writes_is_the_one_cause(owner: AsyncConnection[Any], shell: Shell, database: Database) -> None:
+    for role in ROLES:
+        await beats(owner, role, seconds_ago=60)
+    async with await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as superuser:
+        name = sql.Identifier(superuser.info.dbname)
+        await superuser.execute(sql.SQL("ALTER DATABASE {} SET default_transaction_read_only = on").format(name))
+        ((urgency, text),) = await troubles(shell)
+    assert urgency == "now"
+    assert text.startswith("the database takes no writes (default_transaction_read_only is on): no push is acknowledged")
+
+
+async def test_a_database_that_is_away_is_said_as_the_cause(monkeypatch: pytest.MonkeyPatch, shell: Shell) -> None:
+    monkeypatch.setenv("DATABASE_URL", "postgresql://nobody@127.0.0.1:1/none")
+    ((urgency, text),) = await troubles(shell)
+    assert urgency == "now"
+    assert text.startswith("the database is away: no push is acknowledged")
+    assert "NOW" in await shell("status", exit_code=1)
