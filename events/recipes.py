@@ -75,6 +75,7 @@ RECIPES: Final[dict[str, Recipe]] = {
     # the state of a shipment prints the local time of its scan as UTC
     "dhl_unified": replace(_LOCAL, codes=("type", "code"), piece=True, translates=True),
     "dicom": replace(_LOCAL, codes=("code", "reason"), place=_FACILITY, piece=True),
+    "doordash": replace(_INSTANT, place=()),
     # countries number the same scan differently; two scans of one minute differ in their depot
     "dpd": replace(_LOCAL, precision=_MINUTE, ignored_in_code=re.compile(r"\ASC_\d+_"), translates=True),
     "dtdc": replace(_LOCAL, precision=_MINUTE),
@@ -99,7 +100,9 @@ RECIPES: Final[dict[str, Recipe]] = {
     "ninjavan": replace(_INSTANT, codes=("type",), place=()),
     "nzpost": replace(_LOCAL, place=()),
     "ontrac": replace(_INSTANT, place=()),
+    "packeta": replace(_LOCAL, place=_FACILITY),
     "parcelone": _LOCAL,
+    "pitney_bowes": _LOCAL,
     "postnl": replace(_LOCAL, place=(), translates=True),
     "postnord": replace(_LOCAL, place=(), translates=True),
     "purolator": replace(_LOCAL, translates=True),
@@ -116,12 +119,14 @@ RECIPES: Final[dict[str, Recipe]] = {
     "shipengine": _INSTANT,
     # the state of a shipment has no id, and nobody promises that those of the history stay
     "shippo": replace(_LOCAL, codes=("code", "reason"), also=(replace(_LOCAL, codes=("code", "reason")),)),
+    "shiprocket": _LOCAL,
     "smartkargo": replace(_LOCAL, place=_FACILITY, piece=True),
     "spring": _LOCAL,
     "teleship": _INSTANT,
     "tnt": replace(_LOCAL, precision=_MINUTE, place=_FACILITY),
     # a substatus is given by TrackingMore, and may be given again; the words and the minute are of the carrier
     "trackingmore": Recipe(time="local", precision=_MINUTE, codes=()),
+    "uber_direct": replace(_INSTANT, codes=("type", "code"), place=()),
     # only the city is printed by all; an answer adds the facility, others leave the state out
     "ups": Recipe(time="local", codes=("type", "code"), place=_CITY),
     # older answers print a text and no code

@@ -30,7 +30,30 @@ BLUE_DART_ANSWER: Final = (
     "<ScannedLocation>DELHI HUB</ScannedLocation></ScanDetail></Scans></Shipment></ShipmentData>"
 )
 
+_SHIPROCKET_SCAN: Final = {
+    "date": "2026-03-01 14:05:00",
+    "status": "X-DDD3FD",
+    "activity": "Dispatched - Out for delivery",
+    "location": "Pune_Hub",
+    "sr-status": "17",
+    "sr-status-label": "OUT FOR DELIVERY",
+}
+SHIPROCKET_WEBHOOK: Final = {"awb": "19000000000009", "shipment_status_id": 17, "scans": [_SHIPROCKET_SCAN]}
+SHIPROCKET_ANSWER: Final = {
+    "tracking_data": {"shipment_track": [{"awb_code": "19000000000009"}], "shipment_track_activities": [_SHIPROCKET_SCAN]}
+}
+
+_PACKETA_FIELDS: Final = {"dateTime": "2026-03-01T14:05:00", "statusCode": "5", "statusText": "-", "branchId": "79"}
+PACKETA_XML: Final = (
+    "<response><status>ok</status><barcode>Z0000000009</barcode><result><record>"
+    + "".join(f"<{name}>{value}</{name}>" for name, value in _PACKETA_FIELDS.items())
+    + "</record></result></response>"
+)
+PACKETA_JSON: Final = {"status": "ok", "barcode": "Z0000000009", "result": _PACKETA_FIELDS}
+
 LATER_PAIRS: Final = (
     pair("dhl_parcel_de", "piece_and_its_events", PARCEL_DE_PIECE, PARCEL_DE_EVENTS),
     pair("bluedart", "push_and_answer", BLUE_DART_PUSH, BLUE_DART_ANSWER),
+    pair("shiprocket", "webhook_and_answer", SHIPROCKET_WEBHOOK, SHIPROCKET_ANSWER),
+    pair("packeta", "xml_and_json", PACKETA_XML, PACKETA_JSON),
 )

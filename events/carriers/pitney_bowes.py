@@ -1,0 +1,151 @@
+"""Pitney Bowes: answers about Newgistics returns (`Packages`), and of its Shipping API (`scanDetailsList`).
+
+A return prints the day of a scan in one Microsoft date and the time of day in another, each with the offset of the server: the wall clock
+of both together is that of the place. The Shipping API repeats the codes of the carrier that delivers, and next to each what it means.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Final
+
+from events.carriers.carrier import Carrier, ShipperChoice
+from events.errors import Cause, UnreadableMessageError
+from events.event import EventPlace, PrintedTime, Raw, Reading
+from events.parsing.enrichment import estimate, with_estimate, with_signer
+from events.parsing.formats import TimeFormats
+from events.parsing.json import read_json
+from events.parsing.lists import JsonObject, objects, objects_at
+from events.parsing.meanings import UNMAPPED, Meaning, meanings
+from events.parsing.places import place
+from events.parsing.rejections import Rejections, normalizer
+from events.parsing.scan import Scan, readings_of
+from events.parsing.text import signer, text
+from events.parsing.times import Clock
+from events.vocabulary import Status
+
+CODES: Final = meanings("pitney_bowes_codes.csv")
+"""(level, code): of a return, or the `status` that the Shipping API prints next to a scan."""
+
+CLOCK: Final = Clock(formats=TimeFormats("%Y-%m-%d[ %H:%M[:%S]]"), default_zone="America/New_York", country="US")
+
+_EPOCH: Final = re.compile(r"/Date\((?P<milliseconds>-?\d{1,15})(?P<sign>[+-])(?P<hours>\d\d)(?P<minutes>\d\d)\)/", re.ASCII)
+_ERROR_FIELDS: Final = frozenset({"errors", "error", "errorCode", "ErrorMessage"})
+
+
+@normalizer
+def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+    """Events of one answer."""
+    for where, package in _packages(read_json(body), "", rejections):
+        if "PackageTrackingEvents" in package or "TrackingNumber" in package:
+            scans = _of_return(package, where, received_at, rejections)
+            found = readings_of(scans, text(package.get("TrackingNumber")), rejections, service=text(package.get("Service")))
+            yield from with_signer(found, signer(package.get("Signer")))
+        else:
+            found = readings_of(_scans(package, where, received_at, rejections), text(package.get("trackingNumber")), rejections)
+            signed = with_signer(found, signer(package.get("signedBy")))
+            yield from with_estimate(signed, estimate(text(package.get("estimatedDeliveryDate")), CLOCK.formats))
+
+
+def _packages(body: object, where: str, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
+    if body in ({}, []):
+        return
+    if type(body) is list:
+        for index, member in objects(body, where, rejections):
+            yield from _packages(member, f"{where}/{index}", rejections)
+    elif type(body) is dict and "Packages" in body:
+        for index, package in objects_at(body, "Packages", where, rejections):
+            yield from _packages(package, f"{where}/Packages/{index}", rejections)
+    elif type(body) is dict and {"PackageTrackingEvents", "scanDetailsList"} & body.keys():
+        if text(body.get("ErrorMessage")) is None:
+            yield where, body
+    elif type(body) is not dict or not _ERROR_FIELDS & body.keys():
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of Pitney Bowes")
+
+
+def _of_return(package: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
+    for index, event in objects_at(package, "PackageTrackingEvents", where, rejections):
+        at = place(city=event.get("City"), region=event.get("State"), postal_code=event.get("PostalCode"), country="US")
+        code, of_carrier = text(event.get("EventCode")), text(event.get("CarrierCode"))
+        raw = Raw(code=code, further=(of_carrier,) if of_carrier and of_carrier != code else ())
+        yield Scan(
+            where=f"{where}/PackageTrackingEvents/{index}",
+            raw=raw,
+            meaning=CODES.get(("return", code or ""), UNMAPPED),
+            time=_time(text(event.get("Date")), text(event.get("Time")), at, received_at),
+            place=at,
+            description=text(event.get("EventDescription")),
+        )
+
+
+def _time(day: str | None, clock: str | None, at: EventPlace, received_at: datetime) -> PrintedTime | None:
+    dated, timed = _wall(day), _wall(clock)
+    if dated is None:
+        return CLOCK.read(day, at, received_at=received_at)
+    wall = f"{dated:%Y-%m-%d}" if timed is None else f"{dated:%Y-%m-%d} {timed:%H:%M:%S}"
+    found = CLOCK.read(wall, at, received_at=received_at)
+    printed = " ".join(part for part in (day, clock) if part)
+    return replace(found, printed=printed) if found is not None else None
+
+
+def _wall(printed: str | None) -> datetime | None:
+    """The wall clock that a Microsoft date means by its own offset."""
+    found = _EPOCH.fullmatch(printed or "")
+    if found is None:
+        return None
+    offset = timedelta(hours=int(found["hours"]), minutes=int(found["minutes"])) * (-1 if found["sign"] == "-" else 1)
+    if abs(offset) > timedelta(hours=14):
+        return None
+    try:
+        instant = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=int(found["milliseconds"]))
+        return instant.astimezone(timezone(offset))
+    except OverflowError:
+        return None
+
+
+def _scans(package: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
+    for index, event in objects_at(package, "scanDetailsList", where, rejections):
+        at = place(
+            city=event.get("eventCity"),
+            region=event.get("eventStateOrProvince"),
+            postal_code=event.get("postalCode"),
+            country=event.get("country"),
+        )
+        code, status = text(event.get("scanType")), text(event.get("packageStatus"))
+        raw = Raw(code=code or status, further=(status,) if code and status else ())
+        printed = " ".join(part for part in (text(event.get("eventDate")), text(event.get("eventTime"))) if part) or None
+        yield Scan(
+            where=f"{where}/scanDetailsList/{index}",
+            raw=raw,
+            meaning=_meaning(raw),
+            time=CLOCK.read(printed, at, received_at=received_at),
+            place=at,
+            description=text(event.get("scanDescription")),
+        )
+
+
+def _reread(raw: Raw) -> Meaning | None:
+    meaning = _meaning(raw)
+    return meaning if meaning is not UNMAPPED else CODES.get(("return", raw.code or ""))
+
+
+def _meaning(raw: Raw) -> Meaning:
+    """A state goes by its name; of a scan the carrier's code is known to say more."""
+    status = raw.further[0] if raw.further else raw.code
+    of_scan, of_status = CODES.get(("scan", raw.code or "")), CODES.get(("status", "".join((status or "").split()).casefold()))
+    if of_status is None or (of_scan is not None and of_status.status is Status.IN_TRANSIT):
+        return of_scan or UNMAPPED
+    return of_status
+
+
+CARRIER: Final = Carrier(
+    carrier_id="pitney_bowes",
+    name="Pitney Bowes",
+    number_fields=("TrackingNumber", "trackingNumber"),
+    normalizers={"1": normalize},
+    formats=("Newgistics returns JSON", "Shipping API JSON"),
+    texts=frozenset({"In Transit"}),
+    reread=_reread,
+    authentication=(ShipperChoice(),),
+)
