@@ -15,7 +15,7 @@ from psycopg.pq import TransactionStatus
 
 from statesvc.database.queries import queries
 from statesvc.database.retrying_connection import RetryingConnection
-from statesvc.database.session_settings import setting_arrays
+from statesvc.database.session_settings import ISOLATION, setting_arrays
 
 _OF_STATEMENTS: Final = frozenset({"statement_timeout", "lock_timeout"})
 """What limits one statement; the other limits are those of a transaction that goes on."""
@@ -28,12 +28,16 @@ class PooledConnection(RetryingConnection):
 
     _settings: Mapping[str, str] = MappingProxyType({})
     _limits: tuple[LiteralString, ...] = ()
+    _begins: bool = False
 
     def limit_transactions(self, settings: Mapping[LiteralString, LiteralString], timeouts: Mapping[LiteralString, int]) -> None:
         """From now on each transaction has these settings and limits, and so has each statement outside of one."""
+        self._begins = ISOLATION in settings
         lone = {name: str(milliseconds) for name, milliseconds in timeouts.items() if name in _OF_STATEMENTS}
         self._settings = MappingProxyType({**settings, **lone})
         self._limits = (
+            # a default is read when a transaction begins: this one has begun
+            *(("SET TRANSACTION ISOLATION LEVEL READ COMMITTED",) if self._begins else ()),
             *(f"SET LOCAL {name} = '{value}'" for name, value in settings.items()),
             *(f"SET LOCAL {name} = {milliseconds:d}" for name, milliseconds in timeouts.items()),
         )
@@ -69,6 +73,11 @@ class PooledConnection(RetryingConnection):
         for limit in self._limits:
             await self.execute(limit, prepare=False)
 
+    @property
+    def begins(self) -> bool:
+        """Whether a lone statement needs a transaction, because it would begin with another isolation than ours."""
+        return self._begins
+
     async def limit_lone_statement(self) -> None:
         """Limits the transaction that a pipeline begins by itself; there SET LOCAL would work, and warn each time that it does not."""
         if self._settings:
@@ -83,7 +92,10 @@ class PooledCursor(AsyncCursor[Any]):
     async def execute(self, *arguments: Any, **options: Any) -> "PooledCursor":  # noqa: ANN401 - psycopg's overloads, passed on
         """As psycopg's."""
         connection = self.connection
-        if isinstance(connection, PooledConnection) and connection.is_idle:
+        if isinstance(connection, PooledConnection) and connection.is_idle and connection.begins:
+            async with connection.transaction():
+                await super().execute(*arguments, **options)
+        elif isinstance(connection, PooledConnection) and connection.is_idle:
             async with connection.pipeline():
                 await connection.limit_lone_statement()
                 await super().execute(*arguments, **options)

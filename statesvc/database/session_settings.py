@@ -31,6 +31,7 @@ SESSION_SETTINGS: Final[Mapping[LiteralString, LiteralString]] = MappingProxyTyp
     }
 )
 ISOLATION: Final[LiteralString] = "default_transaction_isolation"
+READ_COMMITTED: Final[LiteralString] = "read committed"
 CARRIED_BY_POOLERS: Final = frozenset({"DateStyle", "TimeZone", "standard_conforming_strings"})
 """The server reports these, so a pooler in transaction mode sets them on each server connection that it gives this client."""
 WHOLE_TRANSACTIONS_SINCE: Final = 17_00_00
@@ -71,7 +72,7 @@ class SessionLimits:
     def settings(self, *, server_version: int) -> dict[str, str]:
         """All settings of a session that is ours alone."""
         timeouts = {name: str(milliseconds) for name, milliseconds in self.timeouts(server_version=server_version).items()}
-        return {**SESSION_SETTINGS, ISOLATION: "read committed", "idle_session_timeout": "0", **timeouts}
+        return {**SESSION_SETTINGS, ISOLATION: READ_COMMITTED, "idle_session_timeout": "0", **timeouts}
 
 
 async def prepare_session(connection: AsyncConnection[Any], limits: SessionLimits) -> None:
@@ -87,9 +88,10 @@ def prepare_sync_session(connection: Connection[Any], limits: SessionLimits) -> 
 async def prepare_pooled_session(connection: AsyncConnection[Any]) -> dict[LiteralString, LiteralString]:
     """The same through a pooler in transaction mode, where a session is nobody's own: what else each transaction has to set."""
     await connection.execute(_SQL["set"], setting_arrays({name: SESSION_SETTINGS[name] for name in CARRIED_BY_POOLERS}), prepare=False)
-    rows = await (await connection.execute(_SQL["read"], {"names": list(SESSION_SETTINGS)}, prepare=False)).fetchall()
+    wanted = {**SESSION_SETTINGS, ISOLATION: READ_COMMITTED}
+    rows = await (await connection.execute(_SQL["read"], {"names": list(wanted)}, prepare=False)).fetchall()
     found = dict(rows)
-    return {name: value for name, value in SESSION_SETTINGS.items() if name not in CARRIED_BY_POOLERS and found[name] != value}
+    return {name: value for name, value in wanted.items() if name not in CARRIED_BY_POOLERS and found[name] != value}
 
 
 def setting_arrays(settings: Mapping[str, str]) -> dict[str, list[str]]:
