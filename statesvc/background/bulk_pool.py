@@ -12,16 +12,20 @@ import multiprocessing
 import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeVar
 
 from statesvc.background.niceness import own_session, run_in_idle_time
 
 NICENESS: Final = 19
 """Behind what comes after the ACK, too."""
+
+T = TypeVar("T")
+_failures: list[Exception] = []
+"""In a process of the pool: what `begin` raised."""
 
 
 class BulkPool:
@@ -31,7 +35,7 @@ class BulkPool:
         # spawned, because the caller may have threads and connections that a fork would share
         context = multiprocessing.get_context("spawn")
         self._theirs, self._end = context.Pipe(duplex=False)
-        self.executor = ProcessPoolExecutor(processes, mp_context=context, initializer=_begin, initargs=(self._theirs, begin, *arguments))
+        self._executor = ProcessPoolExecutor(processes, mp_context=context, initializer=_begin, initargs=(self._theirs, begin, *arguments))
 
     def __enter__(self) -> Self:
         return self
@@ -39,9 +43,13 @@ class BulkPool:
     def __exit__(self, failed: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None) -> None:
         if failed is not None:
             self.abandon()
-        self.executor.shutdown(cancel_futures=True)
+        self._executor.shutdown(cancel_futures=True)
         self.abandon()
         self._theirs.close()
+
+    def submit(self, work: Callable[..., T], *arguments: Any) -> Future[T]:  # noqa: ANN401 - those of `work`
+        """What `work` answers in one of the processes. It fails with what `begin` raised there."""
+        return self._executor.submit(_work, work, *arguments)
 
     def abandon(self) -> None:
         """Ends the processes in the middle of what they do: it fails with BrokenProcessPool. Safe in any thread, and to call twice."""
@@ -54,7 +62,16 @@ def _begin(end: Connection, begin: Callable[..., None], *arguments: Any) -> None
         own_session(niceness=NICENESS)
     run_in_idle_time()
     threading.Thread(target=_end_with, args=(end,), daemon=True, name="parent").start()
-    begin(*arguments)
+    try:
+        begin(*arguments)
+    except Exception as error:  # noqa: BLE001 - raised where somebody waits
+        _failures.append(error)
+
+
+def _work(work: Callable[..., T], *arguments: Any) -> T:  # noqa: ANN401 - those of `work`
+    if _failures:
+        raise _failures[0]
+    return work(*arguments)
 
 
 def _end_with(end: Connection) -> None:

@@ -79,6 +79,8 @@ _NICENESS: Final = 10
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code."""
+    if arguments is None:
+        _open_standard_streams()
     given = list(sys.argv[1:] if arguments is None else arguments)
     called = next((argument for argument in _without_env_file(given) if not argument.startswith("-")), None)
     # given arguments, the process is its caller's; and loading a command is half a second of computing by itself
@@ -91,6 +93,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if called not in modules:
         parser.error("name a command")
     return explained(lambda: _run(modules[called], options))
+
+
+def _open_standard_streams() -> None:
+    """One that is closed (`>&-`) goes nowhere: the next file or socket would get its number, and be written to."""
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        if getattr(sys, name) is None:
+            # the lowest number that is free: this one
+            os.open(os.devnull, os.O_RDWR)
+            os.set_inheritable(number, True)
+            setattr(sys, name, os.fdopen(number, mode, closefd=False))
 
 
 def build_parser(names: Collection[str]) -> tuple[argparse.ArgumentParser, dict[str, CommandModule]]:
@@ -131,6 +143,7 @@ def explained(run: Callable[[], int]) -> int:
     try:
         return run()
     except KeyboardInterrupt:
+        sys.stderr.write("statesvc: interrupted\n")
         return 1
     except BrokenPipeError:
         sys.stderr.close()

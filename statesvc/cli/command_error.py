@@ -1,6 +1,8 @@
 """What a person at a terminal reads when a command fails for a reason that is not a defect."""
 
 import errno
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
 
 import psycopg
 from pydantic import ValidationError
@@ -34,8 +36,13 @@ def explain(error: Exception) -> CommandError | None:
             explained = CommandError("the database has no schema, or an older one: run `statesvc migrate`")
         case psycopg.Error() if failure(error) in {Failure.UNAVAILABLE, Failure.FORBIDDEN}:
             explained = CommandError(f"the database refused or does not answer: {_first_line(error)}")
-        case OSError(errno=errno.EADDRINUSE):
-            explained = CommandError("the port is in use: choose another one with --port")
+        case psycopg.InterfaceError() | BrokenProcessPool():
+            explained = CommandError("the database, or a process of this command, ended in the middle of it: run it again")
+        case ExceptionGroup(exceptions=several):
+            # of what failed together, the first that can be explained
+            explained = next(filter(None, map(explain, several)), None)
+        case OSError():
+            explained = _of_system(error)
         case RuntimeError() | ValueError() if type(error).__module__.startswith("statesvc."):
             explained = CommandError(str(error))
         case _:
@@ -58,6 +65,16 @@ def _variable(title: str, place: tuple[int | str, ...]) -> str:
     if section is None or name not in section.model_fields:
         return f"setting {name}"
     return variable_of(section, name, section.model_fields[name])
+
+
+def _of_system(error: OSError) -> CommandError | None:
+    if error.errno == errno.EADDRINUSE:
+        return CommandError("the port is in use: choose another one with --port")
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        return CommandError("the working folder was removed: change to another one", exit_code=2)
+    return None
 
 
 def _first_line(error: Exception) -> str:

@@ -79,7 +79,7 @@ class WorkerPool:
             return
         under_way: deque[Future[T]] = deque()
         for arguments in calls:
-            under_way.append(self._pool.executor.submit(function, *arguments))
+            under_way.append(self._pool.submit(function, *arguments))
             if len(under_way) >= self._ahead:
                 yield under_way.popleft().result()
         while under_way:
@@ -104,7 +104,7 @@ def worker_pool(access: LogAccess, processes: int) -> Iterator[WorkerPool]:
         return
     with BulkPool(processes, _begin_child, access) as pool:
         # the first call starts them: while the caller reads what it needs itself
-        pool.executor.submit(os.getpid)
+        pool.submit(os.getpid)
         yield WorkerPool(pool, processes)
 
 

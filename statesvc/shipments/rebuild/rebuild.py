@@ -99,12 +99,14 @@ class Rebuild:
         archived = [month for month in await months(connection) if month.dropped_at is not None]
         row = await (await connection.execute(_SQL["bytes_of_log"])).fetchone()
         pieces = slices((row[0] if row else 0) + EVENT_BYTES * sum(month.events or 0 for month in archived))
-        loop = asyncio.get_running_loop()
         with (
             self._staged(archived, len(pieces)) as staging,
             BulkPool(min(self.processes, len(pieces)), begin, self.owner_dsn, staging) as pool,
         ):
-            pending: Sequence[asyncio.Future[T]] = [loop.run_in_executor(pool.executor, work, piece) for piece in pieces]
+            pending: Sequence[asyncio.Future[T]] = [asyncio.wrap_future(pool.submit(work, piece)) for piece in pieces]
+            for future in pending:
+                # where the first that fails ends the command, nobody asks for the others
+                future.add_done_callback(_retrieve)
             try:
                 for done, future in enumerate(asyncio.as_completed(pending), start=1):
                     yield done, len(pieces), await future
@@ -116,6 +118,12 @@ class Rebuild:
         if not archived:
             return nullcontext()
         return staged([self.archive.path_of(month.file_name or "") for month in archived], pieces=pieces)
+
+
+def _retrieve(future: asyncio.Future[Any]) -> None:
+    """An error that nobody asks for is logged when the future is forgotten."""
+    if not future.cancelled():
+        future.exception()
 
 
 async def _last_swap(connection: Connection) -> tuple[datetime, str] | None:

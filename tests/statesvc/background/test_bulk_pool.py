@@ -34,7 +34,7 @@ def hang(path: str) -> None:
 def command(path: str) -> None:
     """A command whose process computes."""
     with BulkPool(1, begin, "now") as pool:
-        pool.executor.submit(hang, path).result()
+        pool.submit(hang, path).result()
 
 
 def until(what: Callable[[], bool]) -> None:
@@ -59,7 +59,7 @@ def has_ended(pid: int) -> bool:
 
 def test_its_processes_let_everyone_else_go_first() -> None:
     with BulkPool(1, begin, "now") as pool:
-        begun, niceness, leads, session = pool.executor.submit(place).result(DEADLINE)
+        begun, niceness, leads, session = pool.submit(place).result(DEADLINE)
     assert (begun, niceness, leads) == (["now"], NICENESS, True)
     # empty where the kernel has no such groups
     assert not session or session.endswith(f" nice {NICENESS}\n")
@@ -68,7 +68,7 @@ def test_its_processes_let_everyone_else_go_first() -> None:
 @pytest.mark.skipif(not hasattr(os, "SCHED_IDLE"), reason="only Linux interrupts a process for whatever else wants to run")
 def test_its_processes_are_interrupted_by_everyone_else() -> None:
     with BulkPool(1, begin, "now") as pool:
-        assert pool.executor.submit(os.sched_getscheduler, 0).result(DEADLINE) == os.SCHED_IDLE
+        assert pool.submit(os.sched_getscheduler, 0).result(DEADLINE) == os.SCHED_IDLE
 
 
 def test_a_block_that_fails_does_not_wait_for_them(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_a_block_that_fails_does_not_wait_for_them(tmp_path: Path) -> None:
 
     def interrupted() -> int:
         with BulkPool(1, begin, "now") as pool:
-            pool.executor.submit(hang, str(path))
+            pool.submit(hang, str(path))
             written(path)
             raise KeyboardInterrupt
 
@@ -88,7 +88,7 @@ def test_a_block_that_fails_does_not_wait_for_them(tmp_path: Path) -> None:
 def test_given_up_by_another_thread_what_runs_fails(tmp_path: Path) -> None:
     path = tmp_path / "pid"
     with BulkPool(1, begin, "now") as pool:
-        running = pool.executor.submit(hang, str(path))
+        running = pool.submit(hang, str(path))
         written(path)
         pool.abandon()
         with pytest.raises(BrokenProcessPool):
@@ -104,3 +104,13 @@ def test_they_end_with_a_command_that_is_killed(tmp_path: Path) -> None:
     os.kill(started.pid, signal.SIGKILL)
     started.join()
     until(lambda: has_ended(child))
+
+
+def fail_to_begin() -> None:
+    raise ConnectionRefusedError("nobody is there")
+
+
+def test_what_a_process_fails_to_begin_with_is_raised_where_its_work_is_awaited(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ConnectionRefusedError, match="nobody is there"), BulkPool(1, fail_to_begin) as pool:
+        pool.submit(os.getpid).result(DEADLINE)
+    assert "Traceback" not in capfd.readouterr().err
