@@ -12,7 +12,7 @@ from psycopg import AsyncConnection
 from statesvc.cli.command_error import CommandError
 from statesvc.database.dsns import Dsns, database_name
 from statesvc.database.embedded import EmbeddedServer, locate
-from statesvc.database.embedded_error import NoDataError
+from statesvc.database.embedded_error import DataInUseError, NoDataError
 from statesvc.database.migration_files import compare, read_migrations
 from statesvc.database.migrator import migrate, read_ledger
 from statesvc.database.open_connection import open_connection
@@ -44,7 +44,10 @@ async def running_database(settings: Settings, *, make: bool = False, migrated: 
         return
     server = EmbeddedServer.from_settings(settings.database)
     try:
-        dsns = await asyncio.to_thread(server.start)
+        try:
+            dsns = await asyncio.to_thread(server.start)
+        except DataInUseError as error:
+            raise CommandError(f"the database is being started or stopped by process {error.pid or 'unknown'}: try again soon") from error
         if make:
             ensure_master_key(settings)
         if migrated:
