@@ -112,6 +112,8 @@ def _s(metric: Metric) -> str:
 
 
 _DEAD_LETTERS: Final = f'max by (kind, cause) ({_s(names.DEAD_LETTERS_OPEN)}{{{{kind!="code"}}}}{{past}})'
+_NOT_READ: Final = f'{{0}}({_s(names.MESSAGES_BURIED)}[15m]) or {{0}}({_s(names.MESSAGES_SETTLED)}{{{{outcome="rejected"}}}}[15m])'
+"""Messages that became dead letters as a whole, and those of which nothing was read but rejections."""
 
 CAUSES: Final = (
     Cause(
@@ -210,8 +212,8 @@ CAUSES: Final = (
     ),
     Cause(
         alert="FormatChanged",
-        when=f"sum by (carrier) (rate({_s(names.MESSAGES_BURIED)}[15m])) / sum by (carrier) (rate({_s(names.MESSAGES_CLAIMED)}[15m])) > 0.05"
-        f" and sum by (carrier) (increase({_s(names.MESSAGES_BURIED)}[15m])) > 10",
+        when=f"sum by (carrier) ({_NOT_READ.format('rate')}) / sum by (carrier) (rate({_s(names.MESSAGES_CLAIMED)}[15m])) > 0.05"
+        f" and sum by (carrier) ({_NOT_READ.format('increase')}) > 10",
         lasts="5m",
         severity="page",
         summary="{{ $value | humanizePercentage }} of the messages of {{ $labels.carrier }} become dead letters",

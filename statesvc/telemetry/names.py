@@ -57,7 +57,11 @@ MESSAGE_ATTEMPTS: Final = counter(
     Attribute.ATTEMPT,
 )
 MESSAGES_SETTLED: Final = counter(
-    "statesvc.messages.settled", "{message}", "Messages with a verdict. outcome: applied, empty.", Attribute.CARRIER, Attribute.OUTCOME
+    "statesvc.messages.settled",
+    "{message}",
+    "Messages with a verdict. outcome: applied, empty, rejected (nothing was read of it, and something is there).",
+    Attribute.CARRIER,
+    Attribute.OUTCOME,
 )
 MESSAGES_RESCUED: Final = counter(
     "statesvc.messages.rescued",

@@ -8,6 +8,7 @@ from typing import Final
 from events.vocabulary import Kind
 from statesvc.append.append_batch import AppendBatch
 from statesvc.inbox.claim import Message
+from statesvc.inbox.read_message import Read
 from statesvc.telemetry.metrics import Telemetry
 
 _ATTEMPTS_COUNTED: Final = 5
@@ -28,8 +29,8 @@ def count_appended(telemetry: Telemetry, batch: AppendBatch) -> None:
         telemetry.events.add(count, {"carrier": carrier_id, "verdict": verdict.value})
     for (carrier_id, source), count in batch.time_sources_by_carrier().items():
         telemetry.event_times.add(count, {"carrier": carrier_id, "tz_source": source.value})
-    for (carrier_id, empty), count in Counter((read.carrier_id, read.empty) for read in batch.reads).items():
-        telemetry.messages_settled.add(count, {"carrier": carrier_id, "outcome": "empty" if empty else "applied"})
+    for (carrier_id, outcome), count in Counter((read.carrier_id, _outcome(read)) for read in batch.reads).items():
+        telemetry.messages_settled.add(count, {"carrier": carrier_id, "outcome": outcome})
     now = datetime.now(UTC)
     for read in batch.reads:
         telemetry.applied_lag.record(max(0.0, (now - read.source.received_at).total_seconds()), {"carrier": read.carrier_id})
@@ -43,3 +44,9 @@ def count_appended(telemetry: Telemetry, batch: AppendBatch) -> None:
         telemetry.moves_contradicted.add(count, {"carrier": carrier_id, "flag": flag})
     if batch.notifications:
         telemetry.notifications_written.add(batch.notifications)
+
+
+def _outcome(read: Read) -> str:
+    if read.events:
+        return "applied"
+    return "rejected" if read.rejections else "empty"

@@ -97,7 +97,11 @@ TROUBLE: Final[dict[str, Series]] = {
     "CarrierHeld": {'statesvc_inbox_oldest_held_seconds{carrier="ups"}': "20000x300"},
     "SignaturesRefused": {f'{ACK}_count{{carrier="ups",outcome="rejected"}}': "0+300x300"},
     "Overloaded": {'statesvc_refusals_total{cause="connections"}': "0+60x300"},
-    "FormatChanged": {'statesvc_messages_buried_total{carrier="ups",cause="unreadable"}': "0+20x300"},
+    # nearly all are accepted, and nothing of them is read
+    "FormatChanged": {
+        'statesvc_messages_buried_total{carrier="ups",cause="unreadable"}': "0+1x300",
+        'statesvc_messages_settled_total{carrier="ups",outcome="rejected"}': "0+20x300",
+    },
     "UnmappedCodes": {'statesvc_events_unmapped_total{carrier="ups"}': "0+20x300"},
     "DeadLettersGrow": {'statesvc_dead_letters_open{kind="message",cause="unreadable"}': "_x60 100x240"},
     "SubscriberFailing": {'statesvc_subscriptions_failing{state="failing"}': "1x300"},
