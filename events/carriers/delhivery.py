@@ -15,7 +15,7 @@ from events.event import Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, child, objects, objects_at
+from events.parsing.lists import JsonObject, child, objects, objects_at, recognised
 from events.parsing.meanings import UNMAPPED, Meaning, meanings, texts_of
 from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
@@ -29,6 +29,7 @@ CODES: Final = meanings("delhivery_codes.csv")
 NSL_CODES: Final = meanings("delhivery_nsl_codes.csv")
 """The NSL codes whose meaning is finer than the status word, which is the same `Pending` or `Not Picked` for all of them."""
 
+_SHIPMENT: Final = frozenset({"Shipment"})
 _FORWARD: Final = frozenset({None, "UD"})
 
 CLOCK: Final = Clock(
@@ -96,7 +97,7 @@ def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, Json
         found = [("", body)] if type(body) is dict else []
     shipments = [
         (f"{where}/Shipment/{index}" if type(member["Shipment"]) is list else f"{where}/Shipment", shipment)
-        for where, member in found
+        for where, member in (recognised(found, _SHIPMENT, rejections) if type(body) is list or len(found) > 1 else found)
         if "Shipment" in member
         for index, shipment in objects_at(member, "Shipment", where, rejections)
     ]

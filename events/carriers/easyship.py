@@ -78,10 +78,10 @@ def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, Json
 
 def _events(shipment: JsonObject, where: str, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
     """The checkpoints; without any the status itself."""
-    if as_list(shipment.get("checkpoints")):
-        pointer = f"{where}/checkpoints"
-        yield from ((f"{pointer}/{index}", event) for index, event in objects_at(shipment, "checkpoints", where, rejections))
-    elif "tracking_status" in shipment or "status" in shipment:
+    has_status = "tracking_status" in shipment or "status" in shipment
+    checkpoints = objects_at(shipment, "checkpoints", where, rejections, required=not has_status)
+    yield from ((f"{where}/checkpoints/{index}", event) for index, event in checkpoints)
+    if has_status and not as_list(shipment.get("checkpoints")):
         yield f"{where}/status", {"status": shipment.get("tracking_status") or shipment.get("status")}
 
 

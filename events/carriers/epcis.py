@@ -38,6 +38,7 @@ TROUBLE: Final = frozenset({"damaged", "destroyed", "disposed", "returned", "sto
 """Dispositions that outrank the step."""
 
 EVENTS: Final = ("ObjectEvent", "AggregationEvent", "TransactionEvent", "TransformationEvent", "AssociationEvent")
+_MEMBERS: Final = frozenset({*EVENTS, "extension"})
 DOCUMENTS: Final = frozenset({"EPCISDocument", "EPCISQueryDocument", "QueryResults"})
 _QUALIFIED: Final = re.compile(r"\A(?:cbv:|https?://(?:ref\.gs1\.org/cbv|ns\.gs1\.org/cbv|gs1\.org/voc)/)(?:BizStep|Bizstep|Disp)-")
 _ERROR_SUFFIX: Final = "#error"
@@ -64,7 +65,7 @@ class EpcisEvent(NamedTuple):
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Events of one document, query result or capture of a single event."""
-    for event in _from_xml(read_xml(body)) if is_xml(body) else _from_json(read_json(body), rejections):
+    for event in _from_xml(read_xml(body), rejections) if is_xml(body) else _from_json(read_json(body), rejections):
         time = CLOCK.read_with_offset(event.at, event.offset, received_at=received_at) if _is_naive(event) else None
         time = time or CLOCK.read(event.at, received_at=received_at)
         if time is None:
@@ -195,10 +196,13 @@ def _names(value: object) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found for member in as_list(value) if (found := text(member)) is not None))
 
 
-def _from_xml(document: Document) -> Iterator[EpcisEvent]:
+def _from_xml(document: Document, rejections: Rejections) -> Iterator[EpcisEvent]:
     for answer in answers(document):
         if answer.tag not in DOCUMENTS and answer.tag not in EVENTS and answer.tag != "Fault" and answer.find(".//EventList") is None:
             raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no document of EPCIS")
+        for number, member in enumerate(answer.iterfind(".//EventList/*"), start=1):
+            if member.tag not in _MEMBERS:
+                rejections.add(f"EventList/*[{number}]", "no event of EPCIS")
         for index, event in enumerate(answer.iter(*EVENTS), start=1):
             yield _xml_event(event, f"EventList/{event.tag}[{index}]")
 
