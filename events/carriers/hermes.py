@@ -1,7 +1,8 @@
 """Hermes Germany: the shipment information of its tracking API, one shipment or a list of them.
 
 Codes have four digits (two of the main step, two of its detail); zeros in front belong to them. `result` in place of `status` says that
-nothing is known. Steps that take back the last status are corrections.
+nothing is known. Steps that take back the last status are corrections. The newer API prints the progress of a parcel, each step with a
+name instead of a code.
 """
 
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
-from events.event import Raw, Reading
+from events.event import PrintedTime, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
@@ -20,7 +21,7 @@ from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
 from events.parsing.text import text
-from events.parsing.times import Clock
+from events.parsing.times import Clock, read_epoch
 
 CODES: Final = meanings("hermes_codes.csv")
 _meaning: Final = by_code(CODES)
@@ -28,7 +29,10 @@ _meaning: Final = by_code(CODES)
 FORMATS: Final = TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%Y-%m-%d[ %H:%M:%S]")
 CLOCK: Final = Clock(formats=FORMATS, default_zone="Europe/Berlin", country="DE")
 
+EPOCHS_MAX: Final = 10**15
+
 _LIST: Final = "shipmentinfo"
+_PROGRESS: Final = "parcelProgress"
 _ERROR_FIELDS: Final = frozenset({"error", "errors", "code", "message", "listOfResultCodes", "result"})
 
 
@@ -36,6 +40,9 @@ _ERROR_FIELDS: Final = frozenset({"error", "errors", "code", "message", "listOfR
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     """Events of one push or answer."""
     for where, shipment in _shipments(read_json(body), rejections):
+        if _PROGRESS in shipment:
+            yield from readings_of(_steps(shipment, where, received_at, rejections), text(shipment.get("barcode")), rejections)
+            continue
         found = readings_of(_scans(shipment, where, received_at, rejections), text(shipment.get("shipmentID")), rejections)
         yield from with_estimate(found, estimate(text(child(shipment, "deliveryForecast").get("date")), FORMATS))
 
@@ -48,10 +55,29 @@ def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, Json
             yield from ((f"/{index}{where}", shipment) for where, shipment in _shipments(member, rejections))
     elif type(body) is dict and _LIST in body:
         yield from ((f"/{_LIST}/{index}", member) for index, member in objects_at(body, _LIST, "", rejections))
-    elif type(body) is dict and "shipmentID" in body:
+    elif type(body) is dict and ("shipmentID" in body or _PROGRESS in body):
         yield "", body
     elif type(body) is not dict or not _ERROR_FIELDS & body.keys():
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no shipment information of Hermes")
+
+
+def _steps(parcel: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
+    for index, step in objects_at(parcel, _PROGRESS, where, rejections):
+        raw = Raw(code=text(step.get("parcelStatus")))
+        yield Scan(
+            where=f"{where}/{_PROGRESS}/{index}",
+            raw=raw,
+            meaning=_meaning(raw),
+            time=_time(step.get("timestamp"), received_at),
+            description=text(step.get("historyText")),
+        )
+
+
+def _time(printed: object, received_at: datetime) -> PrintedTime | None:
+    """The names of the newer API come with a text, or with an epoch in milliseconds."""
+    if type(printed) is int and abs(printed) < EPOCHS_MAX:
+        return read_epoch(printed, milliseconds=True, received_at=received_at)
+    return CLOCK.read(text(printed), received_at=received_at)
 
 
 def _scans(shipment: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
@@ -73,9 +99,9 @@ def _scans(shipment: JsonObject, where: str, received_at: datetime, rejections: 
 CARRIER: Final = Carrier(
     carrier_id="hermes",
     name="Hermes Germany",
-    number_fields=("shipmentID",),
+    number_fields=("shipmentID", "barcode"),
     normalizers={"1": normalize},
-    formats=("Shipment information JSON",),
+    formats=("Shipment information JSON", "Parcel progress JSON"),
     reread=_meaning,
     authentication=(ShipperChoice(),),
 )

@@ -1,6 +1,7 @@
 """InPost: webhooks and tracking answers of ShipX (Poland, Italy), events and answers of the group's API (all countries).
 
-ShipX names a status, the group's API an event by its code; each has a list of its own. A webhook of ShipX about anything but a status (an
+ShipX names a status, the group's API an event by its code; each has a list of its own. The app's API prints the statuses of ShipX in
+capitals. A webhook of ShipX about anything but a status (an
 offer) says nothing of a parcel. The group's `eventId` is not taken: its part before `#` is of the parcel as often as of the event, so two
 scans with one code might carry one id.
 """
@@ -16,7 +17,7 @@ from events.parsing.enrichment import with_signer
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, child, object_at, objects_at
-from events.parsing.meanings import by_code, meanings
+from events.parsing.meanings import UNMAPPED, Meaning, meanings
 from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
@@ -25,10 +26,10 @@ from events.parsing.times import Clock
 
 CODES: Final = meanings("inpost_codes.csv")
 """Statuses and events of ShipX, codes of the group's API: their names never meet."""
-_meaning: Final = by_code(CODES)
 
 CLOCK: Final = Clock(formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%d %H:%M:%S[%f][ %z]"), default_zone="Europe/Warsaw")
 
+_LOG: Final = "eventLog"
 _PUSH: Final = frozenset({"event", "event_ts", "payload"})
 _ERROR_FIELDS: Final = frozenset({"error", "errors", "title", "detail", "message"})
 _WITHOUT_STATE: Final = frozenset({"offers_prepared"})
@@ -57,22 +58,29 @@ def _parcels(body: object, received_at: datetime, rejections: Rejections) -> Ite
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but nothing of InPost")
     if body.keys() >= _PUSH:
         payload = object_at(body, "payload", "", rejections)
-        if text(body.get("event")) in _WITHOUT_STATE:
-            rejections.note_nothing()
-        yield _Parcel(text(payload.get("tracking_number")), _push(body, payload, received_at))
+        yield _Parcel(text(payload.get("tracking_number")), _push(body, payload, received_at, rejections))
     elif "tracking_details" in body:
         yield _Parcel(text(body.get("tracking_number")), _shipx(body, received_at, rejections), service=text(body.get("service")))
     elif "eventCode" in body:
         yield _Parcel(text(body.get("trackingNumber")), (_event(body, "", received_at),))
+    elif _LOG in body:
+        yield _listed(body, "", received_at, rejections)
     elif "parcels" in body:
         for index, found in objects_at(body, "parcels", "", rejections):
-            scans = _events(found, f"/parcels/{index}", received_at, rejections)
-            yield _Parcel(text(found.get("trackingNumber")), scans, _recipient(found))
+            yield _listed(found, f"/parcels/{index}", received_at, rejections)
     elif not _ERROR_FIELDS & body.keys():
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but neither a webhook nor an answer of InPost")
 
 
-def _push(push: JsonObject, payload: JsonObject, received_at: datetime) -> Iterator[Scan]:
+def _listed(parcel: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> _Parcel:
+    if _LOG in parcel:
+        return _Parcel(text(parcel.get("shipmentNumber")), _log(parcel, where, received_at, rejections))
+    return _Parcel(text(parcel.get("trackingNumber")), _events(parcel, where, received_at, rejections), _recipient(parcel))
+
+
+def _push(push: JsonObject, payload: JsonObject, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
+    if text(push.get("event")) in _WITHOUT_STATE:
+        rejections.note_nothing()
     if _says_no_state(push, payload):
         return
     raw = Raw(code=text(payload.get("status")) or text(push.get("event")))
@@ -94,6 +102,17 @@ def _shipx(parcel: JsonObject, received_at: datetime, rejections: Rejections) ->
             time=CLOCK.read(text(step.get("datetime")), received_at=received_at),
             place=place(facility=step.get("agency")),
         )
+
+
+def _log(parcel: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
+    for index, step in objects_at(parcel, _LOG, where, rejections):
+        raw, printed = Raw(code=text(step.get("name"))), text(step.get("date"))
+        yield Scan(where=f"{where}/{_LOG}/{index}", raw=raw, meaning=_meaning(raw), time=CLOCK.read(printed, received_at=received_at))
+
+
+def _meaning(raw: Raw) -> Meaning:
+    code = raw.code or ""
+    return CODES.get((code,)) or CODES.get((code.lower(),), UNMAPPED)
 
 
 def _events(parcel: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
@@ -131,9 +150,9 @@ def _recipient(of: JsonObject) -> str | None:
 CARRIER: Final = Carrier(
     carrier_id="inpost",
     name="InPost",
-    number_fields=("tracking_number", "trackingNumber"),
+    number_fields=("tracking_number", "trackingNumber", "shipmentNumber"),
     normalizers={"1": normalize},
-    formats=("ShipX webhook JSON", "ShipX tracking JSON", "Group API tracking event JSON", "Group API tracking JSON"),
+    formats=("ShipX webhook JSON", "ShipX tracking JSON", "Group API tracking event JSON", "Group API tracking JSON", "App API JSON"),
     reread=_meaning,
     authentication=(
         # InPost sets for each client whether it signs by HMAC or RSA, and whether the body alone

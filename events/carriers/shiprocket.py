@@ -46,7 +46,7 @@ _NO_ID: Final = frozenset({"NA", ""})
 _TRACKING: Final = "tracking_data"
 
 
-class History(NamedTuple):
+class _History(NamedTuple):
     """The scans of one waybill, and what says of the whole of it."""
 
     where: str
@@ -65,7 +65,7 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
         yield from with_estimate(found, estimate(text(history.of.get("etd")), CLOCK.formats))
 
 
-def _histories(body: object, where: str, rejections: Rejections) -> Iterator[History]:
+def _histories(body: object, where: str, rejections: Rejections) -> Iterator[_History]:
     if body in ({}, []):
         return
     if type(body) is list:
@@ -75,7 +75,7 @@ def _histories(body: object, where: str, rejections: Rejections) -> Iterator[His
         yield from _answered(child(body, _TRACKING), f"{where}/{_TRACKING}")
     elif type(body) is dict and "awb" in body and {"scans", "shipment_status", "current_status"} & body.keys():
         status = text(body.get("shipment_status_id"))
-        yield History(where, "scans", body, text(body.get("awb")), status, text(body.get("current_timestamp")))
+        yield _History(where, "scans", body, text(body.get("awb")), status, text(body.get("current_timestamp")))
     elif type(body) is dict and any(type(of) is dict and _TRACKING in of for of in body.values()):
         for name, of in body.items():
             yield from _histories(of, f"{where}/{name}", rejections)
@@ -83,17 +83,17 @@ def _histories(body: object, where: str, rejections: Rejections) -> Iterator[His
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking of Shiprocket")
 
 
-def _answered(tracked: JsonObject, where: str) -> Iterator[History]:
+def _answered(tracked: JsonObject, where: str) -> Iterator[_History]:
     """An answer prints the state of a waybill in a list of its own."""
     track = next((each for each in as_list(tracked.get("shipment_track")) if type(each) is dict), {})
     if tracked.get("error") and not as_list(tracked.get("shipment_track_activities")):
         return
     status = text(tracked.get("shipment_status"))
     printed = text(track.get("delivered_date")) or text(track.get("updated_time_stamp"))
-    yield History(where, "shipment_track_activities", tracked, text(track.get("awb_code")), status, printed)
+    yield _History(where, "shipment_track_activities", tracked, text(track.get("awb_code")), status, printed)
 
 
-def _scans(history: History, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
+def _scans(history: _History, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
     is_back = str(history.of.get("is_return")) in {"1", "True", "true"}
     listed = objects_at(history.of, history.name, history.where, rejections, required=history.status is None)
     for index, scan in listed:

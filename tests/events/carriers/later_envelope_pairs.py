@@ -51,9 +51,19 @@ PACKETA_XML: Final = (
 )
 PACKETA_JSON: Final = {"status": "ok", "barcode": "Z0000000009", "result": _PACKETA_FIELDS}
 
+INPOST_SHIPX: Final = {
+    "tracking_number": "600000000000000000000009",
+    "tracking_details": [{"status": "delivered", "datetime": "2026-03-01T14:05:00.000+01:00"}],
+}
+INPOST_APP: Final = {
+    "shipmentNumber": "600000000000000000000009",
+    "eventLog": [{"type": "PARCEL_STATUS", "name": "DELIVERED", "date": "2026-03-01T13:05:00.000Z"}],
+}
+
 LATER_PAIRS: Final = (
     pair("dhl_parcel_de", "piece_and_its_events", PARCEL_DE_PIECE, PARCEL_DE_EVENTS),
     pair("bluedart", "push_and_answer", BLUE_DART_PUSH, BLUE_DART_ANSWER),
+    pair("inpost", "shipx_and_app", INPOST_SHIPX, INPOST_APP),
     pair("shiprocket", "webhook_and_answer", SHIPROCKET_WEBHOOK, SHIPROCKET_ANSWER),
     pair("packeta", "xml_and_json", PACKETA_XML, PACKETA_JSON),
 )
