@@ -17,6 +17,9 @@ from tests.acceptance.stories import canonical
 from tests.acceptance.test_lost_database import all_roles
 from tests.world.postgres import Server
 
+# five roles, and faults that last for seconds
+pytestmark = pytest.mark.timeout(400)
+
 ALL_AT_ONCE = {"parsing": PARSING, "limits": LIMITS}
 EACH = {name: {name: value} for settings in ALL_AT_ONCE.values() for name, value in settings.items()}
 FORCED = EACH if os.environ.get("STATESVC_TEST_EACH_SETTING") == "1" else ALL_AT_ONCE

@@ -21,6 +21,9 @@ from tests.acceptance.steady_pushes import SteadyPushes, steady_pushes
 from tests.soak.proxy import proxy_to
 from tests.world.postgres import Server
 
+# five roles, and faults that last for seconds
+pytestmark = pytest.mark.timeout(400)
+
 PER_SECOND = float(os.environ.get("STATESVC_TEST_PUSHES_PER_SECOND", "30"))
 READ_ONLY_SECONDS = float(os.environ.get("STATESVC_TEST_READ_ONLY_SECONDS", "5"))
 WELL_SECONDS = 3.0

@@ -208,6 +208,10 @@ async def test_whatever_the_database_sets_what_is_read_is_what_is_there(
             async with pipelined_transaction(connection) as pipeline:
                 rows = await pipeline.execute(ASKED, PARAMETERS)
                 read_all(await rows.fetchone())
+                assert await (await pipeline.execute("SHOW transaction_isolation")).fetchone() == ("read committed",)
+            assert await one(connection, "SHOW transaction_isolation") == "read committed"
+            async with connection.transaction():
+                assert await one(connection, "SHOW transaction_isolation") == "read committed"
             assert await one(connection, "SHOW statement_timeout") == "20s"
             assert await one(connection, "SHOW lock_timeout") == "10s"
         pool_limits = PoolLimits(connections_max=1, acquire_seconds=5, statement_seconds=20, lock_seconds=10)
