@@ -83,7 +83,10 @@ def _scans(shipment: JsonObject, where: str, received_at: datetime, rejections: 
         return
     older = objects_at(shipment, "OldStatus", where, rejections, required=False, but=_LISTS)
     steps = [*((f"{where}/OldStatus/{index}", status) for index, status in older)]
-    steps += [(f"{where}/Status", status) for _, status in objects_at(shipment, "Status", where, rejections, required=not steps)]
+    steps += [
+        (f"{where}/Status", status)
+        for _, status in objects_at(shipment, "Status", where, rejections, required=not steps and "Event" not in shipment)
+    ]
     for at, status in steps:
         raw = Raw(type=text(status.get("PhaseCode")), code=text(status.get("StatusCode")))
         yield _scan(status, raw, status.get("StatusDescription"), at, received_at)

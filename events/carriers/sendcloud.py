@@ -26,6 +26,8 @@ CODES: Final = meanings("sendcloud_codes.csv")
 SECONDS_MAX: Final = 10**11
 """An epoch beyond it is in milliseconds."""
 
+_OF_INTEGRATIONS: Final = "integration_"
+"""How the actions begin that are about the shop, not about a parcel."""
 _ENVELOPE: Final = frozenset({"action", "parcel", "timestamp", "error", "errors"})
 
 
@@ -47,6 +49,9 @@ def _readings(push: JsonObject, received_at: datetime, rejections: Rejections) -
         return sendcloud_events.readings_of_answer(push, received_at, rejections)
     if not _ENVELOPE & push.keys():
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no webhook of Sendcloud")
+    if (text(push.get("action")) or "").startswith(_OF_INTEGRATIONS):
+        rejections.note_nothing()
+        return []
     parcel = object_at(push, "parcel", "", rejections)
     service = text(child(parcel, "shipment").get("name"))
     return readings_of(_scans(push, parcel, received_at, rejections), text(parcel.get("tracking_number")), rejections, service=service)

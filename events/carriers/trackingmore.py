@@ -22,6 +22,7 @@ from events.parsing.meanings import Meaning, finest, meanings
 from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
+from events.parsing.silence import holds_dated
 from events.parsing.text import text
 from events.parsing.times import Clock
 from events.parsing.whereabouts import Journey, home_of, origin_of_item
@@ -68,6 +69,9 @@ def _scans(shipment: JsonObject, where: str, received_at: datetime, rejections: 
         place(country=shipment.get("destination_country")),
         home_of(text(shipment.get("courier_code")) or text(shipment.get("carrier_code"))),
     )
+    if not shipment.keys() & _KNOWN_LEGS and not holds_dated(shipment):
+        # the answer to the registration of a number
+        rejections.note_nothing()
     for leg in _LEGS:
         pointer = f"{where}/{leg}/trackinfo"
         at_leg = object_at(shipment, leg, where, rejections, required=False, but=_KNOWN_LEGS)

@@ -133,7 +133,12 @@ WITHOUT_SCANS: Final[dict[str, tuple[bytes, ...]]] = {
     "roadie": (b"{}", b"[]", b'{"errors": []}', b'[{"tracking_number": "R1", "events": ""}]'),
     "royalmail": (b"{}", b'{"httpCode": "400", "errors": []}', b'{"mailPieces": {"mailPieceId": "1"}}'),
     "seko": (b"{}", b"[]", b'{"Message": "no"}', b'[{"ConsignmentNo": "1", "Events": null}]'),
-    "sendcloud": (b"{}", b'{"action": "integration_connected", "timestamp": 1}', b'{"error": {"code": 404}}'),
+    "sendcloud": (
+        b'{"action": "integration_updated", "timestamp": 1, "integration": {"id": 1, "last_fetch": "2026-03-01T10:00:00Z"}}',
+        b"{}",
+        b'{"action": "integration_connected", "timestamp": 1}',
+        b'{"error": {"code": 404}}',
+    ),
     "sendle": (b"{}", b'{"error": "not_found"}', b'{"state": "Booking", "tracking_events": []}'),
     "sf_express": (b"{}", b'{"success": false, "errorCode": "S0001"}', b"<Response><Head>ERR</Head></Response>"),
     "ship24": (b"{}", b'{"trackings": []}', b'{"errors": [], "data": null}', b'{"trackings": [{"metadata": {"topic": "tracking/pod"}}]}'),
@@ -154,7 +159,12 @@ WITHOUT_SCANS: Final[dict[str, tuple[bytes, ...]]] = {
         b'{"trackingNumber": "T"}',
     ),
     "tnt": (b"<TrackResponse><Error><Code>9000</Code></Error></TrackResponse>", b"<Error/>"),
-    "trackingmore": (b"{}", b'{"meta": {"code": 4001, "message": "-"}, "data": []}', b'{"tracking_number": "1", "origin_info": null}'),
+    "trackingmore": (
+        b'{"meta": {"code": 200}, "data": {"tracking_number": "1", "created_at": "2026-01-01T00:00:00+00:00"}}',
+        b"{}",
+        b'{"meta": {"code": 4001, "message": "-"}, "data": []}',
+        b'{"tracking_number": "1", "origin_info": null}',
+    ),
     "uber_direct": (
         b"{}",
         b"[]",
