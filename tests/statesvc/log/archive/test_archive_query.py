@@ -66,7 +66,9 @@ async def test_no_question_reaches_beyond_the_files(archivist: Archivist, shell:
     before = file.read_bytes()
     for question in HOSTILE:
         refused = await shell("archive", "query", question.format(folder=archivist.folder, file=file), exit_code=1)
-        assert refused.startswith("statesvc: "), question
+        database, _, sentence = refused.partition("\n")
+        assert database.startswith("database: "), question
+        assert sentence.startswith("statesvc: "), question
         assert "a secret" not in refused
         assert "Traceback" not in refused
     assert file.read_bytes() == before
