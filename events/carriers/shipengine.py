@@ -3,7 +3,7 @@
 An event has ShipEngine's `status_code`, or only the code of the operating carrier, or in older answers neither. The status of the
 shipment is that of its newest event, so it reads one that has no status of its own. Its carrier code becomes that event's code only
 where the delivery ends the history: else the same scan would have a code in one push and none in the next. Movement is one status for
-much: a text of the operating carrier that says more goes before it. `occurred_at` is UTC.
+much: a text of the operating carrier that says more goes before it, and is all that an event without codes has. `occurred_at` is UTC.
 """
 
 import re
@@ -124,13 +124,12 @@ def _printed(event: JsonObject, where: str, received_at: datetime, journey: Jour
 def _said(event: JsonObject, rollup: Rollup, *, is_newest: bool) -> tuple[Raw, Meaning]:
     code, status = text(event.get("event_code")), text(event.get("status_code"))
     raw = Raw(code=code or status, further=(status,) if code and status else ())
-    own = _own(status)
+    own, worded = _own(status), _by_text(text(event.get("description")) or text(event.get("event_description")) or "")
     if own is not None and own.kind is Kind.SCAN:
-        words = text(event.get("description")) or text(event.get("event_description")) or ""
-        return raw, (_by_text(words) or own) if own.status is Status.IN_TRANSIT else own
+        return raw, (worded or own) if own.status is Status.IN_TRANSIT else own
     found = CODES.get((rollup.carrier, code or "")) or CODES.get(("", code or "")) or own
-    if found is not None:
-        return raw, found
+    if found is not None or (raw.code is None and worded is not None):
+        return raw, found or worded or UNMAPPED
     of_shipment = CODES.get(("status", rollup.status or ""), UNMAPPED) if is_newest else UNMAPPED
     if of_shipment.status is None:
         return raw, UNMAPPED
