@@ -5,7 +5,7 @@ import getpass
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Final
 
 from psycopg import AsyncConnection
 
@@ -15,8 +15,9 @@ from statesvc.database.embedded import EmbeddedServer, locate
 from statesvc.database.embedded_error import DataInUseError, NoDataError
 from statesvc.database.migration_files import compare, read_migrations
 from statesvc.database.migrator import migrate, read_ledger
-from statesvc.database.open_connection import open_connection
+from statesvc.database.open_connection import PATIENT, open_connection
 from statesvc.database.service_connection import names_several_hosts
+from statesvc.database.session_settings import SessionLimits
 from statesvc.database.wakeups.channels import LOG
 from statesvc.database.wakeups.waker import notify
 from statesvc.roles.master_key import ensure_master_key
@@ -57,10 +58,14 @@ async def running_database(settings: Settings, *, make: bool = False, migrated: 
         await asyncio.to_thread(server.stop)
 
 
+FINDING: Final = SessionLimits(statement_seconds=30, lock_seconds=10)
+"""Of commands that find out what is wrong: a database that is silent is an answer, too."""
+
+
 @asynccontextmanager
-async def service_connection(settings: Settings) -> AsyncIterator[AsyncConnection[Any]]:
+async def service_connection(settings: Settings, *, limits: SessionLimits = PATIENT) -> AsyncIterator[AsyncConnection[Any]]:
     """An autocommit connection as the service's role, on a schema that is up to date."""
-    async with running_database(settings) as dsns, await connect(dsns.service, direct=not dsns.is_pooled) as connection:
+    async with running_database(settings) as dsns, await connect(dsns.service, direct=not dsns.is_pooled, limits=limits) as connection:
         pending = compare(read_migrations(), await read_ledger(connection)).pending
         if pending:
             raise CommandError(f"migrations are pending ({', '.join(each.label for each in pending)}): run `statesvc migrate`")
@@ -69,9 +74,11 @@ async def service_connection(settings: Settings) -> AsyncIterator[AsyncConnectio
         await notify(connection, LOG)
 
 
-async def connect(dsn: str, *, direct: bool = True, writes: bool = False) -> AsyncConnection[Any]:
+async def connect(dsn: str, *, direct: bool = True, writes: bool = False, limits: SessionLimits = PATIENT) -> AsyncConnection[Any]:
     """A connection of a command. `direct=False` behind a pooler in transaction mode; `writes` refuses a server that only reads."""
-    return await open_connection(dsn, application_name="statesvc command", direct=direct, writes=writes or names_several_hosts(dsn))
+    return await open_connection(
+        dsn, application_name="statesvc command", limits=limits, direct=direct, writes=writes or names_several_hosts(dsn)
+    )
 
 
 def actor() -> str:

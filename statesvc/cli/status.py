@@ -12,7 +12,7 @@ import psycopg
 
 from statesvc.api.service_status import ServiceStatus, Trouble, Urgency, duration, read_status
 from statesvc.cli.output import write_json, write_line, write_table
-from statesvc.cli.session import service_connection
+from statesvc.cli.session import FINDING, service_connection
 from statesvc.database.dsns import database_name
 from statesvc.database.sql_errors import Failure, failure
 from statesvc.operations.running_processes import last_minute
@@ -61,7 +61,7 @@ def _away(error: psycopg.Error) -> str:
 
 
 async def _watch(settings: Settings, database: str, *, watch: bool, as_json: bool) -> int:
-    async with service_connection(settings) as connection:
+    async with service_connection(settings, limits=FINDING) as connection:
         while True:
             status = await read_status(connection)
             if as_json:

@@ -18,7 +18,7 @@ from statesvc.cli.doctor.log_checks import check_database_roles, check_log_privi
 from statesvc.cli.doctor.pooler_checks import check_pooler
 from statesvc.cli.doctor.replica_check import check_replica
 from statesvc.cli.doctor.server_checks import check_server
-from statesvc.cli.session import connect
+from statesvc.cli.session import FINDING, connect
 from statesvc.database.embedded import locate
 from statesvc.database.embedded_error import NoDataError
 from statesvc.database.keyring_store import MasterKeyError, load_keyring
@@ -60,7 +60,7 @@ async def run_checks(settings: Settings, environment: Mapping[str, str]) -> Asyn
         yield warn("database", f"not running: DATABASE_URL is not set and no `statesvc up` serves {settings.database.data_dir.absolute()}")
         return
     try:
-        async with await connect(dsns.service, direct=not dsns.is_pooled) as connection:
+        async with await connect(dsns.service, direct=not dsns.is_pooled, limits=FINDING) as connection:
             async for finding in _database(connection, settings):
                 yield finding
         async for finding in check_logins(dsns, settings):
