@@ -56,7 +56,7 @@ class OutboxClaim:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claimed:
+class ClaimedRows:
     """What a claim leased. The lease is durable once its transaction is."""
 
     token: UUID
@@ -77,7 +77,7 @@ class Claimed:
         return [_delivery(row, past.get(row[1:3]), token=self.token, keyring=keyring) for row in self.rows]
 
 
-async def send_claim(pipeline: Sender, asked: OutboxClaim) -> Pending[Claimed]:
+async def send_claim(pipeline: Sender, asked: OutboxClaim) -> Pending[ClaimedRows]:
     """Leases deliveries, none beyond the offer, in the caller's transaction."""
     token, offer = uuid4(), asked.offer
     parameters = {
@@ -90,7 +90,7 @@ async def send_claim(pipeline: Sender, asked: OutboxClaim) -> Pending[Claimed]:
         "lease_seconds": asked.lease_seconds,
         **_known(offer),
     }
-    return await send(pipeline, _SQL["claim"], parameters, lambda rows: Claimed(token=token, rows=[_Row(*row) for row in rows]))
+    return await send(pipeline, _SQL["claim"], parameters, lambda rows: ClaimedRows(token=token, rows=[_Row(*row) for row in rows]))
 
 
 class _Row(NamedTuple):

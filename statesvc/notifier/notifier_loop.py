@@ -2,7 +2,7 @@
 
 ```
 turn: settle, claim --> send, many at once --(gives permits back)--> ended
-  ^ wake-up, earliest due time, safety sweep   | a permit became free   | at once; what was delivered waits a moment for company
+  ^ wake-up, earliest due time, safety sweep   | a permit became free   | at once; what was delivered waits up to 20 ms for others
   +--------------------------------------------+------------------------+
 ```
 The wake-up event is cleared before a turn, never after, so a hint that comes meanwhile survives. A permit is held for as long as its
@@ -31,7 +31,7 @@ from statesvc.delivery.limiter.permits import Permits
 from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.log.archive.log_archive_errors import ArchivedHistoryError, LogArchiveError
 from statesvc.notifier.attempts import Attempts, UnsettledAttempt
-from statesvc.notifier.claim_outbox import Claimed, Delivery, OutboxClaim, give_back, release
+from statesvc.notifier.claim_outbox import ClaimedRows, Delivery, OutboxClaim, give_back, release
 from statesvc.notifier.context import DatabaseClock, NotifierContext
 from statesvc.notifier.housekeeping import BacklogBound, NotifierUpkeep
 from statesvc.notifier.limiter_board import LimiterBoard
@@ -49,7 +49,7 @@ _NEXT_DUE_SECONDS: Final = 1.0
 """Between queries for what becomes available later, as long as it is not known to have changed."""
 _SETTLE_SECONDS: Final = 0.02
 """How long a delivery waits for the next turn, at most. A notifier that is killed then repeats it."""
-_COMPANY_SECONDS: Final = 0.005
+_SHARED_TURN_SECONDS: Final = 0.005
 """From a turn that claimed something to the next one: what comes meanwhile shares it."""
 
 _log = structlog.get_logger()
@@ -189,7 +189,7 @@ class Notifier:
         self._permits.wait_for(offer)
         self._note_due(done)
         if deliveries:
-            await set_within(self._stopped, _COMPANY_SECONDS)
+            await set_within(self._stopped, _SHARED_TURN_SECONDS)
         return self._pause(asked=done.due is not None)
 
     def _note_due(self, done: TurnResult) -> None:
@@ -205,7 +205,7 @@ class Notifier:
         retry = self._permits.seconds_until_retry(self._clock.now())
         return max(0.001, min(until - time.monotonic(), retry, self._sweep_seconds()))
 
-    async def _deliveries(self, connection: AsyncConnection[Any], claimed: Claimed | None) -> list[Delivery]:
+    async def _deliveries(self, connection: AsyncConnection[Any], claimed: ClaimedRows | None) -> list[Delivery]:
         if claimed is None or not claimed.rows:
             return []
         try:
@@ -225,7 +225,7 @@ class Notifier:
             self._thin |= shipments
 
     def _on_ended(self, one: UnsettledAttempt) -> None:
-        """What was delivered waits a moment for company, anything else is settled at once."""
+        """What was delivered waits for the next turn, anything else is settled at once."""
         if self._stopped.is_set() or not _is_delivered(one):
             self._wake.set()
         elif self._settle_timer is None:

@@ -15,7 +15,7 @@ from events.crypto.keyring import Keyring
 from statesvc.database.pending import Pending
 from statesvc.database.pipelined import pipelined_transaction
 from statesvc.notifier.attempts import AttemptResult
-from statesvc.notifier.claim_outbox import Claimed, NextDue, OutboxClaim, send_claim, send_clock, send_next_due
+from statesvc.notifier.claim_outbox import ClaimedRows, NextDue, OutboxClaim, send_claim, send_clock, send_next_due
 from statesvc.notifier.settle import Settled, settle
 
 
@@ -38,7 +38,7 @@ class TurnResult:
     """What came of it, committed. `due` None: it was not asked for."""
 
     settled: Settled
-    claimed: Claimed | None = None
+    claimed: ClaimedRows | None = None
     at: datetime | None = None
     """The database's time, where something was claimed for."""
     due: NextDue | None = None
@@ -47,7 +47,7 @@ class TurnResult:
 async def take_turn(connection: AsyncConnection[Any], keyring: Keyring, turn: Turn) -> TurnResult:
     """Commits it, all or nothing."""
     settled = Settled()
-    asked_claim: Pending[Claimed] | None = None
+    asked_claim: Pending[ClaimedRows] | None = None
     asked_time: Pending[datetime] | None = None
     asked_due: Pending[NextDue] | None = None
     async with pipelined_transaction(connection) as pipeline:

@@ -11,6 +11,7 @@ class Scale:
     ack_rate: int = 2_000
     ack_seconds: int = 60
     closed_seconds: float = 10
+    day_seconds: float = 60
     alerts: int = 50_000
     histories: int = 6_000
     peer_messages: int = 5_000
@@ -40,6 +41,7 @@ QUICK = Scale(
     runs=1,
     ack_seconds=10,
     closed_seconds=3,
+    day_seconds=6,
     alerts=12_000,
     histories=1_500,
     peer_messages=2_000,

@@ -1,0 +1,170 @@
+"""The load of a day: what a message costs the processors at 20, 100 and 300 a second, next to a stack written by hand, in turn."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+
+from tests.bench.bench import ROOT, Bench, child
+from tests.bench.peer_environment import peer_python
+from tests.bench.processor import descendants, server_cpu_seconds
+from tests.bench.report import Row, milliseconds, percentile, times
+from tests.bench.whole import SERVER, used_between, whole_service
+from tests.world.ports import free_port
+
+_BARS: Final = {20: 9.0, 100: 5.0, 300: 3.0}
+"""Milliseconds of processor a message."""
+_AGAINST_STACK: Final = 0.6
+_NOTIFIED_MEDIAN, _NOTIFIED_P99, _ACK_P99 = 0.020, 0.120, 0.015
+_WARM_SECONDS: Final = 8
+_START_SECONDS: Final = 60
+_STACK: Final = "stack"
+
+Used = Callable[[], Mapping[str, float]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One run: milliseconds of processor a message by process, and latencies in seconds."""
+
+    costs: Mapping[str, float]
+    commits: float
+    acked: list[float]
+    notified: list[float]
+
+    @property
+    def cost(self) -> float:
+        return sum(self.costs.values())
+
+
+async def measure(bench: Bench) -> list[Row]:
+    """The rows of this part."""
+    python = await peer_python()
+    rows = []
+    for rate in _BARS:
+        ours, theirs = list[Run](), list[Run]()
+        for run in range(bench.scale.runs):
+            ours.append(await _ours(bench, rate, run))
+            bench.say(f"day {rate}/s {run + 1}: {ours[-1].cost:.2f} ms a message; push to notified p50 {_ms(ours[-1].notified, 0.5)}")
+            if not isinstance(python, str):
+                theirs.append(await _stack(bench, python, rate, run))
+                bench.say(f"day {rate}/s {run + 1}, stack: {theirs[-1].cost:.2f} ms a message")
+        rows += _rows(rate, ours, theirs)
+    return rows if not isinstance(python, str) else [*rows, Row("the stack written by hand", f"skipped: {python}")]
+
+
+def _ms(ordered: list[float], share: float) -> str:
+    return f"{percentile(ordered, share) * 1e3:.1f} ms"
+
+
+def _rows(rate: int, ours: list[Run], theirs: list[Run]) -> list[Row]:
+    costs = [run.cost for run in ours]
+    middle = sorted(ours, key=lambda run: run.cost)[len(ours) // 2]
+    rows = [
+        Row(
+            f"day, {rate} messages/s: processor of a message",
+            milliseconds([cost / 1e3 for cost in costs]),
+            f"<= {_BARS[rate]:.0f} ms",
+            median(costs) <= _BARS[rate],
+            median(costs),
+        )
+    ]
+    if theirs:
+        stack = [run.cost for run in theirs]
+        ratio = 1 / times(stack, costs)
+        rows += [
+            Row("... the stack written by hand", milliseconds([cost / 1e3 for cost in stack]), figure=median(stack)),
+            Row("... against it", f"{ratio:.2f} x", f"<= {_AGAINST_STACK} x", ratio <= _AGAINST_STACK),
+        ]
+    by_process = ", ".join(f"{name} {cost:.2f}" for name, cost in sorted(middle.costs.items(), key=lambda item: -item[1]) if cost >= 0.01)
+    rows += [Row("... by process", f"{by_process} ms"), Row("... commits of the server a message", f"{middle.commits:.2f}")]
+    quantiles: tuple[tuple[str, Callable[[Run], list[float]], float, float | None], ...] = (
+        ("ACK p99", lambda run: run.acked, 0.99, _ACK_P99),
+        ("push to notified p50", lambda run: run.notified, 0.5, _NOTIFIED_MEDIAN if rate == 100 else None),
+        ("push to notified p99", lambda run: run.notified, 0.99, _NOTIFIED_P99 if rate == 100 else None),
+    )
+    for name, of, share, bar in quantiles:
+        seconds = [percentile(of(run), share) for run in ours]
+        limit = "" if bar is None else f"<= {bar * 1e3:.0f} ms"
+        rows.append(Row(f"... {name}", milliseconds(seconds), limit, None if bar is None else median(seconds) <= bar))
+    if theirs:
+        notified = [percentile(run.notified, 0.5) for run in theirs]
+        rows.append(Row("... push to notified p50, the stack", milliseconds(notified)))
+    return rows
+
+
+async def _ours(bench: Bench, rate: int, run: int) -> Run:
+    port = free_port()
+    async with bench.server.database() as place, whole_service(bench, place) as service:
+        await service.post("/v1/subscriptions", {"url": f"http://127.0.0.1:{port}/"})
+        told = {"url": f"{service.url}/v1/webhooks/ups", "headers": {}, "subscriber_port": port}
+        return await _loaded(bench, {**told, "rate": rate}, run, used=service.cpu_seconds, value=place.value)
+
+
+async def _stack(bench: Bench, python: Path, rate: int, run: int) -> Run:
+    port, listens = free_port(), free_port()
+    hook = f"http://127.0.0.1:{port}/"
+    async with bench.server.database() as place, _written_stack(python, place.superuser, listens, hook) as pids:
+        data = Path(await place.value("SHOW data_directory"))
+
+        def used() -> Mapping[str, float]:
+            seconds: dict[str, float] = defaultdict(float)
+            for name, pid in pids.items():
+                seconds[name] = sum(descendants(pid).values())
+            seconds[SERVER] = server_cpu_seconds(data)
+            return seconds
+
+        told = {"url": f"http://127.0.0.1:{listens}/", "headers": {"credential": "c"}, "subscriber_port": port}
+        return await _loaded(bench, {**told, "rate": rate}, run, used=used, value=place.value)
+
+
+async def _loaded(bench: Bench, told: Mapping[str, Any], run: int, *, used: Used, value: Callable[[Any], Any]) -> Run:
+    await child("day_load", told={**told, "seconds": _WARM_SECONDS, "series": 2 * run})
+    query = "SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()"
+    before, commits = dict(used()), await value(query)
+    seen = await child("day_load", told={**told, "seconds": bench.scale.day_seconds, "series": 2 * run + 1})
+    after = used()
+    count = seen["messages"]
+    return Run(
+        costs={name: seconds / count * 1e3 for name, seconds in used_between(before, after).items()},
+        commits=(await value(query) - commits) / count,
+        acked=seen["acked"],
+        notified=seen["notified"],
+    )
+
+
+@asynccontextmanager
+async def _written_stack(python: Path, url: str, port: int, hook: str) -> AsyncIterator[dict[str, int]]:
+    """The numbers of its processes."""
+    processes: dict[str, asyncio.subprocess.Process] = {}
+    try:
+        for role in ("web", "worker"):
+            processes[role] = await asyncio.create_subprocess_exec(
+                *(str(python), "-m", "tests.bench.peers.written_stack", role, url, str(port), hook),
+                cwd=ROOT,
+                stdin=asyncio.subprocess.DEVNULL,
+            )
+            if role == "web":
+                await _listens(port)
+        yield {f"{_STACK} {role}": process.pid for role, process in processes.items()}
+    finally:
+        for process in processes.values():
+            if process.returncode is None:
+                process.kill()
+            await process.wait()
+
+
+async def _listens(port: int) -> None:
+    async with asyncio.timeout(_START_SECONDS):
+        while True:
+            try:
+                _, writer = await asyncio.open_connection("127.0.0.1", port)
+            except OSError:
+                await asyncio.sleep(0.1)
+            else:
+                writer.close()
+                return
