@@ -23,6 +23,7 @@ import psycopg
 import structlog
 from psycopg import AsyncConnection
 
+from statesvc.background.busy_priority import BusyPriority
 from statesvc.background.waiting import cancel_fully, set_within
 from statesvc.database.wakeups.channels import LOG, OUTBOX
 from statesvc.database.wakeups.direct import reconnect_delays
@@ -69,10 +70,13 @@ class NotifierLimits:
 class Notifier:
     """`run` returns after `stop`, once deliveries in flight are settled or the grace is over."""
 
-    def __init__(self, context: NotifierContext, *, worker: str, limits: NotifierLimits | None = None) -> None:
+    def __init__(
+        self, context: NotifierContext, *, worker: str, limits: NotifierLimits | None = None, priority: BusyPriority | None = None
+    ) -> None:
         self._context = context
         self._worker = worker
         self._limits = limits or NotifierLimits()
+        self._priority = priority or BusyPriority(0)
         self._wake = context.listener.event(OUTBOX)
         self._stopped = asyncio.Event()
         self._permits = Permits(self._limits.in_flight_max)
@@ -173,6 +177,7 @@ class Notifier:
             self._clock.set(done.at)
             started = self._attempts.start(group, offer, deliveries)
             found = len(done.claimed.rows)
+            self._priority.claimed(found, has_backlog=found == CLAIM_MAX)
             self._context.telemetry.claims.add(1, {"queue": "outbox", "fill": _fill(found, full=found == offer.free)})
             if started.refused:
                 await give_back(connection, started.refused, token=done.claimed.token)

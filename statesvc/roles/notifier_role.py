@@ -2,6 +2,7 @@
 
 from contextlib import AsyncExitStack
 
+from statesvc.background.busy_priority import BusyPriority
 from statesvc.database.wakeups.channels import OUTBOX
 from statesvc.delivery.addresses import EVERY_NETWORK
 from statesvc.delivery.http_sender import HttpSender
@@ -44,6 +45,7 @@ async def run(launch: Launch) -> int:
                 operator=operator,
             ),
             worker=launch.worker_id,
+            priority=BusyPriority(launch.busy_niceness),
             limits=NotifierLimits(
                 in_flight_max=settings.notifier.in_flight_max,
                 lease_seconds=settings.notifier.lease_seconds,

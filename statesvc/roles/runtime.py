@@ -50,7 +50,8 @@ log = structlog.get_logger()
 class Launch:
     """Which role to run, and where it listens. `port` 0: a free one. `socket`: where `ingress` and `api` hand connections to each other.
 
-    `wakeups`: a folder over which the roles of this machine wake each other at once.
+    `wakeups`: a folder over which the roles of this machine wake each other at once. `busy_niceness`: how far worker and notifier stand
+    back while they have much to do.
     """
 
     role: Role
@@ -59,6 +60,7 @@ class Launch:
     settings: Settings
     socket: Path | None = None
     wakeups: Path | None = None
+    busy_niceness: int = 0
     control: Path | None = None
     """Unix socket where a supervisor asks for the metrics, and whether this process lives; None: the metrics have an address."""
     start: str = field(default_factory=lambda: secrets.token_hex(4))

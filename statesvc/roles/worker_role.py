@@ -2,6 +2,7 @@
 
 from events.carriers import CARRIERS
 from events.parsing.whereabouts import load_tables
+from statesvc.background.busy_priority import BusyPriority
 from statesvc.bodies.body_archiver import BodyArchiver
 from statesvc.database.wakeups.channels import INBOX
 from statesvc.expectations.watcher import watcher
@@ -45,7 +46,14 @@ async def run(launch: Launch) -> int:
             # the rest of the grace is for giving leases back
             grace_seconds=settings.http.grace_seconds * 0.8,
         )
-        worker = Worker(context, listener=base.listener, woken=base.listener.event(INBOX), waker=base.waker, limits=claiming)
+        worker = Worker(
+            context,
+            listener=base.listener,
+            woken=base.listener.event(INBOX),
+            waker=base.waker,
+            limits=claiming,
+            priority=BusyPriority(launch.busy_niceness),
+        )
         upkeep = maintenance(base.pool)
         reconciling = reconciler(base.pool)
         due_times = inbox_due_times(base.pool, base.telemetry, base.waker)

@@ -19,6 +19,7 @@ import psycopg
 import structlog
 
 from statesvc.append.retry import again_seconds
+from statesvc.background.busy_priority import BusyPriority
 from statesvc.background.waiting import cancel_fully, set_within
 from statesvc.database.wakeups.channels import INBOX, LOG, OUTBOX
 from statesvc.database.wakeups.listener import Listener
@@ -62,12 +63,22 @@ class WorkerLimits:
 class Worker:
     """Runs until `stop`; stopping it before it runs, or twice, is safe. `woken` is the listener's flag for the inbox."""
 
-    def __init__(self, context: BatchContext, *, listener: Listener, woken: asyncio.Event, waker: Waker, limits: WorkerLimits) -> None:
+    def __init__(
+        self,
+        context: BatchContext,
+        *,
+        listener: Listener,
+        woken: asyncio.Event,
+        waker: Waker,
+        limits: WorkerLimits,
+        priority: BusyPriority | None = None,
+    ) -> None:
         self._context = replace(context, on_postponed=self._on_postponed)
         self._listener = listener
         self._woken = woken
         self._waker = waker
         self._limits = limits
+        self._priority = priority or BusyPriority(0)
         self._stopping = asyncio.Event()
         self._running: dict[asyncio.Task[None], UUID] = {}
         """The batches in progress, with their tokens."""
@@ -178,6 +189,7 @@ class Worker:
         if sweep:
             self._swept_at = time.monotonic()
         self._count_claimed(claimed, limit)
+        self._priority.claimed(len(claimed.messages), has_backlog=len(claimed.messages) >= limit)
         return claimed.messages
 
     def _count_claimed(self, claimed: Claimed, limit: int) -> None:

@@ -26,7 +26,8 @@ API: Final[Role] = "api"
 ROLES: Final[tuple[Role, ...]] = (INGRESS, API, "worker", "notifier", "sealer")
 PREPARATION: Final = len(ROLES)
 """The number of what makes the database ready, among `forked_programs`."""
-NICENESS: Final = MappingProxyType({API: 5, "worker": 10, "notifier": 10, "sealer": 10})
+NICENESS: Final = MappingProxyType({API: 5, "sealer": 5})
+BUSY_NICENESS: Final = MappingProxyType({"worker": 10, "notifier": 10})
 """An ACK comes first, then an answer: readers, or what a backlog leaves to do, would take the processor from ingress."""
 DEMO: Final = "demo"
 LOOPBACK_NETWORKS: Final = "127.0.0.0/8,::1/128"
@@ -117,6 +118,7 @@ def _run_role(plan: ServicePlan, role: Role) -> int:
             socket=shared,
             wakeups=plan.wakeups,
             control=plan.control(role),
+            busy_niceness=BUSY_NICENESS.get(role, 0),
         )
     )
 
