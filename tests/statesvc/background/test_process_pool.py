@@ -13,7 +13,7 @@ import pytest
 
 from statesvc.background.process_pool import PoolFullError, ProcessDiedError, ProcessPool
 from statesvc.http.problem import Code, Problem
-from statesvc.roles.supervisor.child_plan import API, INGRESS, NICENESS
+from statesvc.roles.supervisor.child_plan import API, BUSY_NICENESS, INGRESS, NICENESS
 
 pytestmark = pytest.mark.usefixtures("own_processes")
 
@@ -80,10 +80,10 @@ async def test_calls_are_answered_by_one_process_after_the_other(make: Make) -> 
 
 async def test_a_process_that_computes_stands_behind_every_role(make: Make) -> None:
     pid, _ = await make().call("pid", None)
-    assert os.getpriority(os.PRIO_PROCESS, pid) > max(NICENESS.values())
+    assert os.getpriority(os.PRIO_PROCESS, pid) > max(*NICENESS.values(), *BUSY_NICENESS.values())
     assert os.getsid(pid) == pid
     assert not hasattr(os, "SCHED_IDLE") or os.sched_getscheduler(pid) == os.SCHED_IDLE
-    assert NICENESS.get(INGRESS, 0) < NICENESS[API] < NICENESS["worker"]
+    assert NICENESS.get(INGRESS, 0) < NICENESS[API] < BUSY_NICENESS["worker"]
 
 
 async def test_two_processes_work_at_a_time_and_no_more(make: Make) -> None:
