@@ -149,7 +149,7 @@ def routes(pool: Connections, waker: Wakes, *, carriers: Mapping[str, Carrier] =
             calls.workers,
             operation_id="list_workers",
             summary="List workers",
-            description="Each process sends a heartbeat every 10 s, and every 4 s if it takes webhooks; "
+            description="Each process sends a heartbeat every 10 s, an ingress every 4 s; "
             "its row goes with a clean exit, or after a day without one. "
             "`silent`: three heartbeats are missing. A worker in another language shows only while it holds messages.",
             scope="ops",

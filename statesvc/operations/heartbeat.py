@@ -22,7 +22,7 @@ from statesvc.operations.ingest_report import IngestReport
 
 BEAT_SECONDS: Final = 10.0
 INGEST_BEAT_SECONDS: Final = 4.0
-"""Of those that take webhooks: their silence is the first to hurt."""
+"""Of an ingress, whose silence is the first to hurt."""
 _RETRY_SECONDS: Final = 1.0
 _LEAVE_SECONDS: Final = 1.0
 

@@ -15,7 +15,7 @@ _SQL = queries("statesvc.operations", "heartbeat")
 WORKERS_MAX: Final = 1000
 RESCUES_MAX: Final = 100_000
 SILENT_SECONDS: Final = 30.0
-"""Three missed heartbeats of a worker; who takes webhooks beats more often."""
+"""Three missed heartbeats of a worker; an ingress beats more often."""
 
 
 class WorkerState(StrEnum):

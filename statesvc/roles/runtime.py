@@ -144,7 +144,7 @@ async def open_runtime(launch: Launch, limits: PoolLimits, *, channel: str | Non
                 telemetry.observe(names.LISTENER_UP, lambda: [(float(listener.is_up), {})])
             lag = loop_lag(telemetry)
             lag.start()
-            beat_seconds = INGEST_BEAT_SECONDS if launch.role in {"ingress", "api"} else BEAT_SECONDS
+            beat_seconds = INGEST_BEAT_SECONDS if launch.role == "ingress" else BEAT_SECONDS
             heartbeat = Heartbeat(pool, launch.incarnation, stopping=signals.stopping, beat_seconds=beat_seconds)
             await heartbeat.start()
             try:
