@@ -98,6 +98,7 @@ RECIPES: Final[dict[str, Recipe]] = {
     "nationex": replace(_LOCAL, translates=True),
     # the second version prints the particulars in a field of their own
     "ninjavan": replace(_INSTANT, codes=("type",), place=()),
+    "novaposhta": replace(_LOCAL, place=()),
     "nzpost": replace(_LOCAL, place=()),
     "ontrac": replace(_INSTANT, place=()),
     "packeta": replace(_LOCAL, place=_FACILITY),

@@ -101,6 +101,7 @@ WITHOUT_SCANS: Final[dict[str, tuple[bytes, ...]]] = {
     "morneau": (b"{}", b'{"Message": {"Code": "TrackingNotFound"}}', b'{"OrderTracking": null}'),
     "nationex": (b"{}", b"[]", b'{"code": 404, "message": "no"}', b'{"ShipmentId": 1}'),
     "ninjavan": (b"{}", b"[]", b'{"error": {"code": 404}}', b'{"tracking_number": "N1", "events": []}'),
+    "novaposhta": (b"{}", b"[]", b'{"success": false, "data": [], "errors": ["-"]}', b'{"data": [{"Number": "1", "StatusCode": "3"}]}'),
     "nzpost": (b"{}", b'{"success": false, "errors": [{"code": 1}]}', b'{"success": true, "results": []}'),
     "ontrac": (
         b"{}",
@@ -224,6 +225,7 @@ OTHER_FORMATS: Final[dict[str, tuple[bytes, ...]]] = {
     "morneau": (b'{"hello": 1}',),
     "nationex": (b'{"hello": 1}',),
     "ninjavan": (b"1", b'{"hello": 1}', b"[1]"),
+    "novaposhta": (b"1", b'{"hello": 1}'),
     "nzpost": (b"1", b'{"hello": 1}', b"[1]"),
     "ontrac": (b"<Shipments/>", b"<OnTracRateResponse/>", b"1", b'{"hello": 1}', b"[1]"),
     "packeta": (b"1", b'{"hello": 1}', b"<html/>"),
