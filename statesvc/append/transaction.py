@@ -3,7 +3,7 @@
 `append` is its steps, in their order; they need three round trips, whatever the size of the batch: ask, lock, write. A crash before the
 commit leaves the messages leased and untouched, a crash after it leaves nothing to do.
 A shipment that another transaction has locked holds up its own messages only: a worker sets them aside, and applies the rest.
-Lock order: messages, streams (by shipment id), dedupe keys (by carrier and event id), dead letters.
+Lock order: ARCHITECTURE.md.
 """
 
 from collections import Counter

@@ -1,7 +1,7 @@
 """Reading and writing the log. Set-based: the number of statements does not depend on the number of events.
 
-Lock order inside a transaction: messages (the caller's), streams by shipment id, dedupe keys by carrier and event id. Writes check on the
-server that nobody else was first (`require_all`), so nothing is read again before the commit.
+Lock order: ARCHITECTURE.md. Writes check on the server that nobody else was first (`require_all`), so nothing is read again before the
+commit.
 """
 
 from collections import Counter

@@ -10,5 +10,7 @@ LOG: Final = "statesvc_log"
 """Entries may have been committed that wait to be sealed."""
 SEALED: Final = "statesvc_sealed"
 """A checkpoint was published: the sealed log has grown."""
+ONE_IS_ENOUGH: Final = frozenset({INBOX, OUTBOX})
+"""Of several listeners the first one claims; the others hear of it a little later, for it may have stopped."""
 UNHURRIED: Final = frozenset({LOG})
 """Their listeners have a pace of their own, slower than a waker's."""

@@ -1,16 +1,19 @@
 """Wake-ups between the processes of one machine: a datagram each, where a NOTIFY takes a statement and wakes every listener there is.
 
-Those who hear a channel bind a socket `CHANNEL.TOKEN` in a folder that all of them know. NOTIFY still goes out for listeners elsewhere; its
-payload is the sender's id, so who has heard this sender here need not claim again.
+Those who hear a channel bind a socket `CHANNEL.SINCE.TOKEN` in a folder that all of them know. NOTIFY still goes out for listeners
+elsewhere; its payload is the sender's id, so who has heard this sender here need not claim again.
 """
 
 import asyncio
 import os
 import secrets
 import socket
+import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
+
+from statesvc.database.wakeups.channels import ONE_IS_ENOUGH
 
 
 class LocalWaker:
@@ -22,12 +25,18 @@ class LocalWaker:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
 
     def wake(self, channel: str) -> bool:
-        """Wakes who hears the channel on this machine; whether there is anyone. Never waits."""
+        """Wakes who hears the channel on this machine; whether there is anyone. Never waits.
+
+        Where one is enough it is the one that has listened longest: who hears a sender here ignores its notifications, and must go on
+        hearing it. The others hear of it by a notification.
+        """
         reached = False
         with suppress(OSError):
-            for name in os.listdir(self._folder):  # noqa: PTH208 - a few names, at each wake-up
+            for name in sorted(os.listdir(self._folder)):  # noqa: PTH208 - a few names, at each wake-up
                 if name.startswith(f"{channel}."):
                     reached = self._send(self._folder / name) or reached
+                    if reached and channel in ONE_IS_ENOUGH:
+                        break
         return reached
 
     def close(self) -> None:
@@ -56,7 +65,7 @@ class LocalListener:
         self._sockets: dict[Path, socket.socket] = {}
         folder.mkdir(parents=True, exist_ok=True)
         for channel in channels:
-            path = folder / f"{channel}.{secrets.token_hex(4)}"
+            path = folder / f"{channel}.{time.time_ns():020d}.{secrets.token_hex(4)}"
             bound = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
             bound.bind(str(path))
             self._sockets[path] = bound

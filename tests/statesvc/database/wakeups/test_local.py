@@ -45,6 +45,37 @@ async def test_only_listeners_of_the_channel_are_woken(folder: Path) -> None:
     local.close()
 
 
+async def test_of_several_workers_the_first_is_woken_and_the_next_once_it_is_gone(folder: Path) -> None:
+    heard: list[str] = []
+    first = LocalListener(folder, [INBOX], lambda *_: heard.append("first"))
+    second = LocalListener(folder, [INBOX], lambda *_: heard.append("second"))
+    local = LocalWaker(folder, sender="me")
+    assert local.wake(INBOX)
+    await until(lambda: heard == ["first"])
+    first.close()
+    assert local.wake(INBOX)
+    await until(lambda: heard == ["first", "second"])
+    second.close()
+    local.close()
+
+
+@pytest.mark.slow
+async def test_the_second_worker_hears_within_a_second_when_the_first_is_frozen(database: Any, folder: Path) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as frozen:
+        frozen.bind(str(folder / f"{INBOX}.{0:020d}.frozen"))
+        second = Listener(database.service_dsn, [INBOX], folder=folder)
+        await second.start()
+        await until(lambda: second.is_up)
+        waker = Waker(database.service_dsn, folder=folder)
+        await waker.start()
+        for _ in range(3):
+            second.event(INBOX).clear()
+            waker.wake(INBOX)
+            await asyncio.wait_for(second.event(INBOX).wait(), 1)
+        await waker.stop()
+        await second.stop()
+
+
 async def test_the_socket_of_a_dead_process_is_removed(folder: Path) -> None:
     left = folder / f"{INBOX}.dead"
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as dead:
