@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from events.carriers.carrier import Basic, Carrier, OAuthToken, SharedHeader, ShipperChoice
+from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
 from events.event import Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
@@ -65,5 +65,5 @@ CARRIER: Final = Carrier(
     normalizers={"1": normalize},
     formats=("Drive webhook",),
     reread=_meaning,
-    authentication=(Basic(), OAuthToken(), SharedHeader(header="Authorization"), ShipperChoice(default=())),
+    authentication=(ShipperChoice(),),
 )

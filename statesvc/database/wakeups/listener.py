@@ -20,7 +20,8 @@ from statesvc.database.queries import queries
 from statesvc.database.wakeups.direct import connect_direct, reconnect_delays
 from statesvc.database.wakeups.local import LocalListener
 
-PING_SECONDS: Final = 10.0
+PING_SECONDS: Final = 30.0
+"""As often as the sweeps that find what a lost wake-up left: a dead connection costs one of them at most."""
 
 _SQL = queries("statesvc.database.wakeups", "listener")
 _log = structlog.get_logger()
