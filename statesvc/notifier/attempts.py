@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -63,16 +63,13 @@ class Started:
 
 
 class Attempts:
-    """The attempts of one notifier. `ended` receives those that end; `wake` is set when a permit that is waited for becomes free."""
+    """The attempts of one notifier. `ended` receives those that end; `wake` is set at each end."""
 
-    def __init__(
-        self, context: NotifierContext, permits: Permits, wake: asyncio.Event, *, on_ended: Callable[[UnsettledAttempt], None]
-    ) -> None:
+    def __init__(self, context: NotifierContext, permits: Permits, wake: asyncio.Event) -> None:
         self.ended: asyncio.Queue[UnsettledAttempt] = asyncio.Queue()
         self._context = context
         self._permits = permits
         self._wake = wake
-        self._on_ended = on_ended
         self._sending: dict[asyncio.Task[None], UUID] = {}
 
     def start(self, group: asyncio.TaskGroup, offer: Offer, deliveries: Sequence[Delivery]) -> Started:
@@ -123,11 +120,9 @@ class Attempts:
         answer = None if expired or delivery.attempts > ATTEMPTS_MAX else await self._answer(delivery, started_at, body)
         end = None if answer is None else _end(answer, at=started_at.timestamp() + answer.duration_seconds)
         self._permits.give(delivery.subscription_id, permit, end)
-        if self._permits.wants_more(delivery.subscription_id):
-            self._wake.set()
         ended = UnsettledAttempt(AttemptResult(delivery=delivery, answer=answer, started_at=started_at, body=body, expired=expired), end)
         self.ended.put_nowait(ended)
-        self._on_ended(ended)
+        self._wake.set()
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - a coroutine of a task group runs in a task
         del self._sending[task]

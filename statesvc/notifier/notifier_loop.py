@@ -2,7 +2,7 @@
 
 ```
 turn: settle, claim --> send, many at once --(gives permits back)--> ended
-  ^ wake-up, earliest due time, safety sweep   | a permit became free   | at once; what was delivered waits up to 20 ms for others
+  ^ wake-up, earliest due time, safety sweep   | a permit became free   | at once, for what is not settled is sent again after a crash
   +--------------------------------------------+------------------------+
 ```
 The wake-up event is cleared before a turn, never after, so a hint that comes meanwhile survives. A permit is held for as long as its
@@ -48,8 +48,6 @@ _RELEASE_SECONDS: Final = 2.0
 _UNHEARD_SWEEP_SECONDS: Final = (0.25, 1.0)
 _NEXT_DUE_SECONDS: Final = 1.0
 """Between queries for what becomes available later, as long as it is not known to have changed."""
-_SETTLE_SECONDS: Final = 0.02
-"""How long a delivery waits for the next turn, at most. A notifier that is killed then repeats it."""
 _SHARED_TURN_SECONDS: Final = 0.005
 """From a turn that claimed something to the next one: what comes meanwhile shares it."""
 
@@ -81,8 +79,7 @@ class Notifier:
         self._stopped = asyncio.Event()
         self._permits = Permits(self._limits.in_flight_max)
         self._thin: set[UUID] = set()
-        self._attempts = Attempts(context, self._permits, self._wake, on_ended=self._on_ended)
-        self._settle_timer: asyncio.TimerHandle | None = None
+        self._attempts = Attempts(context, self._permits, self._wake)
         self._ask_due_at = self._due_at = float("-inf")
         """When to query the next due time again, and that due time, on the monotonic clock."""
         self._has_rates = False
@@ -142,9 +139,6 @@ class Notifier:
 
     def _take_ended(self, ended: list[UnsettledAttempt]) -> None:
         """A group that is tried again stays as it is."""
-        if self._settle_timer is not None:
-            self._settle_timer.cancel()
-            self._settle_timer = None
         if ended:
             return
         while len(ended) < SETTLE_MAX and not self._attempts.ended.empty():
@@ -228,13 +222,6 @@ class Notifier:
             # one missing file must not hold back the notifications of others
             _log.error("notified_without_history", why=str(error))
             self._thin |= shipments
-
-    def _on_ended(self, one: UnsettledAttempt) -> None:
-        """What was delivered waits for the next turn, anything else is settled at once."""
-        if self._stopped.is_set() or not _is_delivered(one):
-            self._wake.set()
-        elif self._settle_timer is None:
-            self._settle_timer = asyncio.get_running_loop().call_later(_SETTLE_SECONDS, self._wake.set)
 
     def _settled(self, ended: list[UnsettledAttempt], done: TurnResult) -> None:
         if not ended:
