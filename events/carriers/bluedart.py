@@ -15,6 +15,7 @@ from lxml.etree import _Element
 from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
 from events.event import Raw, Reading
+from events.parsing.dhl_group import BLUEDART_TEXTS, bluedart_text
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, as_list, child, objects
@@ -22,17 +23,12 @@ from events.parsing.meanings import UNMAPPED, Meaning, meanings, texts_of
 from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, reading_of
-from events.parsing.sentences import by_sentence
 from events.parsing.text import collapse, text
 from events.parsing.times import Clock
 from events.parsing.xml import answers, is_xml, read_xml, texts
 from events.vocabulary import Kind, Status
 
 CODES: Final = meanings("bluedart_codes.csv")
-TEXTS: Final = meanings("bluedart_texts.csv")
-"""Texts in lower case; a `*` stands for anything."""
-
-by_text = by_sentence({words: meaning for (words,), meaning in TEXTS.items()})
 
 CLOCK: Final = Clock(
     formats=TimeFormats("%-d-%-m-%Y[ %-H:%M[:%S]]", "%-d-%-m-%Y %H%M", "%-d-%b-%Y %H%M", "%-d %b %Y %H%M"),
@@ -70,7 +66,7 @@ def _scan(scan: JsonObject, where: str, signed_by: object, received_at: datetime
     return Scan(
         where=where,
         raw=raw,
-        meaning=_by_code(raw) or _on_its_way(by_text(collapse(words or "")) or UNMAPPED, raw),
+        meaning=_by_code(raw) or _on_its_way(bluedart_text(collapse(words or "")) or UNMAPPED, raw),
         time=CLOCK.read(printed or None, received_at=received_at),
         place=place(
             city=text(scan.get("ScannedLocationCity")) or text(scan.get("ScannedLocation")),
@@ -147,6 +143,6 @@ CARRIER: Final = Carrier(
     normalizers={"1": normalize},
     formats=("Status push JSON", "Tracking answer JSON", "Tracking answer XML"),
     reread=_by_code,
-    texts=texts_of(CODES, TEXTS),
+    texts=texts_of(CODES, BLUEDART_TEXTS),
     authentication=(ShipperChoice(),),
 )

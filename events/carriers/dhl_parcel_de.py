@@ -7,7 +7,6 @@ back (`ruecksendung`) movement is `returning` and a delivery `returned`. Times a
 
 from collections.abc import Iterator
 from datetime import datetime
-from functools import lru_cache
 from typing import Final
 
 from lxml.etree import _Element
@@ -15,23 +14,17 @@ from lxml.etree import _Element
 from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
 from events.event import Raw, Reading
+from events.parsing.dhl_group import parcel_de_codes, parcel_de_text
 from events.parsing.enrichment import with_signer
 from events.parsing.formats import TimeFormats
-from events.parsing.meanings import UNMAPPED, Meaning, finest, meanings
+from events.parsing.meanings import UNMAPPED, Meaning
 from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
-from events.parsing.sentences import by_sentence
 from events.parsing.text import signer, text
 from events.parsing.times import Clock
 from events.parsing.xml import Document, answers, read_xml
 from events.vocabulary import Kind, Status
-
-CODES: Final = meanings("dhl_parcel_de_codes.csv")
-"""(ICE, RIC, standard event code), each blank where it makes no difference."""
-
-by_text = by_sentence({words: meaning for (service, words), meaning in meanings("dhl_unified_texts.csv").items() if service == "parcel-de"})
-"""What the texts mean that Unified Tracking prints, too: for an event without codes."""
 
 CLOCK: Final = Clock(formats=TimeFormats("%d.%m.%Y[ %H:%M[:%S]]", "%Y-%m-%dT%H:%M:%S[%f][%z]"), default_zone="Europe/Berlin")
 ON_THE_WAY: Final = frozenset({Status.PICKED_UP, Status.IN_TRANSIT, Status.OUT_FOR_DELIVERY, Status.AVAILABLE_FOR_PICKUP})
@@ -146,7 +139,7 @@ def _scan(event: _Element, where: str, received_at: datetime, *, is_back: bool) 
     return Scan(
         where=where,
         raw=raw,
-        meaning=_meaning(raw) if ice or code else by_text(words or "") or UNMAPPED,
+        meaning=_meaning(raw) if ice or code else parcel_de_text(words or "") or UNMAPPED,
         time=CLOCK.read(printed, received_at=received_at),
         place=place(city=event.get("event-location"), country=COUNTRIES.get((country or "").casefold(), country)),
         description=words,
@@ -154,25 +147,8 @@ def _scan(event: _Element, where: str, received_at: datetime, *, is_back: bool) 
 
 
 def _meaning(raw: Raw) -> Meaning:
-    meaning = _of_codes(raw)
+    meaning = parcel_de_codes(raw)
     return _on_the_way_back(meaning) if BACK in raw.further else meaning
-
-
-def _of_codes(raw: Raw) -> Meaning:
-    """On the way to the consignee."""
-    ice, ric, code = raw.type or "", raw.code or "", raw.reason or ""
-    keys = ((ice, ric, code), (ice, ric, ""), (ice, "", code), (ice, "", "")) if ice else ()
-    return finest((ice, next((known for key in keys if (known := CODES.get(key))), None)), (code, CODES.get(("", "", code))))
-
-
-@lru_cache(maxsize=1024)
-def by_detail(printed: str) -> Meaning | None:
-    """What the codes of a scan mean as Unified Tracking prints them in one: `SRTED_NRQRD_PO`; None where the table knows none of them."""
-    codes = printed.split("_")
-    if len(codes) != len(CODE_ATTRIBUTES):
-        return None
-    found = _of_codes(Raw(type=codes[0], code=codes[1], reason=codes[2]))
-    return None if found is UNMAPPED else found
 
 
 def _reread(raw: Raw) -> Meaning | None:

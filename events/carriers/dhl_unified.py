@@ -14,11 +14,11 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Final
 
-from events.carriers import bluedart, dhl_parcel_de
 from events.carriers.carrier import Carrier, ShipperChoice
 from events.clear_part import is_stand_in, looks_like_code
 from events.errors import Cause, UnreadableMessageError
 from events.event import EventPlace, Raw, Reading
+from events.parsing.dhl_group import BLUEDART_TEXTS, PARCEL_DE, bluedart_text, parcel_de_detail, parcel_de_text
 from events.parsing.enrichment import estimate, with_estimate, with_signer
 from events.parsing.formats import ISO, TimeFormats
 from events.parsing.json import read_json
@@ -41,10 +41,9 @@ TEXTS: Final = meanings("dhl_unified_texts.csv")
 """(service, text in lower case without the full stop): what services print instead of a code, where it is clear. A `*` stands for
 whatever a sentence names there: a place, a day."""
 
-PARCEL_DE: Final = "parcel-de"
 BY_TEXT: Final = {
     service: by_sentence({words: meaning for (of, words), meaning in TEXTS.items() if of == service}) for service in {of for of, _ in TEXTS}
-} | {"bluedart": bluedart.by_text, PARCEL_DE: dhl_parcel_de.by_text}
+} | {"bluedart": bluedart_text, PARCEL_DE: parcel_de_text}
 WORDED: Final = frozenset({"bluedart"})
 """The services that print one code for many scans: the text says more."""
 
@@ -224,7 +223,7 @@ def _documented(raw: Raw, service: str, description: object) -> Meaning | None:
         printed = (*printed, *words)
     by_text = BY_TEXT.get(service, _nothing)
     for code in printed:
-        known = CODES.get((service, code)) or (dhl_parcel_de.by_detail(code) if service == PARCEL_DE else None)
+        known = CODES.get((service, code)) or (parcel_de_detail(code) if service == PARCEL_DE else None)
         if known is None:
             known = by_text(code)
             known = None if known is not None and known.status is Status.DELIVERED and category not in ("", "delivered") else known
@@ -297,6 +296,6 @@ CARRIER: Final = Carrier(
     normalizers={"1": normalize},
     formats=("Shipment Tracking Unified push JSON", "Shipment Tracking Unified API JSON", "eCommerce Americas tracking XML"),
     reread=_reread,
-    texts=texts_of(CODES, TEXTS, bluedart.TEXTS),
+    texts=texts_of(CODES, TEXTS, BLUEDART_TEXTS),
     authentication=(ShipperChoice(),),
 )

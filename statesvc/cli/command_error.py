@@ -41,10 +41,10 @@ def explain(error: Exception) -> CommandError | None:
         case ExceptionGroup(exceptions=several):
             # of what failed together, the first that can be explained
             explained = next(filter(None, map(explain, several)), None)
+        case RuntimeError() | ValueError() | OSError() if type(error).__module__.startswith("statesvc."):
+            explained = CommandError(str(error))
         case OSError():
             explained = _of_system(error)
-        case RuntimeError() | ValueError() if type(error).__module__.startswith("statesvc."):
-            explained = CommandError(str(error))
         case _:
             pass
     return explained
