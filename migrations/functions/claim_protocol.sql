@@ -576,8 +576,8 @@ BEGIN
 END
 $$;
 
--- Gives messages back uncharged, because a shipment that they name is locked by another transaction: available again after a short
--- while, which doubles from 50 ms up to 6.4 s. Returns how many the token still held.
+-- Gives messages back uncharged, because a shipment that they name is locked by another transaction: available again at the next multiple
+-- of a short while: of 100 ms, doubled at every second time up to 6.4 s. Returns how many the token still held.
 CREATE FUNCTION statesvc.postpone(p_token uuid, p_message_ids uuid[]) RETURNS int
     LANGUAGE plpgsql AS $$
 DECLARE
@@ -586,9 +586,10 @@ BEGIN
     UPDATE statesvc.inbox q
     SET token = statesvc.waiting_token(q.attempts, q.retries), worker = NULL, leased_at = NULL, attempts = q.attempts - 1,
         postponed = least(q.postponed + 1, 1000),
-        -- spread, so that those which wait for one lock do not come back in step
-        available_at = statesvc.clock() + interval '50 ms' * 2 ^ least(q.postponed, 7) * (0.75 + random() / 2)
-    WHERE q.message_id = ANY (p_message_ids) AND q.token = p_token;
+        -- in step, so that those which wait for one lock are claimed together, and appended by one transaction
+        available_at = d.delay + date_bin(d.delay, statesvc.clock(), timestamptz 'epoch')
+    FROM (SELECT n, interval '100 ms' * 2 ^ n AS delay FROM generate_series(0, 6) AS n) d
+    WHERE d.n = least(q.postponed / 2, 6) AND q.message_id = ANY (p_message_ids) AND q.token = p_token;
     GET DIAGNOSTICS v_held = ROW_COUNT;
     RETURN v_held;
 END

@@ -1,7 +1,7 @@
 """One leased batch: read > append and settle. Whatever fails, each message is settled, given back or buried.
 
-A message of a shipment that another transaction has locked is postponed, uncharged, and the others are applied. After three times it is
-processed alone and waits for the lock (`process_postponed`).
+A message of a shipment that another transaction has locked is postponed, uncharged, and the others are applied. The next time it waits in
+line for the lock, apart from the others (`process_postponed`).
 """
 
 import asyncio
@@ -16,6 +16,7 @@ from uuid import UUID
 
 import structlog
 from psycopg import AsyncConnection
+from psycopg.errors import LockNotAvailable
 from structlog.contextvars import bound_contextvars
 
 from events.carriers.carrier import Carrier
@@ -44,7 +45,6 @@ log = structlog.get_logger()
 _YIELD_EVERY: Final = 32
 """Messages that are read before the event loop runs other tasks."""
 _ALONE_AFTER_RETRIES: Final = 2
-ALONE_AFTER_POSTPONED: Final = 3
 _LOCK_SECONDS: Final = 0.5
 """How long a batch waits for a dedupe key of two shipments, or a dead letter. It never waits for a stream."""
 _GLANCE_SECONDS: Final = 0.02
@@ -123,24 +123,25 @@ async def process(context: BatchContext, messages: Sequence[Message], *, lease_e
 
 
 async def process_postponed(context: BatchContext, messages: Sequence[Message], *, lease_ends: float, wait_seconds: float) -> int:
-    """Processes messages that were postponed several times: one at a time, waiting for locks, for `wait_seconds` in all.
+    """Processes messages that were postponed, waiting for locks, for `wait_seconds` in all.
 
-    So quicker ones cannot starve them. Those that are no longer locked go first, the others share the time.
+    So newer ones cannot starve them. Those that name the same shipments share a transaction: one of their own each would keep the lock from
+    those that come meanwhile, and fold the history of late scans each time. What is no longer locked goes first, the rest shares the time.
     """
     with _Lease.of(context, messages, lease_ends) as lease:
         reads, trials = await _readable(context, lease, messages)
         until, changes, locked = time.monotonic() + wait_seconds, 0, []
-        for read in reads:
-            applied = await _append(context, lease, [read], wait_seconds=_GLANCE_SECONDS)
+        for group in _by_shipments(reads):
+            applied = await _append(context, lease, group, wait_seconds=_GLANCE_SECONDS)
             changes += applied or 0
             if applied is None:
-                locked.append(read)
-        for place, read in enumerate(locked):
+                locked.append(group)
+        for place, group in enumerate(locked):
             seconds = max(_GLANCE_SECONDS, (until - time.monotonic()) / (len(locked) - place))
-            applied = await _append(context, lease, [read], wait_seconds=seconds)
+            applied = await _append(context, lease, group, wait_seconds=seconds)
             changes += applied or 0
             if applied is None:
-                await give_back_postponed(context, lease.token, [read])
+                await give_back_postponed(context, lease.token, group)
     if trials:
         await _record_trials(context, trials)
     return changes
@@ -199,6 +200,14 @@ def transaction_groups(reads: Sequence[Read], retries: Mapping[UUID, int]) -> It
             yield [read]
 
 
+def _by_shipments(reads: Sequence[Read]) -> list[list[Read]]:
+    """The messages that name the same shipments, in inbox order; the group of the oldest first."""
+    groups: dict[frozenset[UUID], list[Read]] = defaultdict(list)
+    for read in reads:
+        groups[frozenset(read.shipments())].append(read)
+    return list(groups.values())
+
+
 def _shipments(reads: Sequence[Read]) -> int:
     return len({(event.carrier_id, event.tracking_number, event.discriminator) for read in reads for event in read.events})
 
@@ -224,7 +233,10 @@ async def _apply(
             if until is None or (seconds := until - time.monotonic()) <= 0:
                 raise
             # not inside the append: a wait there for one shipment would hold the others of the message
-            await await_streams(connection, context.keyring, error.shipment_ids, seconds=seconds)
+            try:
+                await await_streams(connection, context.keyring, error.shipment_ids, seconds=seconds)
+            except LockNotAvailable:
+                raise error from None
 
 
 async def _append(context: BatchContext, lease: _Lease, reads: list[Read], *, wait_seconds: float | None = None) -> int | None:
@@ -251,12 +263,12 @@ async def _append(context: BatchContext, lease: _Lease, reads: list[Read], *, wa
         match classify(error):
             case Fault.TRANSIENT:
                 await _give_back(context, lease, reads, error)
+            case Fault.LOCKED if isinstance(error, OvertakenError):
+                return None
             case Fault.PERMANENT | Fault.LOCKED if len(reads) > 1:
                 log.warning("batch_halved", messages=len(reads), exc_info=True)
                 half = len(reads) // 2
                 return (await _append(context, lease, reads[:half]) or 0) + (await _append(context, lease, reads[half:]) or 0)
-            case Fault.LOCKED if wait_seconds is not None:
-                return None
             case Fault.LOCKED:
                 await give_back_postponed(context, lease.token, reads)
             case Fault.PERMANENT:

@@ -26,16 +26,16 @@ from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.waker import Waker
 from statesvc.inbox.claim import Claim, Claimed, Message, claim, extend, outlook, release
 from statesvc.telemetry.stages import Stage
-from statesvc.worker.batch import ALONE_AFTER_POSTPONED, BatchContext, give_back_postponed, process, process_postponed
+from statesvc.worker.batch import BatchContext, give_back_postponed, process, process_postponed
 from statesvc.worker.batch_size import BatchSize, split_by_volume
 from statesvc.worker.lease import LeaseLostError, RescueShare, under_lease
 
 _CANCEL_SECONDS: Final = 2.0
 _RELEASE_SECONDS: Final = 2.0
-_LOCK_SHARE: Final = 1 / 3
-"""Share of the lease for which a message that was postponed several times waits for the lock of its shipment."""
+_LOCK_SHARE: Final = 1 / 15
+"""Share of the lease for which postponed messages wait for locks: longer than many batches, and what a session holds is not in the way."""
 _POSTPONED_SECONDS: Final = 0.1
-"""After which the first of what was postponed is available again."""
+"""After which what was postponed for the first time is available again at the latest."""
 _NEXT_DUE_SECONDS: Final = 1.0
 """Between queries for what becomes available later: under a pinned xmin each walks all leases of the last half minute."""
 
@@ -153,13 +153,13 @@ class Worker:
         self._rescues.rescued(began=began, ended=time.monotonic())
 
     def _without_postponed(self, messages: list[Message]) -> list[Message]:
-        """Moves messages that were postponed several times to the reserved slot; while it is taken they are tried with the others."""
-        postponed = [message for message in messages if message.postponed >= ALONE_AFTER_POSTPONED]
+        """Moves messages that were postponed to the reserved slot; while it is taken they are tried with the others."""
+        postponed = [message for message in messages if message.postponed]
         if not postponed or self._postponed is not None:
             return messages
         self._waiting_for_locks = postponed
         self._postponed = self._start(postponed, wait_seconds=self._limits.lease_seconds * _LOCK_SHARE)
-        return [message for message in messages if message.postponed < ALONE_AFTER_POSTPONED]
+        return [message for message in messages if not message.postponed]
 
     async def _end_waiting(self) -> None:
         """Gives back what waits for a lock: nothing else may be in progress."""

@@ -37,6 +37,7 @@ pytestmark = pytest.mark.slow
 OTHER_CARRIER = "bravo"
 ROOT = Path(__file__).parents[3]
 LEFT = "SELECT count(*) FROM statesvc.inbox"
+IN_LINE = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query ~ 'statesvc.stream'"
 
 
 def _scan(number: str, code: str = "AR", **more: Any) -> bytes:
@@ -131,15 +132,30 @@ async def test_a_batch_applies_what_is_not_locked_and_gives_back_whole_messages(
 
 
 async def test_a_message_whose_turn_never_came_waits_in_line(shop: Shop) -> None:
-    """A transaction of others holds the shipment whenever somebody tries; after three times one waits until it lets go."""
+    """A transaction of others holds the shipment whenever somebody tries; the second time one waits until it lets go."""
     await shop.say({"number": "A", "status": "picked_up"})
     async with holding(shop, "A") as holder:
         await shop.push(_scan("A"))
-        async with workers(shop, lease_seconds=15):
-            await shop.until("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query ~ 'statesvc.stream'", 1)
-            assert await shop.value("SELECT postponed FROM statesvc.inbox") >= worker_batch.ALONE_AFTER_POSTPONED
+        async with workers(shop, lease_seconds=120):
+            await shop.until(IN_LINE, 1)
+            assert await shop.value("SELECT postponed FROM statesvc.inbox") == 1
             await holder.commit()
             await shop.until(LEFT, 0)
+
+
+async def test_what_waited_for_a_shipment_shares_a_transaction(shop: Shop) -> None:
+    """Else each in turn would hold the lock, and what comes meanwhile would be postponed."""
+    await shop.say({"number": "A", "status": "picked_up"})
+    await shop.say({"number": "B", "status": "picked_up"})
+    async with holding(shop, "A") as holder:
+        await shop.push(*(_scan("A", f"C{n}") for n in range(5)), _scan("B"))
+        async with workers(shop, lease_seconds=120):
+            await shop.until(IN_LINE, 1)
+            await holder.commit()
+            await shop.until(LEFT, 0)
+    batches = "SELECT array_agg(n ORDER BY n) FROM (SELECT count(*) AS n FROM statesvc.event WHERE shipment_id = %s GROUP BY batch_id) b"
+    assert await shop.value(batches, shipment("A")) == [1, 5]
+    await check_log(shop.connection, shop.keyring)
 
 
 async def test_a_new_shipment_that_another_is_making_is_not_waited_for(shop: Shop) -> None:

@@ -94,6 +94,9 @@ class Inbox:
     async def decline(self, token: UUID, *message_ids: UUID) -> int:
         return await self.count("SELECT statesvc.decline(%s, %s::uuid[])", token, list(message_ids))
 
+    async def postpone(self, token: UUID, *message_ids: UUID) -> int:
+        return await self.count("SELECT statesvc.postpone(%s, %s::uuid[])", token, list(message_ids))
+
     async def release(self, token: UUID) -> int:
         return await self.count("SELECT statesvc.release(%s)", token)
 

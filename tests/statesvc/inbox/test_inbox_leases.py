@@ -1,5 +1,7 @@
 """Leases: their end, their fencing, what is charged, and who is claimed alone."""
 
+from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 from uuid import uuid4
 
@@ -31,6 +33,24 @@ async def test_a_token_acts_on_its_own_messages_only(inbox: Any) -> None:
     (theirs,) = await inbox.claim(1)
     assert await inbox.bury(mine.token, mine.message_id, theirs.message_id) == 1
     assert await inbox.value("SELECT token FROM statesvc.inbox") == theirs.token
+
+
+@pytest.mark.parametrize(("before", "seconds"), [(0, 0.1), (1, 0.1), (2, 0.2), (11, 3.2), (12, 6.4), (1000, 6.4)])
+async def test_what_is_postponed_comes_back_in_step_with_others(inbox: Any, before: int, seconds: float) -> None:
+    """All that wait for one lock are claimed together, whenever each was postponed."""
+    await inbox.put("ups")
+    await inbox.rows("UPDATE statesvc.inbox SET postponed = %s RETURNING 1", before)
+    (held,) = await inbox.claim()
+    earliest = await inbox.value("SELECT statesvc.clock()")
+    assert await inbox.postpone(held.token, held.message_id) == 1
+    ((available_at, attempts, postponed, is_in_step),) = await inbox.rows(
+        "SELECT available_at, attempts, postponed, mod(extract(epoch FROM available_at), %s) = 0 FROM statesvc.inbox", Decimal(str(seconds))
+    )
+    assert is_in_step
+    latest = await inbox.value("SELECT statesvc.clock()") + timedelta(seconds=seconds)
+    assert earliest < available_at <= latest
+    assert (attempts, postponed) == (0, min(before + 1, 1000))
+    assert await inbox.postpone(held.token, held.message_id) == 0
 
 
 async def test_an_extended_lease_is_not_claimed_at_its_first_end(inbox: Any) -> None:
