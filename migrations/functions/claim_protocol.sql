@@ -97,7 +97,8 @@ CREATE FUNCTION statesvc.receipt_ended(r statesvc.receipt, p_now timestamptz) RE
 -- bounded carrier is given at once.
 -- `p_stage`: 'raw' for a foreign worker that normalizes, 'any' for the workers that append. `p_sweep` ignores the low-water marks.
 -- `p_report_burials`: what the claim buried is answered too, in rows of nothing but the message's id, its carrier and `buried_for`, the
--- cause.
+-- cause. `complete`: nothing that is ready was left, so the next claim may wait for a wake-up; an empty claim that reports says so in a
+-- row of nothing else.
 --
 -- Its plans are generic, because planning for each call would cost more than the claim itself, and owe nothing to statistics: a queue
 -- is empty when it is analyzed, and full a second later. Planned for a few rows, a claim read and sorted a lane's whole backlog (150 ms
@@ -109,7 +110,8 @@ CREATE FUNCTION statesvc.claim(
 ) RETURNS TABLE (
     message_id uuid, carrier_id text, token uuid, attempts smallint, retries smallint, received_at timestamptz, stage text,
     candidate text, percent smallint, shadow boolean, sealed_key bytea, commitment bytea, headers jsonb, sealed bytea,
-    normalized_by text, normalized bytea, postponed smallint, rescued_from text, buried_for text
+    normalized_by text, normalized bytea, postponed smallint, rescued_from text, buried_for text,
+    complete boolean
 )
     LANGUAGE plpgsql SET work_mem = '16MB' SET plan_cache_mode = force_generic_plan
     SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_incremental_sort = off AS $$
@@ -124,6 +126,7 @@ DECLARE
     v_rescue record;
     v_ready record;
     v_taken record;
+    v_complete boolean;
     v_buried uuid[] := '{}';
     v_buried_carriers text[] := '{}';
     v_rescued_from text;
@@ -138,7 +141,8 @@ BEGIN
     IF p_stage = 'any' AND NOT p_sweep AND p_limit <= 64 THEN
         v_ids := statesvc.choose_all(p_limit, p_bytes_max, v_now);
     END IF;
-    IF v_ids IS NOT NULL THEN
+    v_complete := v_ids IS NOT NULL;
+    IF v_complete THEN
         v_taken := statesvc.take(v_token, v_worker, p_lease, v_now, v_ids);
         v_ids := v_taken.message_ids;
         v_since := v_taken.since;
@@ -181,7 +185,7 @@ BEGIN
     END IF;
 
     IF v_ids <> '{}' THEN
-        RETURN QUERY SELECT r.*, v_rescued_from, NULL::text FROM statesvc.read_claimed(v_ids, v_since, v_until) r;
+        RETURN QUERY SELECT r.*, v_rescued_from, NULL::text, v_complete FROM statesvc.read_claimed(v_ids, v_since, v_until) r;
         GET DIAGNOSTICS v_returned = ROW_COUNT;
     END IF;
     IF v_returned < cardinality(v_ids) THEN
@@ -201,8 +205,11 @@ BEGIN
         RETURN QUERY
         SELECT b.message_id, b.carrier_id, NULL::uuid, NULL::smallint, NULL::smallint, NULL::timestamptz, NULL::text,
             NULL::text, NULL::smallint, NULL::boolean, NULL::bytea, NULL::bytea, NULL::jsonb, NULL::bytea, NULL::text, NULL::bytea,
-            NULL::smallint, NULL::text, CASE WHEN b.message_id = ANY (v_ids) THEN 'body_missing' ELSE 'worker_died' END
+            NULL::smallint, NULL::text, CASE WHEN b.message_id = ANY (v_ids) THEN 'body_missing' ELSE 'worker_died' END, v_complete
         FROM unnest(v_buried, v_buried_carriers) AS b(message_id, carrier_id);
+    ELSIF p_report_burials AND v_complete AND v_ids = '{}' THEN
+        complete := true;
+        RETURN NEXT;
     END IF;
 END
 $$;
@@ -291,6 +298,7 @@ DECLARE
     v_bytes_left bigint := p_bytes_max;
     v_chosen record;
     v_taken record;
+    v_complete boolean;
     v_busy uuid[] := '{}';
     v_is_first boolean := true;
 BEGIN

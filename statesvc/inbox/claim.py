@@ -71,10 +71,14 @@ class Claim:
 
 
 class Claimed(NamedTuple):
-    """What a claim leased, in inbox order, and what it buried: (carrier, cause) of each."""
+    """What a claim leased, in inbox order, and what it buried: (carrier, cause) of each.
+
+    `complete`: nothing that is ready was left. False where the claim cannot say so.
+    """
 
     messages: list[Message]
     buried: list[tuple[str, Cause]]
+    complete: bool
 
 
 async def claim(connection: Sender, asked: Claim) -> Claimed:
@@ -97,8 +101,9 @@ async def claim(connection: Sender, asked: Claim) -> Claimed:
 
 def _claimed(rows: Sequence[Any]) -> Claimed:
     return Claimed(
-        [Message(*row) for *row, buried_for in rows if buried_for is None],
-        [(row[_CARRIER_ID], Cause(buried_for)) for *row, buried_for in rows if buried_for is not None],
+        [Message(*row) for *row, buried_for, _ in rows if buried_for is None and row[0] is not None],
+        [(row[_CARRIER_ID], Cause(buried_for)) for *row, buried_for, _ in rows if buried_for is not None],
+        complete=any(complete for *_, complete in rows),
     )
 
 

@@ -1,4 +1,4 @@
-"""The worker's loop: clear the wake flag, claim, hand the batch over, claim again; sleep when nothing is there.
+"""The worker's loop: clear the wake flag, claim, hand the batch over, claim again; sleep when nothing is left.
 
 One claimer and a few batches in progress: while one batch waits for the database the next is read. A batch grows with the backlog, so a
 quiet inbox is served at once and a full one cheaply; messages of quiet carriers go first (`batch_size`).
@@ -110,13 +110,15 @@ class Worker:
         try:
             while await self._at_most_running(self._limits.batches_in_progress - 1):
                 self._woken.clear()
+                messages: list[Message] = []
+                complete = False
                 try:
-                    messages = await self._claim(self._size.size)
-                    pause = 0.0 if messages else await self._pause()
+                    messages, _, complete = await self._claim(self._size.size)
+                    pause = 0.0 if messages else await self._pause(complete=complete)
                     failures = 0
                 except Exception:
                     log.warning("claim_failed", attempt=failures, exc_info=True)
-                    messages, pause = [], again_seconds(failures) + 0.05
+                    pause = again_seconds(failures) + 0.05
                     failures += 1
                 if not messages:
                     # not wait_for: on Python 3.11 it may swallow a cancellation
@@ -130,6 +132,8 @@ class Worker:
                         self._start(part)
                     if len(messages) < self._limits.batch_min:
                         await set_within(self._stopping, self._limits.cooldown_seconds)
+                    if complete:
+                        await set_within(self._woken, self._known_pause(time.monotonic()))
         finally:
             await self._drain()
 
@@ -172,7 +176,7 @@ class Worker:
         self._due_at = min(self._due_at, time.monotonic() + _POSTPONED_SECONDS)
         self._woken.set()
 
-    async def _claim(self, limit: int) -> list[Message]:
+    async def _claim(self, limit: int) -> Claimed:
         sweep = time.monotonic() - self._swept_at >= self._limits.sweep_seconds
         asked = Claim(
             worker=self._context.worker,
@@ -190,10 +194,10 @@ class Worker:
             self._swept_at = time.monotonic()
         self._count_claimed(claimed, limit)
         self._priority.claimed(len(claimed.messages), has_backlog=len(claimed.messages) >= limit)
-        return claimed.messages
+        return claimed
 
     def _count_claimed(self, claimed: Claimed, limit: int) -> None:
-        telemetry, (messages, buried) = self._context.telemetry, claimed
+        telemetry, (messages, buried, _) = self._context.telemetry, claimed
         telemetry.claims.add(1, {"queue": "inbox", "fill": "empty" if not messages else "full" if len(messages) >= limit else "partial"})
         for carrier_id, count in Counter(message.carrier_id for message in messages).items():
             telemetry.messages_claimed.add(count, {"carrier": carrier_id})
@@ -208,20 +212,28 @@ class Worker:
         for carrier_id, received_at in oldest.items():
             telemetry.pickup_lag.record(max(0.0, (now - received_at).total_seconds()), {"carrier": carrier_id})
 
-    async def _pause(self) -> float:
-        """Sleeps until it is worth claiming again, at most until the next sweep."""
-        longest = self._limits.sweep_seconds if self._listener.is_up else self._limits.deaf_sweep_seconds
+    async def _pause(self, *, complete: bool) -> float:
+        """Seconds after an empty claim until it is worth claiming again, at most until the next sweep."""
         now = time.monotonic()
         ask_due = now >= min(self._ask_due_at, self._due_at)
+        if complete and not ask_due:
+            return self._known_pause(now)
         async with self._context.pool.connection() as connection:
             due, self._throttled = await outlook(connection, ahead=ask_due)
         now = time.monotonic()
-        if ask_due:
-            self._ask_due_at = now + _NEXT_DUE_SECONDS
-            self._due_at = math.inf if due is None else now + max(due, 0.0) + 0.001
-        jittered = longest * random.uniform(0.9, 1.1)  # noqa: S311 - so that workers do not sweep in step
-        until = self._due_at if ask_due else min(self._due_at, self._ask_due_at)
-        return min(jittered, max(0.0, until - now))
+        if not ask_due:
+            return self._known_pause(now)
+        self._ask_due_at = now + _NEXT_DUE_SECONDS
+        self._due_at = math.inf if due is None else now + max(due, 0.0) + 0.001
+        return min(self._longest_pause(), max(0.0, self._due_at - now))
+
+    def _known_pause(self, now: float) -> float:
+        """Seconds until what is known of later messages is too old, or one of them is due."""
+        return min(self._longest_pause(), max(0.0, min(self._due_at, self._ask_due_at) - now))
+
+    def _longest_pause(self) -> float:
+        longest = self._limits.sweep_seconds if self._listener.is_up else self._limits.deaf_sweep_seconds
+        return longest * random.uniform(0.9, 1.1)  # noqa: S311 - so that workers do not sweep in step
 
     def _start(
         self, messages: list[Message], *, after: Collection[asyncio.Task[None]] = (), wait_seconds: float | None = None
