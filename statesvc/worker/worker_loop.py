@@ -53,7 +53,7 @@ class WorkerLimits:
     sweep_seconds: float = 30.0
     deaf_sweep_seconds: float = 0.5
     """The longest sleep while the listener is down."""
-    cooldown_seconds: float = 0.01
+    cooldown_seconds: float = 0.02
     """Until the next claim after one of fewer than `batch_min` messages: what comes meanwhile shares a batch, at the same cost as one."""
     batches_in_progress: int = 2
     """Measured: a third one settles no more, for the loop is busy with two, and everybody else on the machine waits longer for a core."""
