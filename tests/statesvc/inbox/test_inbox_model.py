@@ -80,15 +80,16 @@ class Protocol(Inbox, RuleBasedStateMachine):
 
     def take(self, limit: int, *, sweep: bool, rescue_first: bool) -> None:
         claimed = self.run(
-            "SELECT message_id, token, rescued_from, buried_for"
+            "SELECT message_id, token, rescued_from, buried_for, complete"
             " FROM statesvc.claim('w', %s, make_interval(secs => %s), 'any', 1000000, %s, %s, true)",
             limit,
             LEASE_SECONDS,
             sweep,
             rescue_first,
         )
-        reported = {message_id: cause for message_id, *_, cause in claimed if cause}
-        claimed = [tuple(row) for *row, cause in claimed if not cause]
+        complete = any(row[-1] for row in claimed)
+        reported = {message_id: cause for message_id, *_, cause, _ in claimed if cause}
+        claimed = [tuple(row) for *row, cause, _ in claimed if not cause and row[0] is not None]
         taken = {message_id for message_id, *_ in claimed}
         assert self.bury_the_dead(taken) == reported
         ended = self.ended()
@@ -104,7 +105,9 @@ class Protocol(Inbox, RuleBasedStateMachine):
             for carrier_id, its in ready.items():
                 assert len(taken & set(its)) <= self.within_bound(carrier_id, its)
                 assert len(taken & set(its)) >= min(self.share(carrier_id, limit), self.within_bound(carrier_id, its)), "its share"
-            assert taken <= {message_id for its in ready.values() for message_id in its}
+            waiting = {message_id for its in ready.values() for message_id in its}
+            assert taken <= waiting
+            assert not complete or taken == waiting, "it said that nothing was left"
         for message_id, token, rescued_from in claimed:
             message = self.waiting[message_id]
             assert rescued_from == ("w" if message.leased else None)
