@@ -35,8 +35,8 @@ async def open_connection(
         # the server has just answered; this one statement has a deadline, whatever the limits of the next are
         connection.answer_seconds = limits.answer_seconds or float(CONNECT_TIMEOUT_SECONDS)
         if isinstance(connection, PooledConnection):
-            settings = await prepare_pooled_session(connection)
-            connection.limit_transactions(settings, limits.timeouts(server_version=connection.info.server_version))
+            await prepare_pooled_session(connection)
+            connection.limit_transactions(limits.timeouts(server_version=connection.info.server_version))
         else:
             await prepare_session(connection, limits)
         connection.answer_seconds = limits.answer_seconds

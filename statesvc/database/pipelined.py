@@ -24,6 +24,7 @@ from psycopg.pq import ExecStatus, Format, TransactionStatus
 from psycopg.pq.abc import PGresult
 
 from statesvc.database.pooled import PooledConnection
+from statesvc.database.session_settings import BEGIN
 
 _PARAMETER: Final = re.compile(r"%(?:%|\((\w+)\)([sbt]))")
 _FORMATS: Final = {"s": PyFormat.AUTO, "b": PyFormat.BINARY, "t": PyFormat.TEXT}
@@ -229,7 +230,7 @@ async def pipelined_transaction(connection: AsyncConnection[Any]) -> AsyncIterat
     pipeline = Pipeline(connection)
     connection.pgconn.enter_pipeline_mode()
     try:
-        await pipeline.execute("BEGIN")
+        await pipeline.execute(BEGIN)
         for limit in connection.limits if isinstance(connection, PooledConnection) else ():
             await pipeline.execute(limit)
         yield pipeline

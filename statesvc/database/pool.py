@@ -75,8 +75,8 @@ def make_pool(
         connection.prepare_threshold = _PREPARE_AFTER if prepared_statements else None
         connection.answer_seconds = limits.answer_seconds
         if isinstance(connection, PooledConnection):
-            settings = await prepare_pooled_session(connection)
-            connection.limit_transactions(settings, limits.timeouts(server_version=connection.info.server_version))
+            await prepare_pooled_session(connection)
+            connection.limit_transactions(limits.timeouts(server_version=connection.info.server_version))
         else:
             await prepare_session(connection, limits)
         pool.fault = None

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, LiteralString
 
-from psycopg import AsyncConnection, Connection
+from psycopg import AsyncConnection, Connection, IsolationLevel
 
 from statesvc.database.queries import queries
 
@@ -34,6 +34,12 @@ ISOLATION: Final[LiteralString] = "default_transaction_isolation"
 READ_COMMITTED: Final[LiteralString] = "read committed"
 CARRIED_BY_POOLERS: Final = frozenset({"DateStyle", "TimeZone", "standard_conforming_strings"})
 """The server reports these, so a pooler in transaction mode sets them on each server connection that it gives this client."""
+TRANSACTION_SETTINGS: Final[Mapping[LiteralString, LiteralString]] = MappingProxyType(
+    {name: setting for name, setting in SESSION_SETTINGS.items() if name not in CARRIED_BY_POOLERS}
+)
+"""What each transaction behind a pooler sets. All of it: what one server connection has says nothing about the next."""
+BEGIN: Final[LiteralString] = f"BEGIN ISOLATION LEVEL {READ_COMMITTED}"
+"""Begins a transaction that is ours whatever the server connection has as its default."""
 WHOLE_TRANSACTIONS_SINCE: Final = 17_00_00
 ANSWER_MARGIN_SECONDS: Final = 2.0
 """What a server gets beyond its own time limits to say that they are over."""
@@ -85,13 +91,11 @@ def prepare_sync_session(connection: Connection[Any], limits: SessionLimits) -> 
     connection.execute(_SQL["set"], setting_arrays(limits.settings(server_version=connection.info.server_version)), prepare=False)
 
 
-async def prepare_pooled_session(connection: AsyncConnection[Any]) -> dict[LiteralString, LiteralString]:
-    """The same through a pooler in transaction mode, where a session is nobody's own: what else each transaction has to set."""
+async def prepare_pooled_session(connection: AsyncConnection[Any]) -> None:
+    """The same through a pooler in transaction mode, where a session is nobody's own; each transaction sets the rest."""
     await connection.execute(_SQL["set"], setting_arrays({name: SESSION_SETTINGS[name] for name in CARRIED_BY_POOLERS}), prepare=False)
-    wanted = {**SESSION_SETTINGS, ISOLATION: READ_COMMITTED}
-    rows = await (await connection.execute(_SQL["read"], {"names": list(wanted)}, prepare=False)).fetchall()
-    found = dict(rows)
-    return {name: value for name, value in wanted.items() if name not in CARRIED_BY_POOLERS and found[name] != value}
+    # psycopg says it with each BEGIN
+    await connection.set_isolation_level(IsolationLevel.READ_COMMITTED)
 
 
 def setting_arrays(settings: Mapping[str, str]) -> dict[str, list[str]]:

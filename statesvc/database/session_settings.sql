@@ -5,7 +5,3 @@ SELECT set_config(s.name, s.setting, false) FROM unnest(%(names)b::text[], %(set
 -- name: set_local
 -- The same for the transaction alone.
 SELECT set_config(s.name, s.setting, true) FROM unnest(%(names)b::text[], %(settings)b::text[]) AS s(name, setting);
-
--- name: read
--- What settings are now.
-SELECT s.name, current_setting(s.name) FROM unnest(%(names)b::text[]) AS s(name);

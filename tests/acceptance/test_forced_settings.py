@@ -40,6 +40,10 @@ async def test_all_roles_and_commands_work(service_maker: ServiceMaker, server: 
     await all_work(await service_maker(tmp_path), server, settings, COMMANDS)
 
 
+async def test_all_roles_work_behind_a_pooler(service_maker: ServiceMaker, server: Server, tmp_path: Path) -> None:
+    await all_work(await service_maker(tmp_path, behind_pooler=True), server, PARSING, (("status", "--json"),))
+
+
 async def all_work(service: Service, server: Server, settings: dict[str, str], commands: Sequence[tuple[str, ...]]) -> None:
     name = conninfo_to_dict(service.owner_dsn)["dbname"]
     with psycopg.connect(server.superuser_dsn, autocommit=True) as admin:

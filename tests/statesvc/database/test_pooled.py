@@ -1,16 +1,22 @@
 """Behind a pooler in transaction mode each transaction has its limits, and leaves none to a stranger."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import psycopg
 import pytest
-from psycopg import AsyncConnection
+from psycopg import AsyncConnection, IsolationLevel
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.pq import TransactionStatus
 
 from statesvc.database.pending import Sender
 from statesvc.database.pipelined import pipelined_transaction
 from statesvc.database.pool import Pool, PoolLimits, make_pool
+from statesvc.database.session_settings import SESSION_SETTINGS
+from tests.acceptance.forced_settings import PARSING
 from tests.world.pgbouncer import pooled
+from tests.world.postgres import Server
 
 LIMITS = PoolLimits(connections_max=3, acquire_seconds=5, statement_seconds=0.6, lock_seconds=0.3, idle_in_transaction_seconds=15)
 SHOWN = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
@@ -106,3 +112,58 @@ async def test_times_are_read_in_utc_on_every_server_connection(pool: Pool) -> N
             await one.execute("SELECT 1")
             assert await (await other.execute("SHOW TimeZone")).fetchone() == ("UTC",)
         assert await (await one.execute("SHOW TimeZone")).fetchone() == ("UTC",)
+
+
+async def settings_of(connection: Sender) -> dict[str, str]:
+    query = "SELECT name, current_setting(name) FROM unnest(%(names)s::text[]) name"
+    rows = await connection.execute(query, {"names": [*SESSION_SETTINGS, "transaction_isolation"]})
+    return dict(await rows.fetchall())
+
+
+async def test_settings_forced_after_a_server_connection_was_opened_reach_no_statement(database: Any, server: Server, through: str) -> None:
+    """The pool prepares its connection on an old server connection, and then gets a new one."""
+    ours = {**SESSION_SETTINGS, "transaction_isolation": "read committed"}
+    name = conninfo_to_dict(database.service_dsn)["dbname"]
+    limits = replace(LIMITS, connections_min=1, connections_max=1)
+    async with await AsyncConnection.connect(through, autocommit=True, prepare_threshold=None) as stranger:
+        old = await server_process(stranger)
+        with psycopg.connect(server.superuser_dsn, autocommit=True) as admin:
+            for setting, value in PARSING.items():
+                admin.execute(f"ALTER DATABASE \"{name}\" SET {setting} = '{value}'")
+        async with make_pool(through, name="statesvc test", limits=limits, prepared_statements=False, direct=False) as pool:
+            await pool.wait()
+            async with pool.connection() as connection, stranger.transaction():
+                assert await server_process(stranger) == old
+                assert await server_process(connection) != old
+                assert await settings_of(connection) == ours
+                async with connection.transaction():
+                    assert await settings_of(connection) == ours
+                async with connection.pipeline(), connection.transaction():
+                    assert await settings_of(connection) == ours
+                async with pipelined_transaction(connection) as pipeline:
+                    assert await settings_of(pipeline) == ours
+                unknown = await connection.execute("SELECT (%(times)s::timestamptz[])[1]", {"times": [None]})
+                assert await unknown.fetchone() == (None,)
+
+
+async def server_process(connection: AsyncConnection[Any]) -> int:
+    row = await (await connection.execute("SELECT pg_backend_pid()")).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+async def test_after_a_failed_lone_statement_the_next_works(pool: Pool) -> None:
+    async with pool.connection() as connection:
+        with pytest.raises(psycopg.errors.DivisionByZero):
+            await connection.execute("SELECT 1 / n FROM generate_series(0, 1) n")
+        assert connection.info.transaction_status is TransactionStatus.IDLE
+        assert await shown(connection) == ["600ms", "300ms", "15s"]
+
+
+async def test_a_connection_may_choose_the_isolation_of_its_transactions(pool: Pool) -> None:
+    async with pool.connection() as connection:
+        await connection.set_isolation_level(IsolationLevel.REPEATABLE_READ)
+        async with connection.transaction():
+            row = await (await connection.execute("SELECT current_setting('transaction_isolation')")).fetchone()
+        await connection.set_isolation_level(IsolationLevel.READ_COMMITTED)
+    assert row == ("repeatable read",)
