@@ -22,8 +22,8 @@ QUIET_SECONDS = 1.5
 VISIBLE_SECONDS_MAX = 0.1
 VISIBLE_IN_ACKS_MAX = 40
 """A busy machine is slow at everything: so many times as long as an acknowledgement takes there. Whoever sleeps on takes far longer."""
-OF_THE_POOLER = ("SET application_name=", "-- The time limits of one statement that is a transaction of its own.")
-"""PgBouncer says whose statement follows, and that one brings its limits along, in the same round trip: no reason to be awake."""
+OF_THE_POOLER = ("SET application_name=", "BEGIN", "SET LOCAL ", "-- The same for the transaction alone.", "COMMIT")
+"""PgBouncer says whose statement follows, and that one brings its transaction along, in the same round trip: no reason to be awake."""
 STATEMENT = re.compile(r"LOG:  (?:statement|execute [^:]+): (.*)")
 
 
