@@ -39,6 +39,7 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "austrianpost": ("type", "code", "reason"),
     "bluedart": ("stated:type", "code"),
     "canadapost": ("code", "lower:text"),
+    "cdek": ("type", "code", "reason"),
     "chronopost": ("always:event", "code"),
     "delhivery": ("type", "lower:code"),
     "dhl_parcel_de": ("stated:type", "code", "reason"),

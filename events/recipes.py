@@ -55,6 +55,8 @@ RECIPES: Final[dict[str, Recipe]] = {
     # every part is the sender's own statement
     "canonical": Recipe(time="instant", codes=("type", "code", "reason", "further"), place=PLACE_PARTS, piece=True),
     "canpar": _LOCAL,
+    # a status and a problem may have the same number
+    "cdek": replace(_INSTANT, codes=("type", "code"), place=()),
     "chronopost": replace(_INSTANT, translates=True),
     "clickpost": _LOCAL,
     # older answers print the minute, and a status of one digit
@@ -100,10 +102,12 @@ RECIPES: Final[dict[str, Recipe]] = {
     "ninjavan": replace(_INSTANT, codes=("type",), place=()),
     "novaposhta": replace(_LOCAL, place=()),
     "nzpost": replace(_LOCAL, place=()),
+    "omniva": replace(_LOCAL, place=()),
     "ontrac": replace(_INSTANT, place=()),
     "packeta": replace(_LOCAL, place=_FACILITY),
     "parcelone": _LOCAL,
     "pitney_bowes": _LOCAL,
+    "posti": replace(_LOCAL, place=()),
     "postnl": replace(_LOCAL, place=(), translates=True),
     "postnord": replace(_LOCAL, place=(), translates=True),
     "purolator": replace(_LOCAL, translates=True),

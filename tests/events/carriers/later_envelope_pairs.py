@@ -51,6 +51,23 @@ PACKETA_XML: Final = (
 )
 PACKETA_JSON: Final = {"status": "ok", "barcode": "Z0000000009", "result": _PACKETA_FIELDS}
 
+CDEK_WEBHOOK: Final = {
+    "type": "ORDER_STATUS",
+    "attributes": {
+        "cdek_number": "1100000009",
+        "status_code": "11",
+        "code": "TAKEN_BY_COURIER",
+        "status_date_time": "2026-03-01T14:05:00+0300",
+        "city_name": "Казань",
+    },
+}
+CDEK_ORDER: Final = {
+    "entity": {
+        "cdek_number": "1100000009",
+        "statuses": [{"code": "TAKEN_BY_COURIER", "name": "-", "date_time": "2026-03-01T11:05:00+0000", "city": "г. Казань"}],
+    }
+}
+
 INPOST_SHIPX: Final = {
     "tracking_number": "600000000000000000000009",
     "tracking_details": [{"status": "delivered", "datetime": "2026-03-01T14:05:00.000+01:00"}],
@@ -65,5 +82,6 @@ LATER_PAIRS: Final = (
     pair("bluedart", "push_and_answer", BLUE_DART_PUSH, BLUE_DART_ANSWER),
     pair("inpost", "shipx_and_app", INPOST_SHIPX, INPOST_APP),
     pair("shiprocket", "webhook_and_answer", SHIPROCKET_WEBHOOK, SHIPROCKET_ANSWER),
+    pair("cdek", "webhook_and_order", CDEK_WEBHOOK, CDEK_ORDER),
     pair("packeta", "xml_and_json", PACKETA_XML, PACKETA_JSON),
 )

@@ -1,0 +1,139 @@
+"""CDEK (Russia): its webhooks of statuses and of delivery problems, and answers of `GET /v2/orders`, which list both.
+
+A return order brings the parcel back to the shop: its delivery is a return. A status has a word; older webhooks print its number alone.
+A problem has numbers of its own, so it is a scan of the type `DELIV_PROBLEM`. Statuses that CDEK deleted say nothing. Other webhooks
+(a printed form, a receipt, an agreement) say nothing about the parcel. Times have an offset, and not always the same one.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Final
+
+from events.carriers.carrier import Carrier, ShipperChoice
+from events.errors import Cause, UnreadableMessageError
+from events.event import Raw, Reading
+from events.parsing.enrichment import estimate, with_estimate, with_signer
+from events.parsing.formats import ISO
+from events.parsing.json import read_json
+from events.parsing.lists import JsonObject, child, object_at, objects, objects_at
+from events.parsing.meanings import UNMAPPED, Meaning, meanings
+from events.parsing.places import place
+from events.parsing.rejections import Rejections, normalizer
+from events.parsing.scan import Scan, readings_of
+from events.parsing.text import signer, text
+from events.parsing.times import Clock
+from events.vocabulary import Kind, Status
+
+CODES: Final = meanings("cdek_codes.csv")
+"""(type, code, reason): the type is empty for a status; the reason where it says more than the code."""
+
+CLOCK: Final = Clock(formats=ISO)
+
+STATUS: Final = "ORDER_STATUS"
+PROBLEM: Final = "DELIV_PROBLEM"
+OTHERS: Final = frozenset(
+    {
+        "ACCOMPANYING_WAYBILL",
+        "COURIER_INFO",
+        "DELIV_AGREEMENT",
+        "DOWNLOAD_PHOTO",
+        "OFFICE_AVAILABILITY",
+        "ORDER_MODIFIED",
+        "PREALERT_CLOSED",
+        "PRINT_FORM",
+        "RECEIPT",
+    }
+)
+
+BACK: Final = "is_return=true"
+ON_THE_WAY: Final = frozenset({Status.PICKED_UP, Status.IN_TRANSIT, Status.AVAILABLE_FOR_PICKUP, Status.OUT_FOR_DELIVERY})
+
+_NO_CITY: Final = "Офис СДЭК"
+
+
+@normalizer
+def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+    """Events of one webhook or answer."""
+    yield from _read(read_json(body), "", received_at, rejections)
+
+
+def _read(body: object, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+    if body in ({}, []):
+        return
+    if type(body) is list:
+        for index, member in objects(body, where, rejections):
+            yield from _read(member, f"{where}/{index}", received_at, rejections)
+        return
+    kind = text(body.get("type")) if type(body) is dict else None
+    if type(body) is dict and kind in {STATUS, PROBLEM}:
+        told = object_at(body, "attributes", where, rejections)
+        if told:
+            scan = _scan(told, f"{where}/attributes", kind, text(body.get("date_time")), received_at, is_back=_is_back(told))
+            yield from readings_of((scan,), text(told.get("cdek_number")), rejections)
+    elif kind in OTHERS:
+        rejections.note_nothing()
+    elif type(body) is dict and {"entity", "requests"} & body.keys():
+        order = object_at(body, "entity", where, rejections, required=False, but={"requests", "related_entities"})
+        if order:
+            yield from _ordered(order, f"{where}/entity", received_at, rejections)
+    else:
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but neither a webhook nor an order of CDEK")
+
+
+def _ordered(order: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+    scans = []
+    for name, kind in (("statuses", STATUS), ("delivery_problem", PROBLEM)):
+        is_status = kind == STATUS
+        for index, each in objects_at(order, name, where, rejections, required=is_status, but={"statuses"}):
+            if each.get("deleted") is True:
+                rejections.note_nothing()
+            else:
+                scans.append(_scan(each, f"{where}/{name}/{index}", kind, None, received_at, is_back=_is_back(order)))
+    found = readings_of(scans, text(order.get("cdek_number")), rejections)
+    signed = with_signer(found, signer(text(child(order, "delivery_detail").get("recipient_name"))))
+    yield from with_estimate(signed, estimate(text(order.get("planned_delivery_date")), ISO))
+
+
+def _is_back(of: JsonObject) -> bool:
+    return of.get("is_return") is True
+
+
+def _scan(of: JsonObject, where: str, kind: str | None, sent: str | None, received_at: datetime, *, is_back: bool) -> Scan:
+    code = text(of.get("code")) or text(of.get("status_code"))
+    raw = Raw(
+        type=kind if kind == PROBLEM else None,
+        code=code,
+        reason=text(of.get("status_reason_code")) or text(of.get("reason_code")),
+        further=(BACK,) if is_back else (),
+    )
+    city = text(of.get("city_name")) or text(of.get("city"))
+    printed = next((at for name in ("status_date_time", "date_time", "create_date") if (at := text(of.get(name)))), sent)
+    return Scan(
+        where=where,
+        raw=raw,
+        meaning=_meaning(raw),
+        time=CLOCK.read(printed, received_at=received_at),
+        place=place(city=None if city == _NO_CITY else city),
+        description=text(of.get("name")),
+    )
+
+
+def _meaning(raw: Raw) -> Meaning:
+    key = (raw.type or "", raw.code or "")
+    meaning = CODES.get((*key, raw.reason or "")) or CODES.get((*key, ""), UNMAPPED)
+    if BACK not in raw.further:
+        return meaning
+    if meaning.status is Status.DELIVERED:
+        return Meaning(Kind.SCAN, Status.RETURNED)
+    return Meaning(Kind.SCAN, Status.RETURNING) if meaning.status in ON_THE_WAY else meaning
+
+
+CARRIER: Final = Carrier(
+    carrier_id="cdek",
+    name="CDEK",
+    number_fields=("cdek_number",),
+    normalizers={"1": normalize},
+    formats=("Webhooks of statuses and problems", "Orders API JSON"),
+    reread=_meaning,
+    authentication=(ShipperChoice(),),
+)
