@@ -29,7 +29,7 @@ READ_ONLY_SECONDS = float(os.environ.get("STATESVC_TEST_READ_ONLY_SECONDS", "5")
 WELL_SECONDS = 3.0
 AGAIN_SECONDS_MAX = 15.0
 WRITES_AGAIN_SECONDS_MAX = 5.0
-WORK_SECONDS_MAX = 45.0
+WORK_SECONDS_MAX = 90.0
 """A worker's statement may take 20 s, so its connection is given up after 22."""
 GRACE_SECONDS = 33
 ROLES = ("ingress", "api", "worker", "notifier", "sealer")

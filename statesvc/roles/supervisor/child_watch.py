@@ -19,8 +19,10 @@ SILENT_ASKS: Final = 3
 """Unanswered in a row until the log names the child."""
 KILL_ASKS: Final = 10
 """Unanswered in a row until it is to be killed."""
-START_ASKS: Final = 60
-"""The same before the first answer: it loads, on a machine that may be busy."""
+START_ASKS_A_TURN: Final = 8
+"""Before the first answer it is asked so much more often: who freezes right after its start was there."""
+START_ASKS: Final = 60 * START_ASKS_A_TURN
+"""Unanswered in a row until it is to be killed before its first answer: it loads, on a machine that may be busy."""
 
 log = structlog.get_logger()
 
@@ -45,7 +47,7 @@ class ChildWatch:
             while unanswered < (KILL_ASKS if self.has_answered else START_ASKS):
                 if asking is None:
                     asking = asyncio.create_task(self._is_alive(), name=f"ask-{self._name}")
-                await asyncio.sleep(self._ask_seconds)
+                await asyncio.sleep(self._ask_seconds if self.has_answered else self._ask_seconds / START_ASKS_A_TURN)
                 is_answered = asking.done() and asking.result()
                 if asking.done():
                     asking = None
