@@ -12,10 +12,11 @@
 --       marks timestamp with time zone[]) RETURNS record
 --   choose_all(p_limit integer, p_bytes_max bigint, p_now timestamp with time zone) RETURNS uuid[]
 --   claim(p_worker text, p_limit integer, p_lease interval, p_stage text DEFAULT 'raw'::text, p_bytes_max bigint DEFAULT 4194304, p_sweep
---       boolean DEFAULT false, p_rescue_first boolean DEFAULT true, p_report_burials boolean DEFAULT false) RETURNS TABLE(message_id uuid,
---       carrier_id text, token uuid, attempts smallint, retries smallint, received_at timestamp with time zone, stage text, candidate text,
---       percent smallint, shadow boolean, sealed_key bytea, commitment bytea, headers jsonb, sealed bytea, normalized_by text, normalized
---       bytea, postponed smallint, rescued_from text, buried_for text, complete boolean)
+--       boolean DEFAULT false, p_rescue_first boolean DEFAULT true, p_report_burials boolean DEFAULT false, p_report_complete boolean
+--       DEFAULT false) RETURNS TABLE(message_id uuid, carrier_id text, token uuid, attempts smallint, retries smallint, received_at
+--       timestamp with time zone, stage text, candidate text, percent smallint, shadow boolean, sealed_key bytea, commitment bytea, headers
+--       jsonb, sealed bytea, normalized_by text, normalized bytea, postponed smallint, rescued_from text, buried_for text, complete
+--       boolean)
 --   claim_bounds(p_held text[], OUT bounded_carriers text[], OUT open_carriers text[], OUT rooms integer[], OUT full_carriers text[])
 --       RETURNS record
 --   claim_ready(p_token uuid, p_worker text, p_limit integer, p_lease interval, p_stage text, p_bytes_max bigint, p_sweep boolean, p_now

@@ -97,8 +97,8 @@ CREATE FUNCTION statesvc.receipt_ended(r statesvc.receipt, p_now timestamptz) RE
 -- bounded carrier is given at once.
 -- `p_stage`: 'raw' for a foreign worker that normalizes, 'any' for the workers that append. `p_sweep` ignores the low-water marks.
 -- `p_report_burials`: what the claim buried is answered too, in rows of nothing but the message's id, its carrier and `buried_for`, the
--- cause. `complete`: nothing that is ready was left, so the next claim may wait for a wake-up; an empty claim that reports says so in a
--- row of nothing else.
+-- cause. `complete`: nothing that is ready was left, so the next claim may wait for a wake-up; with `p_report_complete` an empty claim
+-- says so too, in a row of nothing else.
 --
 -- Its plans are generic, because planning for each call would cost more than the claim itself, and owe nothing to statistics: a queue
 -- is empty when it is analyzed, and full a second later. Planned for a few rows, a claim read and sorted a lane's whole backlog (150 ms
@@ -106,7 +106,8 @@ CREATE FUNCTION statesvc.receipt_ended(r statesvc.receipt, p_now timestamptz) RE
 -- hold for the functions that it calls.
 CREATE FUNCTION statesvc.claim(
     p_worker text, p_limit int, p_lease interval, p_stage text DEFAULT 'raw', p_bytes_max bigint DEFAULT 4194304,
-    p_sweep boolean DEFAULT false, p_rescue_first boolean DEFAULT true, p_report_burials boolean DEFAULT false
+    p_sweep boolean DEFAULT false, p_rescue_first boolean DEFAULT true, p_report_burials boolean DEFAULT false,
+    p_report_complete boolean DEFAULT false
 ) RETURNS TABLE (
     message_id uuid, carrier_id text, token uuid, attempts smallint, retries smallint, received_at timestamptz, stage text,
     candidate text, percent smallint, shadow boolean, sealed_key bytea, commitment bytea, headers jsonb, sealed bytea,
@@ -207,7 +208,7 @@ BEGIN
             NULL::text, NULL::smallint, NULL::boolean, NULL::bytea, NULL::bytea, NULL::jsonb, NULL::bytea, NULL::text, NULL::bytea,
             NULL::smallint, NULL::text, CASE WHEN b.message_id = ANY (v_ids) THEN 'body_missing' ELSE 'worker_died' END, v_complete
         FROM unnest(v_buried, v_buried_carriers) AS b(message_id, carrier_id);
-    ELSIF p_report_burials AND v_complete AND v_ids = '{}' THEN
+    ELSIF p_report_complete AND v_complete AND v_ids = '{}' THEN
         complete := true;
         RETURN NEXT;
     END IF;

@@ -4,7 +4,7 @@
 SELECT message_id, carrier_id, token, attempts, retries, received_at, stage, candidate, percent, shadow, sealed_key, commitment, sealed,
     normalized_by, normalized, postponed, rescued_from, headers ->> 'traceparent',
     (SELECT coalesce(max(m.revision), 0) FROM statesvc.code_mapping m), buried_for, complete
-FROM set_config('synchronous_commit', 'off', true), statesvc.claim(%(worker)s, %(limit)s, %(lease)s, 'any', %(bytes_max)s, %(sweep)s, %(rescue_first)s, true);
+FROM set_config('synchronous_commit', 'off', true), statesvc.claim(%(worker)s, %(limit)s, %(lease)s, 'any', %(bytes_max)s, %(sweep)s, %(rescue_first)s, true, true);
 
 -- name: extend
 -- Moves the end of a lease; how many messages the token still holds.

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-CLAIM = "SELECT message_id, complete FROM statesvc.claim('w', {limit}, '30 s', 'any', p_report_burials => true)"
+CLAIM = "SELECT message_id, complete FROM statesvc.claim('w', {limit}, '30 s', 'any', p_report_complete => true)"
 
 
 async def complete(inbox: Any, *, limit: int = 64) -> tuple[int, set[bool]]:
