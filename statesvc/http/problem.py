@@ -120,7 +120,9 @@ PROBLEM_KINDS: Final[Mapping[Code, ProblemKind]] = {
         HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "The body has another media type than the call takes", "Send a media type that the call takes."
     ),
     Code.UNSUPPORTED_CONTENT_ENCODING: ProblemKind(
-        HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "The body must not be compressed", "Send the body without `Content-Encoding`."
+        HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+        "The body is compressed in another way than the call takes",
+        "Send it as it is; a webhook may be compressed by gzip.",
     ),
     Code.INVALID_REQUEST: ProblemKind(
         HTTPStatus.UNPROCESSABLE_ENTITY,

@@ -75,7 +75,7 @@ class Tokens:
         check_head(request, bytes_max=BODY_BYTES_MAX)
         body, held = await read_body(request, bytes_max=BODY_BYTES_MAX, memory=self._memory)
         held.release()
-        form = _form(body)
+        form = _form(body.content)
         grant_type = form.get("grant_type", "client_credentials")
         if grant_type != "client_credentials":
             return _error(Code.BAD_REQUEST, "unsupported_grant_type")

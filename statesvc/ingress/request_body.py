@@ -14,6 +14,7 @@ from aiohttp import hdrs, web
 from statesvc.http.client_connection import ClientConnection
 from statesvc.http.problem import Code, Problem
 from statesvc.ingress.body_memory import SMALL_BYTES, HeldMemory, MemoryBound, NoRoomError
+from statesvc.ingress.compression import ReceivedBody, decompressed, is_compressed
 
 _CHECK_SECONDS: Final = 1.0
 BODY_SECONDS: Final = 10.0
@@ -62,32 +63,35 @@ class DiskRoom:
 
 def check_head(request: web.Request, *, bytes_max: int) -> None:
     """Refuses by the head alone, without reading the body, if that is enough to know."""
-    encoding = request.headers.get(hdrs.CONTENT_ENCODING)
-    if encoding is not None and encoding.strip().lower() not in {"", "identity"}:
-        raise Problem(
-            Code.UNSUPPORTED_CONTENT_ENCODING,
-            "send the body uncompressed: signatures are checked over the bytes as sent",
-            headers={hdrs.ACCEPT_ENCODING: "identity"},
-        )
+    is_compressed(request)
     if (request.content_length or 0) > bytes_max:
         raise _too_large(bytes_max)
 
 
-async def read_body(request: web.Request, *, bytes_max: int, memory: MemoryBound, overhead_bytes: int = 0) -> tuple[bytes, HeldMemory]:
-    """The body as sent, and its memory (with `overhead_bytes`), which the caller releases. Waits for memory before it reads."""
+async def read_body(
+    request: web.Request, *, bytes_max: int, memory: MemoryBound, overhead_bytes: int = 0
+) -> tuple[ReceivedBody, HeldMemory]:
+    """The body, and its memory (with `overhead_bytes`), which the caller releases. Waits for memory before it reads.
+
+    `bytes_max` bounds what was sent, and what becomes of it where it is compressed.
+    """
+    compressed = is_compressed(request)
     # of a body in chunks nobody knows the size yet
     expected = bytes_max if request.content_length is None and request.body_exists else request.content_length or 0
+    if compressed:
+        expected += bytes_max
     is_large = expected > SMALL_BYTES
     held = HeldMemory(memory, is_large=is_large)
     try:
         if is_large:
             await _grow(request, held, overhead_bytes + expected)
-        body = await _read(request, bytes_max=bytes_max, held=None if is_large else held, overhead_bytes=overhead_bytes)
-        held.shrink_to(overhead_bytes + len(body))
+        as_sent = await _read(request, bytes_max=bytes_max, held=None if is_large else held, overhead_bytes=overhead_bytes)
+        content = _decompressed(as_sent, bytes_max=bytes_max) if compressed else as_sent
+        held.shrink_to(overhead_bytes + len(content))
     except BaseException:
         held.release()
         raise
-    return body, held
+    return ReceivedBody(content, as_sent), held
 
 
 async def _read(request: web.Request, *, bytes_max: int, held: HeldMemory | None, overhead_bytes: int) -> bytes:
@@ -132,6 +136,13 @@ async def _grow(request: web.Request, held: HeldMemory, count: int) -> float:
         if isinstance(connection, ClientConnection):
             connection.take_body()
     return loop.time() - started
+
+
+def _decompressed(body: bytes, *, bytes_max: int) -> bytes:
+    content = decompressed(body, bytes_max=bytes_max)
+    if content is None:
+        raise _too_large(bytes_max)
+    return content
 
 
 def _too_large(bytes_max: int) -> Problem:

@@ -1,6 +1,6 @@
 """`POST /v1/webhooks/{carrier_id}`: authenticate, seal, store, and only then acknowledge in the carrier's own words.
 
-A body is stored as it came and never read here: what we cannot understand is acknowledged too, because to several
+A body is stored as it came, but for compression, and never read here: what we cannot understand is acknowledged too, because to several
 carriers any other answer than a yes is final.
 """
 
@@ -25,6 +25,7 @@ from statesvc.http.operation import Operation, Route, operation
 from statesvc.http.problem import OK, Code, Problem
 from statesvc.ingress.body_memory import MemoryBound
 from statesvc.ingress.carrier_authenticator import Authenticators, CarrierAuthenticator, build_authenticators
+from statesvc.ingress.compression import ReceivedBody
 from statesvc.ingress.group_commit import ROW_BYTES, GroupCommit, Refusal
 from statesvc.ingress.oauth import Tokens
 from statesvc.ingress.put import Stored
@@ -76,7 +77,8 @@ class Webhooks:
         contract: Operation[None] = operation(
             operation_id="receive_webhook",
             summary="A carrier pushes a message",
-            description="Authenticated by the carrier's own scheme on the raw bytes, or by an API key with scope `ingest`. The answer "
+            description="Authenticated by the carrier's own scheme on the raw bytes, or by an API key with scope `ingest`. It may be "
+            "compressed (`Content-Encoding: gzip`); its bound holds for both forms, and either may be the signed one. The answer "
             "means that the message is durable; it is the carrier's own ACK, by default `{message_id, duplicate}`. Whatever is signed "
             "is taken, an object or not: to several carriers any other answer is final.",
             scope=None,
@@ -153,7 +155,7 @@ class Webhooks:
             self._require_disk()
             carrier_id = authenticator.carrier.carrier_id
             headers = authenticator.retained_headers.document(request.headers, traceparent=traceparent_of())
-            message = seal_message(self._keyring, carrier_id, body, headers)
+            message = seal_message(self._keyring, carrier_id, body.content, headers)
         except BaseException:
             held.release()
             raise
@@ -162,8 +164,13 @@ class Webhooks:
             return outcome
         raise _problem(outcome)
 
-    async def _require_proof(self, request: web.Request, authenticator: CarrierAuthenticator, body: bytes, *, admitted: bool) -> None:
-        if not (admitted and await authenticator.is_proven_by_body(request, body)) and not await self._has_key(request):
+    async def _require_proof(
+        self, request: web.Request, authenticator: CarrierAuthenticator, body: ReceivedBody, *, admitted: bool
+    ) -> None:
+        for form in body.signed_forms if admitted else ():
+            if await authenticator.is_proven_by_body(request, form):
+                return
+        if not await self._has_key(request):
             raise authenticator.refusal()
 
     def _require_disk(self) -> None:

@@ -1,0 +1,69 @@
+"""Bodies that were compressed on their way (`Content-Encoding: gzip`).
+
+A body is stored, compared with earlier ones and read as it was before it was compressed. Nothing says which of the two its sender has
+signed: services that compress sign before they do, RFC 9421 signs what was sent. Either is proof, for each determines the other.
+"""
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from aiohttp import hdrs, web
+
+from statesvc.http.problem import Code, Problem
+
+CODINGS: Final = frozenset({"gzip", "x-gzip"})
+"""By RFC 9110 the same thing."""
+ACCEPTED: Final = "gzip, identity"
+_GZIP_BITS: Final = zlib.MAX_WBITS | 16
+_MEMBERS_MAX: Final = 64
+"""Parts that a body may be joined of. Senders make one; without a bound a body of empty ones would take long."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReceivedBody:
+    """`content` is what the sender said; `as_sent` differs where it was compressed."""
+
+    content: bytes
+    as_sent: bytes
+
+    @property
+    def signed_forms(self) -> Sequence[bytes]:
+        """What its signature may be over."""
+        return (self.content,) if self.content is self.as_sent else (self.content, self.as_sent)
+
+
+def is_compressed(request: web.Request) -> bool:
+    """Whether the body is to be decompressed. Raises Problem for a coding that is not known here."""
+    named = [name for header in request.headers.getall(hdrs.CONTENT_ENCODING, ()) for name in header.lower().replace(" ", "").split(",")]
+    codings = [name for name in named if name not in {"", "identity"}]
+    if not codings:
+        return False
+    if len(codings) == 1 and codings[0] in CODINGS:
+        return True
+    raise Problem(
+        Code.UNSUPPORTED_CONTENT_ENCODING,
+        "send the body as it is, or compressed once by gzip",
+        headers={hdrs.ACCEPT_ENCODING: ACCEPTED},
+    )
+
+
+def decompressed(body: bytes, *, bytes_max: int) -> bytes | None:
+    """What was compressed; None where that is more than `bytes_max`, of which no more is unpacked. Raises Problem for what is no gzip."""
+    content = bytearray()
+    rest = body
+    for _ in range(_MEMBERS_MAX):
+        if not rest:
+            return bytes(content)
+        member = zlib.decompressobj(_GZIP_BITS)
+        try:
+            content += member.decompress(rest, bytes_max + 1 - len(content))
+        except zlib.error:
+            break
+        if len(content) > bytes_max:
+            return None
+        if not member.eof:
+            break
+        rest = member.unused_data
+    raise Problem(Code.BAD_REQUEST, "the body is not the gzip that Content-Encoding says, or it breaks off")

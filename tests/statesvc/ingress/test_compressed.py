@@ -1,0 +1,115 @@
+"""Pushes whose body was compressed, honestly and not."""
+
+import gzip
+import hmac
+import time
+import tracemalloc
+import zlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from events.crypto.keyring import body_context
+from events.crypto.sealing import unsalted
+from statesvc.http.problem import Problem
+from statesvc.ingress.compression import decompressed
+
+BODY = b'{"scan": "\xff is kept byte for byte"}\n'
+GZIP = {"credential": "new", "Content-Encoding": "gzip"}
+BOUND = 100_000
+"""Of the carrier `acme`."""
+
+
+async def test_a_compressed_body_is_stored_as_it_was_and_is_the_same_message_as_an_uncompressed_one(serve: Any) -> None:
+    site = await serve()
+    status, first, _ = await site.post(gzip.compress(BODY), headers=GZIP)
+    assert status == 200
+    for headers, body in (
+        ({**GZIP, "Content-Encoding": "X-GZip"}, gzip.compress(BODY, 1)),
+        ({"credential": "new"}, BODY),
+        ({"credential": "new", "Content-Encoding": "identity"}, BODY),
+    ):
+        assert (await site.post(body, headers=headers))[1] == {"message_id": first["message_id"], "duplicate": True}
+    ((message_id, sealed_key, body_bytes),) = await site.rows("SELECT message_id, sealed_key, body_bytes FROM statesvc.inbox")
+    ((sealed,),) = await site.rows("SELECT sealed FROM statesvc.body")
+    context = body_context(message_id)
+    assert unsalted(site.keyring.inbox.unwrap(sealed_key, context).open(sealed, context)) == BODY
+    assert body_bytes == len(BODY)
+
+
+@pytest.mark.parametrize("signs", [lambda _sent: BODY, lambda sent: sent], ids=["before it compresses", "what it sends"])
+async def test_a_signature_may_be_over_either_form(serve: Any, signs: Any) -> None:
+    site = await serve()
+    sent = gzip.compress(BODY)
+    signature = hmac.new(b"s", signs(sent), "sha256").hexdigest()
+    assert (await site.post(sent, "signed", {"X-Sign": signature, "Content-Encoding": "gzip"}))[0] == 202
+    assert (await site.post(gzip.compress(BODY + b" "), "signed", {"X-Sign": signature, "Content-Encoding": "gzip"}))[0] == 401
+    # what was signed as gzip says nothing of a body that is one
+    assert (await site.post(gzip.compress(sent), "signed", {"X-Sign": "00", "Content-Encoding": "gzip"}))[0] == 401
+    assert len(await site.rows("SELECT FROM statesvc.inbox")) == 1
+
+
+@pytest.mark.parametrize("coding", ["br", "deflate", "zstd", "gzip, gzip", "compress", "gzip;q=1"])
+async def test_another_coding_is_refused_with_those_that_are_taken(serve: Any, coding: str) -> None:
+    site = await serve()
+    status, problem, headers = await site.post(gzip.compress(BODY), headers={**GZIP, "Content-Encoding": coding})
+    assert (status, problem["code"], headers["Accept-Encoding"]) == (415, "unsupported_content_encoding", "gzip, identity")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        BODY,
+        zlib.compress(BODY),
+        gzip.compress(BODY)[:-1],
+        gzip.compress(BODY)[:12],
+        gzip.compress(BODY) + b"more",
+        gzip.compress(BODY)[:-8] + bytes(8),
+        gzip.compress(b"") * 1_000,
+    ],
+    ids=["plain", "zlib", "cut off in its end", "cut off in its start", "something behind it", "wrong checksum", "a thousand members"],
+)
+async def test_what_is_no_gzip_is_malformed(serve: Any, body: bytes) -> None:
+    site = await serve()
+    status, problem, _ = await site.post(body, headers=GZIP)
+    assert (status, problem["code"]) == (400, "bad_request")
+    assert await site.rows("SELECT FROM statesvc.inbox") == []
+
+
+async def test_a_bomb_is_too_large_and_leaves_its_memory(serve: Any) -> None:
+    site = await serve(memory_bytes_max=3 * BOUND)
+    bomb = gzip.compress(bytes(64 * 1024 * 1024))
+    assert len(bomb) < BOUND
+
+    async def chunks() -> AsyncIterator[bytes]:
+        yield bomb
+
+    for sent in (bomb, chunks(), bomb, chunks(), bomb):
+        status, problem, _ = await site.post(sent, headers=GZIP)
+        assert (status, problem["code"]) == (413, "too_large")
+    assert (await site.post(gzip.compress(bytes(BOUND)), headers=GZIP))[0] == 200, "as large as it may be"
+    assert (await site.post(gzip.compress(bytes(BOUND + 1)), headers=GZIP))[0] == 413
+
+
+def test_a_bomb_is_not_unpacked() -> None:
+    bombs = [gzip.compress(bytes(256 * 1024 * 1024)), gzip.compress(bytes(60_000)) * 60]
+    for bomb in bombs:
+        tracemalloc.start()
+        started = time.process_time()
+        assert decompressed(bomb, bytes_max=BOUND) is None
+        seconds, (_, peak) = time.process_time() - started, tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert peak < 10 * BOUND
+        assert seconds < 0.5
+
+
+def test_parts_are_joined_and_nothing_stays_nothing() -> None:
+    assert decompressed(gzip.compress(b"one ") + gzip.compress(b"two"), bytes_max=BOUND) == b"one two"
+    assert decompressed(gzip.compress(b""), bytes_max=BOUND) == b""
+    assert decompressed(b"", bytes_max=BOUND) == b""
+
+
+def test_many_empty_parts_are_malformed() -> None:
+    with pytest.raises(Problem, match="is not the gzip"):
+        decompressed(gzip.compress(b"") * 100_000, bytes_max=BOUND)
