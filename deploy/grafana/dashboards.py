@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from deploy.prometheus.rules import ACK, OBJECTIVES, series
-from statesvc.telemetry import names
+from statesvc.telemetry import gauges, names
 from statesvc.telemetry.metric import Metric
 
 FOLDER: Final = Path(__file__).parent
@@ -108,14 +108,14 @@ DASHBOARDS: Final = (
                 title="Missing (must be 0)",
                 unit="short",
                 kind="stat",
-                queries=(gauge(names.PROMISES_MISSING, "promise"),),
+                queries=(gauge(gauges.PROMISES_MISSING, "promise"),),
             ),
             Panel(
                 title="Compared, and still waiting",
                 unit="short",
                 queries=(
-                    gauge(names.PROMISES_EXPECTED, "promise", what="compared"),
-                    gauge(names.PROMISES_WAITING, "promise", what="waiting"),
+                    gauge(gauges.PROMISES_EXPECTED, "promise", what="compared"),
+                    gauge(gauges.PROMISES_WAITING, "promise", what="waiting"),
                 ),
             ),
         ),
@@ -137,7 +137,7 @@ DASHBOARDS: Final = (
             Panel(
                 title="Since the last push",
                 unit="s",
-                queries=(Query(f"time() - max by (carrier) ({series(names.INGEST_LAST_PUSH)})", "{{carrier}}"),),
+                queries=(Query(f"time() - max by (carrier) ({series(gauges.INGEST_LAST_PUSH)})", "{{carrier}}"),),
             ),
             Panel(
                 title="Share that is pushed again",
@@ -164,13 +164,13 @@ DASHBOARDS: Final = (
             Panel(
                 title="Ready",
                 unit="short",
-                queries=(Query(f'max by (carrier) ({series(names.INBOX_DEPTH)}{{state="ready"}})', "{{carrier}}"),),
+                queries=(Query(f'max by (carrier) ({series(gauges.INBOX_DEPTH)}{{state="ready"}})', "{{carrier}}"),),
             ),
-            Panel(title="Oldest ready", unit="s", queries=(gauge(names.INBOX_OLDEST_READY, "carrier"),)),
+            Panel(title="Oldest ready", unit="s", queries=(gauge(gauges.INBOX_OLDEST_READY, "carrier"),)),
             Panel(
                 title="Held, scheduled, leased",
                 unit="short",
-                queries=(Query(f'sum by (state) (max by (carrier, state) ({series(names.INBOX_DEPTH)}{{state!="ready"}}))', "{{state}}"),),
+                queries=(Query(f'sum by (state) (max by (carrier, state) ({series(gauges.INBOX_DEPTH)}{{state!="ready"}}))', "{{state}}"),),
             ),
             Panel(title="ACK to first claim", unit="s", queries=quantiles(names.PICKUP_LAG, 0.5, 0.99)),
             Panel(title="Settled", unit="cps", queries=(rate(names.MESSAGES_SETTLED, "carrier"),)),
@@ -190,8 +190,8 @@ DASHBOARDS: Final = (
             ),
             Panel(title="Stages of a batch, p99", unit="s", queries=quantiles(names.STAGE_DURATION, 0.99, by="stage")),
             Panel(title="Claims by how much they found", unit="cps", queries=(rate(names.CLAIMS, "queue, fill"),)),
-            Panel(title="Processes", unit="short", kind="stat", queries=(gauge(names.PROCESSES, "type"),)),
-            Panel(title="Open dead letters", unit="short", queries=(gauge(names.DEAD_LETTERS_OPEN, "kind, cause"),)),
+            Panel(title="Processes", unit="short", kind="stat", queries=(gauge(gauges.PROCESSES, "type"),)),
+            Panel(title="Open dead letters", unit="short", queries=(gauge(gauges.DEAD_LETTERS_OPEN, "kind, cause"),)),
             Panel(title="Event loops, p99 late", unit="s", queries=quantiles(names.LOOP_LAG, 0.99, by="instance, role")),
         ),
     ),
@@ -206,25 +206,27 @@ DASHBOARDS: Final = (
             ),
             Panel(title="Tries by outcome", unit="reqps", queries=(rate(names.NOTIFICATION_ATTEMPTS, "outcome"),)),
             Panel(title="How long a try takes", unit="s", queries=quantiles(names.DELIVERY_DURATION, 0.5, 0.99)),
-            Panel(title="Outbox", unit="short", queries=(gauge(names.OUTBOX_DEPTH, "state"),)),
+            Panel(title="Outbox", unit="short", queries=(gauge(gauges.OUTBOX_DEPTH, "state"),)),
             Panel(
                 title="Oldest ready, the twenty with the most waiting",
                 unit="s",
-                queries=(gauge(names.OUTBOX_OLDEST_READY, "subscription"),),
+                queries=(gauge(gauges.OUTBOX_OLDEST_READY, "subscription"),),
             ),
-            Panel(title="Waiting, the same twenty", unit="short", queries=(gauge(names.OUTBOX_WAITING, "subscription"),)),
+            Panel(title="Waiting, the same twenty", unit="short", queries=(gauge(gauges.OUTBOX_WAITING, "subscription"),)),
             Panel(
                 title="Limit and in flight, the same twenty",
                 unit="short",
                 queries=(
-                    gauge(names.LIMITER_LIMIT, "subscription", what="limit"),
-                    gauge(names.LIMITER_IN_FLIGHT, "subscription", what="in flight"),
+                    gauge(gauges.LIMITER_LIMIT, "subscription", what="limit"),
+                    gauge(gauges.LIMITER_IN_FLIGHT, "subscription", what="in flight"),
                 ),
             ),
-            Panel(title="Breakers", unit="short", queries=(Query(f"sum by (state) ({series(names.LIMITER_SUBSCRIPTIONS)})", "{{state}}"),)),
-            Panel(title="Permits", unit="short", queries=(Query(f"sum by (state) ({series(names.LIMITER_PERMITS)})", "{{state}}"),)),
-            Panel(title="In flight", unit="short", queries=(Query(f"sum({series(names.DELIVERIES_IN_FLIGHT)})", "in flight"),)),
-            Panel(title="Failing and disabled", unit="short", kind="stat", queries=(gauge(names.SUBSCRIPTIONS_FAILING, "state"),)),
+            Panel(
+                title="Breakers", unit="short", queries=(Query(f"sum by (state) ({series(gauges.LIMITER_SUBSCRIPTIONS)})", "{{state}}"),)
+            ),
+            Panel(title="Permits", unit="short", queries=(Query(f"sum by (state) ({series(gauges.LIMITER_PERMITS)})", "{{state}}"),)),
+            Panel(title="In flight", unit="short", queries=(Query(f"sum({series(gauges.DELIVERIES_IN_FLIGHT)})", "in flight"),)),
+            Panel(title="Failing and disabled", unit="short", kind="stat", queries=(gauge(gauges.SUBSCRIPTIONS_FAILING, "state"),)),
             Panel(
                 title="Left out because too much waited",
                 unit="cps",
@@ -242,30 +244,30 @@ DASHBOARDS: Final = (
                 queries=(Query(f"sum(rate({series(names.SEALED_ENTRIES)}[$__rate_interval]))", "entries"),),
             ),
             Panel(title="Recorded to sealed", unit="s", queries=quantiles(names.SEALING_LAG, 0.5, 0.99)),
-            Panel(title="Oldest unsealed", unit="s", queries=(gauge(names.OLDEST_UNSEALED, what="waits"),)),
+            Panel(title="Oldest unsealed", unit="s", queries=(gauge(gauges.OLDEST_UNSEALED, what="waits"),)),
             Panel(
                 title="Sealers that lead, that refuse",
                 unit="short",
                 kind="stat",
-                queries=(Query(f"sum({series(names.SEALER_LEADS)})", "lead"), Query(f"sum({series(names.SEALER_REFUSES)})", "refuse")),
+                queries=(Query(f"sum({series(gauges.SEALER_LEADS)})", "lead"), Query(f"sum({series(gauges.SEALER_REFUSES)})", "refuse")),
             ),
-            Panel(title="Clocks: database ahead", unit="s", queries=(gauge(names.CLOCK_OFFSET, what="ahead"),)),
-            Panel(title="Stream clients", unit="short", queries=(Query(f"sum by (state) ({series(names.STREAM_CLIENTS)})", "{{state}}"),)),
-            Panel(title="Database", unit="bytes", queries=(gauge(names.DATABASE_SIZE, what="size"),)),
+            Panel(title="Clocks: database ahead", unit="s", queries=(gauge(gauges.CLOCK_OFFSET, what="ahead"),)),
+            Panel(title="Stream clients", unit="short", queries=(Query(f"sum by (state) ({series(gauges.STREAM_CLIENTS)})", "{{state}}"),)),
+            Panel(title="Database", unit="bytes", queries=(gauge(gauges.DATABASE_SIZE, what="size"),)),
             Panel(
                 title="Write-ahead log",
                 unit="Bps",
-                queries=(Query(f"max(rate({series(names.DATABASE_WAL)}[$__rate_interval]))", "written"),),
+                queries=(Query(f"max(rate({series(gauges.DATABASE_WAL)}[$__rate_interval]))", "written"),),
             ),
-            Panel(title="Free on disk", unit="bytes", queries=(gauge(names.DISK_FREE, "volume"),)),
-            Panel(title="Until a partition is missing", unit="s", queries=(gauge(names.PARTITION_HORIZON, what="horizon"),)),
-            Panel(title="Oldest transaction", unit="s", queries=(gauge(names.OLDEST_TRANSACTION, what="age"),)),
+            Panel(title="Free on disk", unit="bytes", queries=(gauge(gauges.DISK_FREE, "volume"),)),
+            Panel(title="Until a partition is missing", unit="s", queries=(gauge(gauges.PARTITION_HORIZON, what="horizon"),)),
+            Panel(title="Oldest transaction", unit="s", queries=(gauge(gauges.OLDEST_TRANSACTION, what="age"),)),
             Panel(
                 title="Connections in use, of those a pool may have",
                 unit="percentunit",
                 queries=(
                     Query(
-                        f'sum by (pool) ({series(names.POOL_CONNECTIONS)}{{state="used"}}) / sum by (pool) ({series(names.POOL_CONNECTIONS)}{{state="max"}})',
+                        f'sum by (pool) ({series(gauges.POOL_CONNECTIONS)}{{state="used"}}) / sum by (pool) ({series(gauges.POOL_CONNECTIONS)}{{state="max"}})',
                         "{{pool}}",
                     ),
                 ),
@@ -273,9 +275,9 @@ DASHBOARDS: Final = (
             Panel(
                 title="Waiting for a connection",
                 unit="short",
-                queries=(Query(f"sum by (pool) ({series(names.POOL_WAITING)})", "{{pool}}"),),
+                queries=(Query(f"sum by (pool) ({series(gauges.POOL_WAITING)})", "{{pool}}"),),
             ),
-            Panel(title="Listeners up", unit="short", kind="stat", queries=(Query(f"sum({series(names.LISTENER_UP)})", "up"),)),
+            Panel(title="Listeners up", unit="short", kind="stat", queries=(Query(f"sum({series(gauges.LISTENER_UP)})", "up"),)),
         ),
     ),
 )

@@ -12,7 +12,7 @@ from typing import Any, Final
 import yaml
 
 from statesvc.api import service_status as status
-from statesvc.telemetry import names
+from statesvc.telemetry import gauges, names
 from statesvc.telemetry.metric import Instrument, Metric
 
 RULES: Final = Path(__file__).with_name("rules.yml")
@@ -111,21 +111,21 @@ def _s(metric: Metric) -> str:
     return series(metric)
 
 
-_DEAD_LETTERS: Final = f'max by (kind, cause) ({_s(names.DEAD_LETTERS_OPEN)}{{{{kind!="code"}}}}{{past}})'
+_DEAD_LETTERS: Final = f'max by (kind, cause) ({_s(gauges.DEAD_LETTERS_OPEN)}{{{{kind!="code"}}}}{{past}})'
 _NOT_READ: Final = f'{{0}}({_s(names.MESSAGES_BURIED)}[15m]) or {{0}}({_s(names.MESSAGES_SETTLED)}{{{{outcome="rejected"}}}}[15m])'
 """Messages that became dead letters as a whole, and those of which nothing was read but rejections."""
 
 CAUSES: Final = (
     Cause(
         alert="PromiseBroken",
-        when=f"max by (promise) ({_s(names.PROMISES_MISSING)}) > 0",
+        when=f"max by (promise) ({_s(gauges.PROMISES_MISSING)}) > 0",
         lasts="0m",
         severity="page",
         summary="{{ $value }} of what was promised ({{ $labels.promise }}) is nowhere",
     ),
     Cause(
         alert="ReconcilerBehind",
-        when=f'max(max_over_time({_s(names.PROMISES_BEHIND)}{{promise="settled"}}[5m])) > 1800 and sum(rate({ACK}_count{{outcome="accepted"}}[30m])) > 0',
+        when=f'max(max_over_time({_s(gauges.PROMISES_BEHIND)}{{promise="settled"}}[5m])) > 1800 and sum(rate({ACK}_count{{outcome="accepted"}}[30m])) > 0',
         lasts="15m",
         severity="ticket",
         summary="Nothing has been reconciled for {{ $value | humanizeDuration }}: losses would go unseen",
@@ -133,14 +133,14 @@ CAUSES: Final = (
     ),
     Cause(
         alert="RoleDown",
-        when=f'sum by (type) (max by (type) ({_s(names.PROCESSES)})) < 1 or absent({_s(names.PROCESSES)}{{type="worker"}}) or absent({_s(names.PROCESSES)}{{type="notifier"}}) or absent({_s(names.PROCESSES)}{{type="sealer"}})',
+        when=f'sum by (type) (max by (type) ({_s(gauges.PROCESSES)})) < 1 or absent({_s(gauges.PROCESSES)}{{type="worker"}}) or absent({_s(gauges.PROCESSES)}{{type="notifier"}}) or absent({_s(gauges.PROCESSES)}{{type="sealer"}})',
         lasts="2m",
         severity="page",
         summary="No process of role {{ $labels.type }} runs",
     ),
     Cause(
         alert="RoleSilent",
-        when=f"min by (type) ({_s(names.ROLE_ANSWERS)}) < 1 or max by (type) ({_s(names.PROCESSES_SILENT)}) > 0",
+        when=f"min by (type) ({_s(gauges.ROLE_ANSWERS)}) < 1 or max by (type) ({_s(gauges.PROCESSES_SILENT)}) > 0",
         lasts="0m",
         severity="page",
         summary="A process of role {{ $labels.type }} does not answer: frozen, killed, or cut off",
@@ -157,7 +157,7 @@ CAUSES: Final = (
     ),
     Cause(
         alert="InboxBacklog",
-        when=f"max by (carrier) ({_s(names.INBOX_OLDEST_READY)}) > {status.READY_SECONDS_MAX:g}",
+        when=f"max by (carrier) ({_s(gauges.INBOX_OLDEST_READY)}) > {status.READY_SECONDS_MAX:g}",
         lasts="2m",
         severity="page",
         summary="The oldest message of {{ $labels.carrier }} has been ready for {{ $value | humanizeDuration }}; the promise is 2 minutes",
@@ -165,7 +165,7 @@ CAUSES: Final = (
     ),
     Cause(
         alert="CarrierSilent",
-        when=f"(time() - max by (carrier) ({_s(names.INGEST_LAST_PUSH)}) > 4 * 3600)"
+        when=f"(time() - max by (carrier) ({_s(gauges.INGEST_LAST_PUSH)}) > 4 * 3600)"
         f' and on (carrier) (sum by (carrier) (increase({ACK}_count{{outcome=~"accepted|duplicate"}}[4h] offset 1d)) > 50)',
         lasts="10m",
         severity="ticket",
@@ -173,7 +173,7 @@ CAUSES: Final = (
     ),
     Cause(
         alert="CarrierHeld",
-        when=f"max by (carrier) ({_s(names.INBOX_OLDEST_HELD)}) > {status.HELD_SECONDS_MAX:g}",
+        when=f"max by (carrier) ({_s(gauges.INBOX_OLDEST_HELD)}) > {status.HELD_SECONDS_MAX:g}",
         lasts="5m",
         severity="ticket",
         summary="{{ $labels.carrier }} is on hold, the first message for {{ $value | humanizeDuration }}",
@@ -196,7 +196,7 @@ CAUSES: Final = (
     ),
     Cause(
         alert="StorageLow",
-        when=f"max({_s(names.INGEST_STORAGE_LOW)}) > 0",
+        when=f"max({_s(gauges.INGEST_STORAGE_LOW)}) > 0",
         lasts="0m",
         severity="page",
         summary="The database's disk is at its bound: every push is refused",
@@ -237,14 +237,14 @@ CAUSES: Final = (
     ),
     Cause(
         alert="SubscriberFailing",
-        when=f'max({_s(names.SUBSCRIPTIONS_FAILING)}{{state="failing"}}) > 0',
+        when=f'max({_s(gauges.SUBSCRIPTIONS_FAILING)}{{state="failing"}}) > 0',
         lasts="10m",
         severity="ticket",
         summary="{{ $value }} subscriptions take nothing: every try fails",
     ),
     Cause(
         alert="SubscriberBacklog",
-        when=f"max by (subscription) ({_s(names.OUTBOX_OLDEST_READY)}) > {status.NOTIFICATION_SECONDS_MAX:g}",
+        when=f"max by (subscription) ({_s(gauges.OUTBOX_OLDEST_READY)}) > {status.NOTIFICATION_SECONDS_MAX:g}",
         lasts="5m",
         severity="ticket",
         summary="Notifications wait {{ $value | humanizeDuration }} for subscription {{ $labels.subscription }}",
@@ -252,35 +252,35 @@ CAUSES: Final = (
     ),
     Cause(
         alert="SealerStopped",
-        when=f"max({_s(names.OLDEST_UNSEALED)}) > {status.UNSEALED_SECONDS_MAX:g}",
+        when=f"max({_s(gauges.OLDEST_UNSEALED)}) > {status.UNSEALED_SECONDS_MAX:g}",
         lasts="2m",
         severity="page",
         summary="Entries of the log have waited {{ $value | humanizeDuration }} to be sealed: no feed, no proofs",
     ),
     Cause(
         alert="SealerRefuses",
-        when=f"max({_s(names.SEALER_REFUSES)}) > 0",
+        when=f"max({_s(gauges.SEALER_REFUSES)}) > 0",
         lasts="0m",
         severity="page",
         summary="The log is not the one that was published; nobody is notified until a human has resolved it",
     ),
     Cause(
         alert="ClocksDiffer",
-        when=f"max(abs({_s(names.CLOCK_OFFSET)})) > 2",
+        when=f"max(abs({_s(gauges.CLOCK_OFFSET)})) > 2",
         lasts="2m",
         severity="ticket",
         summary="The clocks of the database and of the sealer differ by {{ $value | humanizeDuration }}; at 5 s sealing stops",
     ),
     Cause(
         alert="ListenerDown",
-        when=f"min by (instance, role) ({_s(names.LISTENER_UP)}) < 1",
+        when=f"min by (instance, role) ({_s(gauges.LISTENER_UP)}) < 1",
         lasts="5m",
         severity="ticket",
         summary="{{ $labels.role }} of {{ $labels.instance }} hears no wake-ups and polls",
     ),
     Cause(
         alert="PoolExhausted",
-        when=f"min_over_time({_s(names.POOL_WAITING)}[5m]) > 0",
+        when=f"min_over_time({_s(gauges.POOL_WAITING)}[5m]) > 0",
         lasts="0m",
         severity="ticket",
         summary="{{ $labels.role }} of {{ $labels.instance }}: requests have waited for a connection of pool {{ $labels.pool }} for five minutes",
@@ -294,21 +294,21 @@ CAUSES: Final = (
     ),
     Cause(
         alert="PartitionHorizon",
-        when=f"min({_s(names.PARTITION_HORIZON)}) < {status.HORIZON_SECONDS_MIN:g}",
+        when=f"min({_s(gauges.PARTITION_HORIZON)}) < {status.HORIZON_SECONDS_MIN:g}",
         lasts="10m",
         severity="page",
         summary="In {{ $value | humanizeDuration }} a table has no partition left, and every append stops",
     ),
     Cause(
         alert="OldTransaction",
-        when=f"max({_s(names.OLDEST_TRANSACTION)}) > {status.TRANSACTION_SECONDS_MAX:g}",
+        when=f"max({_s(gauges.OLDEST_TRANSACTION)}) > {status.TRANSACTION_SECONDS_MAX:g}",
         lasts="5m",
         severity="ticket",
         summary="A transaction has been open for {{ $value | humanizeDuration }}: dead rows pile up, queues get slow",
     ),
     Cause(
         alert="DiskFilling",
-        when=f"predict_linear({_s(names.DISK_FREE)}[6h], 86400) < 0 or {_s(names.DISK_FREE)} < 5e9",
+        when=f"predict_linear({_s(gauges.DISK_FREE)}[6h], 86400) < 0 or {_s(gauges.DISK_FREE)} < 5e9",
         lasts="15m",
         severity="page",
         summary="The disk of {{ $labels.volume }} is full within a day at its pace of the last hours, or has less than 5 GB left",

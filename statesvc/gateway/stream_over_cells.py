@@ -23,7 +23,7 @@ from statesvc.gateway.places import NOW, lost_place, read_places, written_places
 from statesvc.gateway.tickets_over_cells import TICKET, read_tickets
 from statesvc.http.operation import Route, operation
 from statesvc.http.problem import Code, Problem
-from statesvc.telemetry import names
+from statesvc.telemetry import gauges
 from statesvc.telemetry.metrics import Telemetry, Values
 
 EVENT_STREAM: Final = "text/event-stream"
@@ -114,7 +114,7 @@ class StreamOverCells:
         self._clients: set[StreamClient] = set()
         self._stopping = asyncio.Event()
         self._jitter = random.Random()  # noqa: S311 - spreads clients, guards nothing
-        telemetry.observe(names.STREAM_CLIENTS, self._count)
+        telemetry.observe(gauges.STREAM_CLIENTS, self._count)
 
     def stop(self) -> None:
         """Ends all streams and lets no one in any more. Idempotent."""

@@ -15,7 +15,7 @@ from typing_extensions import TypedDict
 
 from statesvc.database.pool import Connections
 from statesvc.database.queries import queries
-from statesvc.telemetry import names
+from statesvc.telemetry import gauges
 from statesvc.telemetry.metrics import Telemetry, Values
 from statesvc.telemetry.sampled import Sampled
 
@@ -94,10 +94,10 @@ class Depths:
 
     def report_to(self, telemetry: Telemetry) -> None:
         """Has every exposition show the last reading."""
-        telemetry.observe(names.INBOX_DEPTH, self._inbox)
-        telemetry.observe(names.INBOX_OLDEST_READY, self._oldest)
-        telemetry.observe(names.INBOX_OLDEST_HELD, self._oldest_held)
-        telemetry.observe(names.OUTBOX_DEPTH, self._outbox)
+        telemetry.observe(gauges.INBOX_DEPTH, self._inbox)
+        telemetry.observe(gauges.INBOX_OLDEST_READY, self._oldest)
+        telemetry.observe(gauges.INBOX_OLDEST_HELD, self._oldest_held)
+        telemetry.observe(gauges.OUTBOX_DEPTH, self._outbox)
 
     async def sample(self) -> None:
         """Reads anew, unless it did so just now."""

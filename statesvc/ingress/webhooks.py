@@ -33,7 +33,7 @@ from statesvc.ingress.request_body import DiskRoom, check_head, read_body
 from statesvc.ingress.tally import IngestTally
 from statesvc.operations.ingest_report import IngestReport, LastMinute
 from statesvc.settings.service_settings import Settings
-from statesvc.telemetry import names
+from statesvc.telemetry import gauges
 from statesvc.telemetry.metrics import Telemetry
 from statesvc.telemetry.stages import Stage
 from statesvc.telemetry.tracing import span, traceparent_of
@@ -255,7 +255,7 @@ def build_ingress(
     for code in (Code.DATABASE_UNAVAILABLE, Code.NOT_DURABLE, Code.OVERLOADED, Code.STORAGE_LOW):
         # Prometheus sees no increase in a series whose first value is 1
         telemetry.refusals.add(0, {"cause": code.value})
-    telemetry.observe(names.INGEST_STORAGE_LOW, lambda: [(float(not disk.is_enough()), {})])
+    telemetry.observe(gauges.INGEST_STORAGE_LOW, lambda: [(float(not disk.is_enough()), {})])
     authenticators = build_authenticators(carriers, settings)
     webhooks = Webhooks(
         authenticators=authenticators,

@@ -19,7 +19,7 @@ from statesvc.delivery.signing import signed_headers
 from statesvc.notifier.claim_outbox import Delivery
 from statesvc.notifier.context import NotifierContext
 from statesvc.subscriptions.subscription_secrets import live
-from statesvc.telemetry import names
+from statesvc.telemetry import gauges
 from statesvc.telemetry.stages import Stage
 from statesvc.telemetry.tracing import TRACEPARENT, span, traceparent_of
 
@@ -92,7 +92,7 @@ class Attempts:
 
     def observe(self) -> None:
         """Makes the metrics read how many are in progress."""
-        self._context.telemetry.observe(names.DELIVERIES_IN_FLIGHT, lambda: [(float(len(self._sending)), {})])
+        self._context.telemetry.observe(gauges.DELIVERIES_IN_FLIGHT, lambda: [(float(len(self._sending)), {})])
 
     async def abort(self, *, after_seconds: float) -> None:
         """Waits until then for attempts in progress, and cancels the rest."""

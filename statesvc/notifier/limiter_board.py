@@ -17,7 +17,7 @@ from statesvc.delivery.limiter.circuit_breaker import BreakerState
 from statesvc.delivery.limiter.permits import Permits
 from statesvc.delivery.limiter.subscription_limiter import LimiterState
 from statesvc.notifier.context import DatabaseClock, NotifierContext
-from statesvc.telemetry import names
+from statesvc.telemetry import gauges
 from statesvc.telemetry.metrics import Values
 
 PUBLISH_SECONDS: Final = 3.0
@@ -49,8 +49,8 @@ class LimiterBoard(Periodic):
 
     def observe(self) -> None:
         """Has the metrics read it."""
-        self._context.telemetry.observe(names.LIMITER_SUBSCRIPTIONS, self._by_breaker)
-        self._context.telemetry.observe(names.LIMITER_PERMITS, self._permits_used)
+        self._context.telemetry.observe(gauges.LIMITER_SUBSCRIPTIONS, self._by_breaker)
+        self._context.telemetry.observe(gauges.LIMITER_PERMITS, self._permits_used)
 
     async def run(self) -> None:
         """Survives database errors, and withdraws its rows at the end."""

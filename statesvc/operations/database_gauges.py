@@ -12,7 +12,7 @@ from statesvc.database.pool import Connections
 from statesvc.database.queries import queries
 from statesvc.operations.reconciler import PromiseStatus, read_promises
 from statesvc.operations.running_processes import RunningProcess, count_silent, read_processes
-from statesvc.telemetry import names
+from statesvc.telemetry import gauges
 from statesvc.telemetry.metric import Metric
 from statesvc.telemetry.metrics import Telemetry, Values
 from statesvc.telemetry.sampled import Sampled
@@ -101,31 +101,31 @@ class DatabaseGauges:
         def promises(metric: Metric, value: Callable[[PromiseStatus], float | None]) -> None:
             many(metric, lambda s: [(found, {"promise": each.promise}) for each in s.promises if (found := value(each)) is not None])
 
-        one(names.OLDEST_UNSEALED, lambda sample: max(0.0, sample.oldest_unsealed_seconds))
-        one(names.OLDEST_TRANSACTION, lambda sample: sample.oldest_transaction_seconds)
-        one(names.DATABASE_SIZE, lambda sample: sample.size_bytes)
-        one(names.DATABASE_WAL, lambda sample: sample.wal_bytes)
-        one(names.PARTITION_HORIZON, lambda sample: sample.partition_horizon_seconds)
+        one(gauges.OLDEST_UNSEALED, lambda sample: max(0.0, sample.oldest_unsealed_seconds))
+        one(gauges.OLDEST_TRANSACTION, lambda sample: sample.oldest_transaction_seconds)
+        one(gauges.DATABASE_SIZE, lambda sample: sample.size_bytes)
+        one(gauges.DATABASE_WAL, lambda sample: sample.wal_bytes)
+        one(gauges.PARTITION_HORIZON, lambda sample: sample.partition_horizon_seconds)
         many(
-            names.DEAD_LETTERS_OPEN, lambda sample: [(count, {"kind": kind, "cause": cause}) for kind, cause, count in sample.dead_letters]
+            gauges.DEAD_LETTERS_OPEN, lambda sample: [(count, {"kind": kind, "cause": cause}) for kind, cause, count in sample.dead_letters]
         )
-        many(names.INGEST_LAST_PUSH, lambda sample: [(at, {"carrier": carrier_id}) for carrier_id, at in sample.last_pushes])
-        many(names.PROCESSES, lambda sample: [(count, {"type": role}) for role, count in sample.processes])
-        many(names.PROCESSES_SILENT, lambda sample: [(count, {"type": role}) for role, count in count_silent(sample.running).items()])
+        many(gauges.INGEST_LAST_PUSH, lambda sample: [(at, {"carrier": carrier_id}) for carrier_id, at in sample.last_pushes])
+        many(gauges.PROCESSES, lambda sample: [(count, {"type": role}) for role, count in sample.processes])
+        many(gauges.PROCESSES_SILENT, lambda sample: [(count, {"type": role}) for role, count in count_silent(sample.running).items()])
         many(
-            names.SUBSCRIPTIONS_FAILING,
+            gauges.SUBSCRIPTIONS_FAILING,
             lambda sample: [(sample.failing[0], {"state": "failing"}), (sample.failing[1], {"state": "disabled"})],
         )
-        subscriptions(names.OUTBOX_OLDEST_READY, lambda each: each.oldest_ready_seconds)
-        subscriptions(names.OUTBOX_WAITING, lambda each: each.waiting)
-        subscriptions(names.LIMITER_LIMIT, lambda each: each.limit)
-        subscriptions(names.LIMITER_IN_FLIGHT, lambda each: each.in_flight)
-        subscriptions(names.LIMITER_OPEN, lambda each: each.open)
-        promises(names.PROMISES_EXPECTED, lambda each: each.expected)
-        promises(names.PROMISES_WAITING, lambda each: each.waiting)
-        promises(names.PROMISES_MISSING, lambda each: each.missing)
-        promises(names.PROMISES_BEHIND, lambda each: each.behind_seconds)
-        telemetry.observe(names.DISK_FREE, self._disk_free)
+        subscriptions(gauges.OUTBOX_OLDEST_READY, lambda each: each.oldest_ready_seconds)
+        subscriptions(gauges.OUTBOX_WAITING, lambda each: each.waiting)
+        subscriptions(gauges.LIMITER_LIMIT, lambda each: each.limit)
+        subscriptions(gauges.LIMITER_IN_FLIGHT, lambda each: each.in_flight)
+        subscriptions(gauges.LIMITER_OPEN, lambda each: each.open)
+        promises(gauges.PROMISES_EXPECTED, lambda each: each.expected)
+        promises(gauges.PROMISES_WAITING, lambda each: each.waiting)
+        promises(gauges.PROMISES_MISSING, lambda each: each.missing)
+        promises(gauges.PROMISES_BEHIND, lambda each: each.behind_seconds)
+        telemetry.observe(gauges.DISK_FREE, self._disk_free)
 
     async def sample(self) -> None:
         """Reads anew, unless that was done just now."""

@@ -17,7 +17,7 @@ from statesvc.roles.connection_limits import worker_limits
 from statesvc.roles.http_server import run_with_health
 from statesvc.roles.runtime import Launch, open_runtime
 from statesvc.roles.shutdown import Part
-from statesvc.telemetry import names
+from statesvc.telemetry import gauges
 
 
 async def run(launch: Launch) -> int:
@@ -28,7 +28,7 @@ async def run(launch: Launch) -> int:
         targets = await stack.enter_async_context(
             Targets(allowed=settings.notifier.subscriber_allow, source=settings.notifier.event_source)
         )
-        base.telemetry.observe(names.BROKER_CONNECTIONS, lambda: [(float(targets.broker_connections), {})])
+        base.telemetry.observe(gauges.BROKER_CONNECTIONS, lambda: [(float(targets.broker_connections), {})])
         operator = None
         if settings.operator.url is not None:
             unbound = await stack.enter_async_context(HttpSender(allowed=EVERY_NETWORK))

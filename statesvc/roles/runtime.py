@@ -33,7 +33,7 @@ from statesvc.roles.pooler_faults import require_usable_pooler
 from statesvc.roles.shutdown import StopSignals
 from statesvc.roles.watchdog import watchdog_pings
 from statesvc.settings.service_settings import DatabaseSettings, Settings
-from statesvc.telemetry import names
+from statesvc.telemetry import gauges
 from statesvc.telemetry.loop_lag import loop_lag
 from statesvc.telemetry.metrics import Telemetry
 from statesvc.telemetry.minute_log import Refusals
@@ -141,7 +141,7 @@ async def open_runtime(launch: Launch, limits: PoolLimits, *, channel: str | Non
             listener = Listener(dsns.listen, [] if channel is None else [channel], folder=launch.wakeups)
             if channel is not None:
                 await listener.start()
-                telemetry.observe(names.LISTENER_UP, lambda: [(float(listener.is_up), {})])
+                telemetry.observe(gauges.LISTENER_UP, lambda: [(float(listener.is_up), {})])
             lag = loop_lag(telemetry)
             lag.start()
             beat_seconds = INGEST_BEAT_SECONDS if launch.role == "ingress" else BEAT_SECONDS

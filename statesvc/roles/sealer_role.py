@@ -12,7 +12,7 @@ from statesvc.sealer.publisher import Publisher
 from statesvc.sealer.sealer_loop import Sealer, SealerPace
 from statesvc.sealer.timestamper import Authority, Stamper
 from statesvc.settings.service_settings import CheckpointSettings
-from statesvc.telemetry import names
+from statesvc.telemetry import gauges
 
 
 async def run(launch: Launch) -> int:
@@ -33,9 +33,9 @@ async def run(launch: Launch) -> int:
         )
         base.readiness.watch("sealer", lambda: sealer.refusal)
         base.readiness.watch("lead", lambda: sealer.blocked)
-        base.telemetry.observe(names.CLOCK_OFFSET, lambda: [(sealer.clock.database_ahead_seconds, {})])
-        base.telemetry.observe(names.SEALER_LEADS, lambda: [(float(sealer.leads), {})])
-        base.telemetry.observe(names.SEALER_REFUSES, lambda: [(float(sealer.refusal is not None), {})])
+        base.telemetry.observe(gauges.CLOCK_OFFSET, lambda: [(sealer.clock.database_ahead_seconds, {})])
+        base.telemetry.observe(gauges.SEALER_LEADS, lambda: [(float(sealer.leads), {})])
+        base.telemetry.observe(gauges.SEALER_REFUSES, lambda: [(float(sealer.refusal is not None), {})])
         parts = [Part(name="sealer", run=sealer.run, stop=sealer.stop)]
         authority = _authority(settings.checkpoint)
         if authority is not None:

@@ -18,7 +18,7 @@ from opentelemetry.trace import Link, NoOpTracer, Tracer
 from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector, generate_latest
 
 from projections.lifecycle import Flag
-from statesvc.telemetry import names
+from statesvc.telemetry import gauges, names
 from statesvc.telemetry.metric import Instrument, Metric
 from statesvc.telemetry.stages import Stage
 from statesvc.telemetry.tracing import span
@@ -151,9 +151,9 @@ class Telemetry:
                 lost = statistics.get("connections_errors", 0) + statistics.get("connections_lost", 0)
                 yield lost, {"pool": pool, "type": "connections"}
 
-        self.observe(names.POOL_CONNECTIONS, connections)
-        self.observe(names.POOL_WAITING, waiting)
-        self.observe(names.POOL_ERRORS, errors)
+        self.observe(gauges.POOL_CONNECTIONS, connections)
+        self.observe(gauges.POOL_WAITING, waiting)
+        self.observe(gauges.POOL_ERRORS, errors)
 
     def exposition(self) -> bytes:
         """All metrics in the Prometheus text format."""

@@ -23,7 +23,7 @@ from statesvc.http.problem import Code, Problem
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.cursor import LogCursor, LostCursorError
 from statesvc.settings.service_settings import StreamSettings
-from statesvc.telemetry import names
+from statesvc.telemetry import gauges
 from statesvc.telemetry.metrics import Telemetry, Values
 
 EVENT_STREAM: Final = "text/event-stream"
@@ -78,7 +78,7 @@ class Streams:
         self._occupied = asyncio.Event()
         self._stopping = asyncio.Event()
         self._jitter = random.Random()  # noqa: S311 - spreads clients, guards nothing
-        telemetry.observe(names.STREAM_CLIENTS, self._clients)
+        telemetry.observe(gauges.STREAM_CLIENTS, self._clients)
 
     async def run(self) -> None:
         """Reads the log's end for all, and watches that streams leave room for the rest, until `stop`."""

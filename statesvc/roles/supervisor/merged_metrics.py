@@ -10,7 +10,7 @@ from typing import Final
 from statesvc.roles.metrics_address import METRICS
 from statesvc.roles.supervisor.child_process import ChildProcess
 from statesvc.roles.supervisor.child_watch import ask
-from statesvc.telemetry import names
+from statesvc.telemetry import gauges
 from statesvc.telemetry.exposition import Exposition, merged
 from statesvc.telemetry.metrics import Telemetry
 from statesvc.telemetry.metrics_server import MetricsServer
@@ -25,7 +25,7 @@ async def serving_merged_metrics(listener: socket, children: Sequence[ChildProce
     """Serves them for the time of the block."""
     watched = {child.program.name: child.program.watch for child in children if child.program.watch is not None}
     telemetry = Telemetry()
-    telemetry.observe(names.ROLE_ANSWERS, lambda: [(float(watch.answers), {"type": role}) for role, watch in watched.items()])
+    telemetry.observe(gauges.ROLE_ANSWERS, lambda: [(float(watch.answers), {"type": role}) for role, watch in watched.items()])
 
     async def make() -> bytes:
         controls = {role: watch.control for role, watch in watched.items() if watch.answers}

@@ -2,7 +2,7 @@ import asyncio
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from statesvc.telemetry import names
+from statesvc.telemetry import gauges
 from statesvc.telemetry.exposition import MADE_EVERY_SECONDS, Exposition, merged
 from statesvc.telemetry.metrics import Telemetry
 
@@ -34,7 +34,7 @@ def test_the_metrics_of_several_roles_are_one_text_that_prometheus_reads() -> No
     ingress, api = Telemetry(), Telemetry()
     ingress.refusals.add(3, {"cause": "storage_low"})
     api.refusals.add(1, {"cause": "rate"})
-    api.observe(names.LISTENER_UP, lambda: [(1.0, {})])
+    api.observe(gauges.LISTENER_UP, lambda: [(1.0, {})])
     text = merged({"ingress": ingress.exposition(), "api": api.exposition(), "worker": b""})
     families = list(text_string_to_metric_families(text.decode()))
     assert len({family.name for family in families}) == len(families), "each metric stands once"

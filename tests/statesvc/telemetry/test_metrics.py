@@ -3,7 +3,7 @@ import re
 
 import pytest
 
-from statesvc.telemetry import names
+from statesvc.telemetry import gauges, names
 from statesvc.telemetry.metric import Attribute, Instrument
 from statesvc.telemetry.metrics import Telemetry
 from statesvc.telemetry.stages import Stage
@@ -46,7 +46,7 @@ def test_what_counts_trouble_begins_at_zero_and_is_not_set_back() -> None:
 def test_pools_and_listeners_are_read_when_somebody_scrapes() -> None:
     telemetry = Telemetry()
     up = [1.0]
-    telemetry.observe(names.LISTENER_UP, lambda: [(up[0], {})])
+    telemetry.observe(gauges.LISTENER_UP, lambda: [(up[0], {})])
     telemetry.observe_pools({"service": FixedPool()})
     assert "statesvc_listener_up 1.0" in telemetry.exposition().decode()
     up[0] = 0.0
