@@ -6,11 +6,12 @@ signer, another ETA). That is no conflict: it becomes an `info` event of its own
 next to its id, so that it is not appended twice.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import attrgetter
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 from uuid import UUID
 
 from events.entry import Provenance
@@ -22,6 +23,7 @@ CARRIED_BYTES: Final = 8
 """Of the digest of one value that a scan carries."""
 
 _SHIPMENT_ID: Final = attrgetter("shipment_id")
+_MESSAGE: Final = attrgetter("message")
 
 Key = tuple[str, str]
 """(carrier_id, event_id)"""
@@ -104,16 +106,21 @@ class Conflict:
     holder: UUID
 
 
+class Alias(NamedTuple):
+    """A dedupe key to take besides those of the events, with what it stands for. `message`: the place of the one that brings it."""
+
+    key: Key
+    known: Known
+    message: int
+
+
 @dataclass(slots=True)
 class Decision:
-    """What becomes of a batch. `verdicts` stand in the order of the proposals; `appends` in the order of the log.
-
-    `aliases` are the dedupe keys to take besides those of the events, with what they stand for.
-    """
+    """What becomes of a batch. `verdicts` stand in the order of the proposals; `appends` in the order of the log."""
 
     verdicts: list[Verdict] = field(default_factory=list)
     appends: list[Proposal] = field(default_factory=list)
-    aliases: list[tuple[Key, Known]] = field(default_factory=list)
+    aliases: list[Alias] = field(default_factory=list)
     conflicts: list[Conflict] = field(default_factory=list)
 
     def shipments(self) -> set[UUID]:
@@ -146,6 +153,33 @@ def decide(proposals: Sequence[Proposal], known: Mapping[Key, Known]) -> Decisio
     return decision
 
 
+def depend_on(messages: Collection[int], proposals: Sequence[Proposal], named: Iterable[tuple[int, UUID]]) -> set[int]:
+    """These messages, and the later ones that share a shipment or a dedupe key with one of them. `named`: shipments, by message."""
+    shipments: dict[int, set[UUID]] = defaultdict(set)
+    for message, shipment in named:
+        shipments[message].add(shipment)
+    by_message = {message: list(its) for message, its in groupby(proposals, key=_MESSAGE)}
+    found = set(messages)
+    left_shipments, left_keys = set[UUID](), set[Key]()
+    for message in sorted({*shipments, *by_message}):
+        keys = {key for proposal in by_message.get(message, ()) for key in proposal.dedupe_keys()}
+        if message in found or not (left_shipments.isdisjoint(shipments[message]) and left_keys.isdisjoint(keys)):
+            found.add(message)
+            left_shipments |= shipments[message]
+            left_keys |= keys
+    return found
+
+
+def without_messages(decision: Decision, proposals: Sequence[Proposal], messages: Collection[int]) -> Decision:
+    """The decision about the other messages: as `decide` would give it, if no later one depends on these (`depend_on`)."""
+    return Decision(
+        verdicts=[verdict for proposal, verdict in zip(proposals, decision.verdicts, strict=True) if proposal.message not in messages],
+        appends=[proposal for proposal in decision.appends if proposal.message not in messages],
+        aliases=[alias for alias in decision.aliases if alias.message not in messages],
+        conflicts=[conflict for conflict in decision.conflicts if conflict.proposal.message not in messages],
+    )
+
+
 def key_row(proposal: Proposal) -> Known:
     """What is stored under the dedupe key of an appended proposal."""
     carried = b"".join(sorted(enrichment.digest[:CARRIED_BYTES] for enrichment in proposal.enrichments))
@@ -176,7 +210,7 @@ def _take_aliases(proposal: Proposal, holder: Known, held: Key, decision: Decisi
     for key in proposal.scan_keys():
         if key not in seen:
             seen[key] = replace(holder, stands_for=holder.stands_for or held[1])
-            decision.aliases.append((key, seen[key]))
+            decision.aliases.append(Alias(key, seen[key], proposal.message))
 
 
 def enrich(scan: Proposal, enrichment: Enrichment, *, anchor: str) -> Proposal:

@@ -32,7 +32,7 @@
 -- 5. Claims look from each lane's low-water mark on. Under a pinned xmin, the dead index entries below it would otherwise be walked
 --    again by every claim. A message whose ingest was slow may hide below its mark until the next sweep.
 -- 6. Every attempt that did not settle is recorded in `message_attempt` by these functions, for every worker.
--- 7. Lock order: messages before everything else.
+-- 7. Messages are locked before everything else (lock order: ARCHITECTURE.md).
 
 -- Stores a group of messages and queues them; a byte-identical retry within 48 hours is counted and answered with the first message's
 -- id. One round trip, whatever the size; the caller commits, then ACKs. Never notifies.

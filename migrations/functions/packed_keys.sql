@@ -20,7 +20,7 @@ CREATE FUNCTION statesvc.packed_values(p_event_id text, p_carried bytea) RETURNS
         FROM generate_series(1, octet_length(p_carried), 8) n);
 
 -- Packs what may be packed of the next `p_limit` keys after a place, in one transaction; answers the last of them (NULL: there were
--- none) and how many it packed. A shipment that is locked is left for the next pass. Lock order: streams, then keys.
+-- none) and how many it packed. A shipment that is locked is left for the next pass. Lock order: ARCHITECTURE.md.
 CREATE FUNCTION statesvc.pack_keys(p_carrier_id text, p_event_id text, p_limit int, OUT carrier_id text, OUT event_id text, OUT packed bigint)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp

@@ -1,10 +1,11 @@
 """The value that the append transaction works on: the messages, and what each step found or made."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from enum import Enum
 from itertools import groupby
 from operator import attrgetter
 from typing import Any, Final
@@ -13,12 +14,10 @@ from uuid import UUID
 from events.crypto.keyring import Keyring
 from events.crypto.sealing import SealingKey
 from events.log.assemble import ConflictRow, EventRow, StreamHead
-from events.log.proposal import Decision, Key, Known, Proposal, without_personal
+from events.log.proposal import Decision, Key, Known, Proposal, without_messages, without_personal
 from events.vocabulary import TzSource, Verdict
 from projections.project import Change, Projection
 from statesvc.append.outbox import SubscribedTo
-from statesvc.append.proposals import propose
-from statesvc.append.settlements import only_named
 from statesvc.database.pending import Pending, Sender
 from statesvc.inbox.claim import Settlement
 from statesvc.inbox.read_message import Read
@@ -34,6 +33,15 @@ _NAMED: Final = attrgetter("message", "shipment_id")
 NEVER: Final = datetime.min.replace(tzinfo=UTC)
 
 
+class WhenLocked(Enum):
+    """What an append does about a shipment that another transaction has locked. It never waits for one: it would hold the others."""
+
+    POSTPONE = "postpone"
+    """Leaves out the messages that name it, and applies the others."""
+    WAIT = "wait"
+    """Raises `LockedShipmentsError`: nothing is applied. `run_transaction` waits in line for the shipment, then tries again."""
+
+
 def unmeasured(_: Stage) -> AbstractContextManager[None]:
     """Measures nothing."""
     return nullcontext()
@@ -45,19 +53,20 @@ class AppendBatch:
 
     connection: Connection
     keyring: Keyring
-    reads: Sequence[Read]
+    messages: Sequence[Read]
     worker: str
+    when_locked: WhenLocked = WhenLocked.WAIT
     measure: Measure = unmeasured
-    skips_locked: bool = False
-    """Does not wait for shipments that others have locked."""
-    sets_aside: bool = False
-    """Sets aside the messages of such shipments, and applies the rest."""
-
     traceparents: Mapping[UUID, str] = field(default_factory=dict)
     """By message, where it is traced: its notifications continue the trace."""
 
-    asked_held: Pending[set[UUID]] | None = None
-    """Which of the messages the worker still holds; None: they are not leased."""
+    still_leased: Pending[set[UUID]] | None = None
+    """Which of the messages the worker's lease still covers; None: they are not leased."""
+    # look_up, and whenever a shipment is locked
+    dropped: set[int] = field(default_factory=set)
+    """The places of messages that have no part in it: leased to another worker by now, or postponed."""
+    postponed: list[Read] = field(default_factory=list)
+    """Messages of locked shipments, to be given back without counting an attempt."""
     # look_up
     proposals: list[Proposal] = field(default_factory=list)
     known: dict[Key, Known] = field(default_factory=dict)
@@ -78,9 +87,6 @@ class AppendBatch:
     """The live subscriptions that may match changes of the shipments that grow."""
     tick: Tick = NO_TICK
     """The time read under the locks, the id of the batch, the epoch of the log."""
-    # set_aside
-    set_aside: list[Read] = field(default_factory=list)
-    """Messages of locked shipments, to be given back without counting an attempt."""
     # open_named
     opened: set[UUID] = field(default_factory=set)
     """Streams that were made, or named again, with nothing but a key."""
@@ -94,8 +100,13 @@ class AppendBatch:
     settlements: list[Settlement] = field(default_factory=list)
 
     @property
+    def reads(self) -> dict[int, Read]:
+        """The messages that take effect, by their place."""
+        return {place: read for place, read in enumerate(self.messages) if place not in self.dropped}
+
+    @property
     def verdicts(self) -> list[Verdict]:
-        """In the order of the events of the messages that are held."""
+        """In the order of the events of the messages that take effect."""
         return self.decision.verdicts
 
     @property
@@ -118,12 +129,15 @@ class AppendBatch:
         return Counter((event.carrier_id, event.tz_source) for event in stated)
 
 
-def restrict(batch: AppendBatch, reads: Sequence[Read]) -> None:
-    """Drops all other messages from the batch."""
-    if len(reads) < len(batch.reads):
-        batch.reads = reads
-        batch.proposals, batch.only_named = propose(reads, batch.keyring), only_named(reads)
-        forget_erased(batch)
+def drop(batch: AppendBatch, places: Collection[int]) -> None:
+    """Takes messages out of the batch, and of what was decided so far."""
+    if not places:
+        return
+    batch.dropped |= set(places)
+    if batch.decision.verdicts:
+        batch.decision = without_messages(batch.decision, batch.proposals, places)
+    batch.proposals = [proposal for proposal in batch.proposals if proposal.message not in places]
+    batch.only_named = {(place, shipment): stream for (place, shipment), stream in batch.only_named.items() if place not in places}
 
 
 def forget_erased(batch: AppendBatch) -> bool:

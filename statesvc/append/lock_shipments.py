@@ -1,6 +1,6 @@
 """The shipments of a batch: locked or reserved if they grow, given a key if a message only names them.
 
-Messages of a shipment that another transaction holds are set aside.
+None is waited for. What becomes of the messages whose shipment another transaction holds: `WhenLocked`.
 """
 
 from collections.abc import Collection
@@ -10,11 +10,11 @@ from events.crypto.sealing import SealingKey
 from events.entry import NO_PREVIOUS
 from events.log.assemble import StreamHead
 from events.log.packed_keys import known_from
-from events.log.proposal import Key, Known, decide
-from statesvc.append.append_batch import NEVER, AppendBatch, first_of_each, forget_erased, named_by, restrict
+from events.log.proposal import Key, Known, decide, depend_on
+from statesvc.append.append_batch import NEVER, AppendBatch, WhenLocked, drop, first_of_each, forget_erased, named_by
 from statesvc.append.outbox import read_subscribed
-from statesvc.append.retry import OvertakenError
-from statesvc.append.settlements import split_locked, stream_of
+from statesvc.append.retry import LockedShipmentsError
+from statesvc.append.settlements import stream_of
 from statesvc.log.event_store import NamedStream, known_keys, lock_streams, open_streams, read_streams, reserve_streams, send_tick
 from statesvc.shipments.projection_store import read_states
 
@@ -26,13 +26,13 @@ async def lock(batch: AppendBatch) -> None:
     meanwhile, the write fails; keys that a locked stream guards are read again under its lock. Those of an archived shipment are in its
     packed set.
     """
-    connection, growing, skips = batch.connection, batch.decision.shipments(), batch.skips_locked
+    connection, growing = batch.connection, batch.decision.shipments()
     others = {each for _, each in named_by(batch)} - growing
     asked_streams = await read_streams(connection, batch.keyring, others) if others else None
     taken: dict[Key, Known] = {}
     if batch.wrote:
-        asked_heads = await lock_streams(connection, batch.keyring, growing, skips_locked=skips)
-        asked_new = await reserve_streams(connection, growing, skips_locked=skips, bounded=batch.sets_aside)
+        asked_heads = await lock_streams(connection, batch.keyring, growing)
+        asked_new = await reserve_streams(connection, growing, bounded=is_bounded(batch))
         asked_taken = await known_keys(connection, guarded) if (guarded := batch.decision.guarded_keys()) else None
         asked_states = await read_states(connection, growing)
         asked_subscribed = await read_subscribed(connection, batch.decision.appends)
@@ -57,42 +57,44 @@ async def lock(batch: AppendBatch) -> None:
         batch.decision = decide(batch.proposals, batch.known)
 
 
-def set_aside_locked(batch: AppendBatch) -> None:
-    """Sets aside the messages that name a shipment which another transaction has locked. Raises OvertakenError."""
-    while missing := batch.decision.shipments() - batch.heads.keys():
-        set_aside(batch, missing)
+def drop_locked(batch: AppendBatch) -> None:
+    """Takes out the messages that would let a shipment grow which another transaction has locked. Raises LockedShipmentsError."""
+    if locked := batch.decision.shipments() - batch.heads.keys():
+        postpone(batch, locked)
     # a stream that was reserved and does not grow after all is not made
     for each in batch.new_keys.keys() - batch.decision.shipments():
         del batch.new_keys[each], batch.heads[each], batch.keys[each]
 
 
-def set_aside(batch: AppendBatch, locked: Collection[UUID]) -> None:
-    """Sets aside the messages that name one of these shipments, and later messages that share a shipment with those.
+def postpone(batch: AppendBatch, locked: Collection[UUID]) -> None:
+    """Takes out the messages that name one of these shipments, and those that depend on them. Raises LockedShipmentsError."""
+    if batch.when_locked is WhenLocked.WAIT:
+        raise LockedShipmentsError(locked)
+    named = list(named_by(batch))
+    places = depend_on({place for place, each in named if each in locked}, batch.proposals, named)
+    batch.postponed += [batch.messages[place] for place in sorted(places)]
+    drop(batch, places)
 
-    Raises OvertakenError if the batch does not set aside.
-    """
-    if not batch.sets_aside:
-        raise OvertakenError(locked)
-    going_on, aside = split_locked(batch.reads, named_by(batch), locked)
-    batch.set_aside += aside
-    restrict(batch, going_on)
-    batch.decision = decide(batch.proposals, batch.known)
+
+def is_bounded(batch: AppendBatch) -> bool:
+    """Whether it makes no more new streams than it may reserve; a message that has more of them is alone in the end, and makes them all."""
+    return batch.when_locked is WhenLocked.POSTPONE
 
 
 async def open_named(batch: AppendBatch) -> None:
     """Makes streams that hold only a key, for shipments that messages name but add nothing to: their bodies are under it too.
 
     An existing one may be due for removal, so it is refreshed. One that another transaction has locked or is making holds up only the
-    messages that name it. Raises OvertakenError.
+    messages that name it. Raises LockedShipmentsError.
     """
-    connection, keyring, skips = batch.connection, batch.keyring, batch.skips_locked
     while missing := streams_to_open(batch):
-        opened = await (await open_streams(connection, keyring, missing, skips_locked=skips, bounded=batch.sets_aside)).rows()
+        opened = await (await open_streams(batch.connection, batch.keyring, missing, bounded=is_bounded(batch))).rows()
         batch.keys.update(opened)
         batch.opened |= opened.keys()
         if locked := missing.keys() - opened.keys():
-            set_aside(batch, locked)
-            set_aside_locked(batch)
+            postpone(batch, locked)
+            # one that was reserved for a message that is postponed now may be named by another
+            drop_locked(batch)
 
 
 def streams_to_open(batch: AppendBatch) -> dict[UUID, NamedStream]:

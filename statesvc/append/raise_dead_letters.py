@@ -1,6 +1,6 @@
 """Dead letters of messages that were applied nevertheless: unknown codes, and members that are not events."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from events.clear_part import listed_code
 from events.log.proposal import Proposal
@@ -27,7 +27,7 @@ async def raise_codes(connection: Sender, unknown: Sequence[Proposal], *, worker
     await connection.execute(_SQL["raise_codes"], {"worker": worker, **columns(rows, names)})
 
 
-async def raise_rejections(connection: Sender, reads: Sequence[Read], *, worker: str) -> None:
+async def raise_rejections(connection: Sender, reads: Iterable[Read], *, worker: str) -> None:
     """One dead letter for each message with rejected members; it names their places, not their values."""
     rows = [
         (

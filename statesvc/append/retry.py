@@ -5,42 +5,43 @@ caller halves its batch until that message stands alone, and the others go on.
 """
 
 import asyncio
-import itertools
 import random
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from enum import Enum
-from http import HTTPStatus
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
 import psycopg
 import structlog
-from aiohttp import ClientError, ClientResponseError
 from psycopg import AsyncConnection
+from psycopg.errors import LockNotAvailable
 
 from statesvc.database.sql_errors import Failure, failure
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.archive.log_archive_errors import ArchivedHistoryError, LogArchiveError
+from statesvc.log.event_store import wait_for_streams
 
-RETRY_FIRST_SECONDS: Final = 5.0
-RETRY_MAX_SECONDS: Final = 300.0
-RETRY_JITTER: Final = 0.25
+REDELIVERY_FIRST_SECONDS: Final = 5.0
+REDELIVERY_MAX_SECONDS: Final = 300.0
+REDELIVERY_JITTER: Final = 0.25
 RETRIES_MAX: Final = 20
 """Times that a message is given back for a transient failure, over more than an hour, before an operator must decide."""
-_AGAIN_FIRST_SECONDS: Final = 0.1
-_AGAIN_MAX_SECONDS: Final = 2.0
+_BACKOFF_FIRST_SECONDS: Final = 0.1
+_BACKOFF_MAX_SECONDS: Final = 2.0
 
+Connect = Callable[[], AbstractAsyncContextManager[AsyncConnection[Any]]]
 T = TypeVar("T")
 
 
-class OvertakenError(RuntimeError):
+class LockedShipmentsError(LockNotAvailable):
     """Another transaction holds, or has just made, shipments that this one was to write."""
 
     def __init__(self, shipment_ids: Collection[UUID]) -> None:
-        super().__init__()
+        super().__init__("another transaction has locked shipments")
         self.shipment_ids = shipment_ids
 
 
@@ -76,65 +77,85 @@ FAULTS: Final[Mapping[Failure, Fault]] = MappingProxyType(
 def classify(error: BaseException) -> Fault:
     """Permanent: data that the database refuses, or a defect of ours in what a message led to. It would fail again.
 
-    Transient: the state of the database, of a dependency that answers 5xx, or of this process (memory), where any message would fail.
+    Transient: the state of the database, of the archive, or of this process (memory), where any message would fail.
     """
     match error:
-        case psycopg.errors.LockNotAvailable() | OvertakenError():
+        case LockNotAvailable():
             return Fault.LOCKED
         case psycopg.Error() | OSError() | TimeoutError():
             return FAULTS[failure(error)]
         case LogArchiveError() | ArchivedHistoryError():
             return Fault.TRANSIENT  # a file that an operator restores
-        case ClientResponseError(status=status):
-            return Fault.TRANSIENT if status >= HTTPStatus.INTERNAL_SERVER_ERROR else Fault.PERMANENT
-        case ClientError() | MemoryError():
+        case MemoryError():
             return Fault.TRANSIENT
         case _:
             return Fault.PERMANENT
 
 
-def again_seconds(attempt: int) -> float:
-    """Pause before the same batch is tried again under its lease; `attempt` from 0, full jitter."""
-    return random.uniform(0.0, min(_AGAIN_MAX_SECONDS, _AGAIN_FIRST_SECONDS * 2 ** min(attempt, 10)))  # noqa: S311 - jitter
+def transaction_backoff_seconds(attempt: int) -> float:
+    """Pause before the same transaction is tried again under its lease; `attempt` from 0, full jitter."""
+    return random.uniform(0.0, min(_BACKOFF_MAX_SECONDS, _BACKOFF_FIRST_SECONDS * 2 ** min(attempt, 10)))  # noqa: S311 - jitter
 
 
-def retry_seconds(retries: int) -> float:
+def redelivery_backoff_seconds(retries: int) -> float:
     """Pause before a message is available again after its lease was given up; `retries` from 0, 5 s .. 300 s, +-25 %."""
-    pause: float = min(RETRY_MAX_SECONDS, RETRY_FIRST_SECONDS * 2 ** min(retries, 10))
-    return pause * random.uniform(1 - RETRY_JITTER, 1 + RETRY_JITTER)  # noqa: S311 - jitter
+    pause: float = min(REDELIVERY_MAX_SECONDS, REDELIVERY_FIRST_SECONDS * 2 ** min(retries, 10))
+    return pause * random.uniform(1 - REDELIVERY_JITTER, 1 + REDELIVERY_JITTER)  # noqa: S311 - jitter
 
 
-async def run_transaction(
-    connect: Callable[[], AbstractAsyncContextManager[AsyncConnection[Any]]],
-    transaction: Callable[[AsyncConnection[Any]], Awaitable[T]],
-    *,
-    archive: LogArchive | None = None,
-    tries: int | None = None,
-    deadline: float | None = None,
-    raises_locked: bool = False,
-) -> T:
-    """Runs `transaction` on a connection of `connect`, again after transient failures; `deadline` is on the monotonic clock.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryPolicy:
+    """How long a transaction is tried again. Times are on the monotonic clock."""
 
-    If it needs archived history, `archive` restores that first, and the transaction runs again on the same connection.
-    Raises the last error once a failure is permanent, the tries are used up, or the next pause would pass the deadline; with
-    `raises_locked` at once if a lock could not be taken.
-    """
-    for attempt in itertools.count():
+    tries: int | None = None
+    deadline: float | None = None
+    """No pause lasts beyond it."""
+    locked_until: float = float("-inf")
+    """Until when it waits for locks that others hold; by default not at all."""
+    archive: LogArchive | None = None
+    """Restores history that the transaction needs."""
+
+    def pause(self, error: Exception, *, failures: int) -> float | None:
+        """Seconds until the next try after this error; None: there is none."""
+        now, fault = time.monotonic(), classify(error)
+        if fault is Fault.PERMANENT or (fault is Fault.LOCKED and now >= self.locked_until):
+            return None
+        if isinstance(error, LockedShipmentsError):
+            return 0.0
+        if isinstance(error, ArchivedHistoryError) and self.archive is not None and failures == 1:
+            return 0.0
+        if self.tries is not None and failures >= self.tries:
+            return None
+        pause = transaction_backoff_seconds(failures - 1)
+        return None if self.deadline is not None and now + pause >= self.deadline else pause
+
+    async def prepare(self, connection: AsyncConnection[Any], error: Exception | None) -> None:
+        """Does what the last try's error asks for, in transactions that hold nothing else."""
+        match error:
+            case ArchivedHistoryError() if self.archive is not None:
+                await self.archive.bring_back(connection, error.shipments)
+            case LockedShipmentsError():
+                # not inside the append: a wait there for one shipment would hold the others of the message
+                try:
+                    await wait_for_streams(connection, error.shipment_ids, seconds=max(0.0, self.locked_until - time.monotonic()))
+                except LockNotAvailable:
+                    raise error from None
+
+
+async def run_transaction(connect: Connect, transaction: Callable[[AsyncConnection[Any]], Awaitable[T]], policy: RetryPolicy) -> T:
+    """Runs `transaction` on a connection of `connect`, again as the policy says. Raises the last error."""
+    failures, error = 0, None
+    while True:
         try:
             async with connect() as connection:
-                try:
-                    return await transaction(connection)
-                except ArchivedHistoryError as archived:
-                    if archive is None:
-                        raise
-                    await archive.bring_back(connection, archived.shipments)
+                await policy.prepare(connection, error)
                 return await transaction(connection)
-        except Exception as error:
-            pause = again_seconds(attempt)
-            is_last = attempt + 1 == tries or (deadline is not None and time.monotonic() + pause >= deadline)
-            fault = classify(error)
-            if is_last or fault is Fault.PERMANENT or (fault is Fault.LOCKED and raises_locked):
+        except Exception as caught:
+            failures += 1
+            pause = policy.pause(caught, failures=failures)
+            if pause is None:
                 raise
-            log.warning("transaction_retried", attempt=attempt, exc_info=True)
-            await asyncio.sleep(pause)
-    raise AssertionError("the last try returns or raises")
+            error = caught
+        if pause:
+            log.warning("transaction_retried", attempt=failures - 1, exc_info=error)
+        await asyncio.sleep(pause)

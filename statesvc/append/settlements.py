@@ -1,6 +1,6 @@
 """What a message's verdict says: which shipments it names, and its body's key under the keys of all of them. Pure."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from uuid import UUID
 
 from events.crypto.sealing import SealingKey
@@ -26,28 +26,15 @@ def stream_of(proposal: Proposal) -> NamedStream:
     return NamedStream(proposal.event.carrier_id, proposal.number, proposal.event.discriminator, proposal.source.received_at)
 
 
-def split_locked(reads: Sequence[Read], named: Iterable[tuple[int, UUID]], locked: Collection[UUID]) -> tuple[list[Read], list[Read]]:
-    """The messages that go on, and those that are set aside: they name a locked shipment, or one that an earlier one of these names."""
-    shipments: list[set[UUID]] = [set() for _ in reads]
-    for place, each in named:
-        shipments[place].add(each)
-    going_on, aside, before = list[Read](), list[Read](), set(locked)
-    for read, its in zip(reads, shipments, strict=True):
-        if before.isdisjoint(its):
-            going_on.append(read)
-        else:
-            before |= its
-            aside.append(read)
-    return going_on, aside
-
-
-def settlements_of(reads: Sequence[Read], named: Iterable[tuple[int, UUID]], keys: Mapping[UUID, SealingKey | None]) -> list[Settlement]:
-    """`named`: the shipments that the messages (by their place) name."""
-    shipments: list[set[UUID]] = [set() for _ in reads]
+def settlements_of(
+    reads: Mapping[int, Read], named: Iterable[tuple[int, UUID]], keys: Mapping[UUID, SealingKey | None]
+) -> list[Settlement]:
+    """Of the messages, by their place. `named`: the shipments that each names."""
+    shipments: dict[int, set[UUID]] = {place: set() for place in reads}
     for place, shipment in named:
         if shipment in keys:
             shipments[place].add(shipment)
-    return [_settlement(read, sorted(its), keys) for read, its in zip(reads, shipments, strict=True)]
+    return [_settlement(read, sorted(shipments[place]), keys) for place, read in reads.items()]
 
 
 def _settlement(read: Read, shipments: list[UUID], keys: Mapping[UUID, SealingKey | None]) -> Settlement:

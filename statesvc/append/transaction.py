@@ -2,14 +2,14 @@
 
 `append` is its steps, in their order; they need three round trips, whatever the size of the batch: ask, lock, write. A crash before the
 commit leaves the messages leased and untouched, a crash after it leaves nothing to do.
-A shipment that another transaction has locked holds up its own messages only: a worker sets them aside, and applies the rest.
+A shipment that another transaction has locked holds up its own messages only: a worker postpones them, and applies the rest.
 Lock order: ARCHITECTURE.md.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from psycopg import AsyncConnection
@@ -19,45 +19,53 @@ from events.log.assemble import EventRow, StreamHead, assemble_conflicts, assemb
 from events.log.proposal import decide
 from events.vocabulary import Kind
 from projections.project import facts_from_log, project
-from statesvc.append.append_batch import AppendBatch, named_by, restrict
-from statesvc.append.lock_shipments import lock, open_named, set_aside_locked
+from statesvc.append.append_batch import AppendBatch, drop, named_by
+from statesvc.append.lock_shipments import drop_locked, lock, open_named
 from statesvc.append.proposals import propose
 from statesvc.append.raise_dead_letters import raise_codes, raise_rejections
 from statesvc.append.settlements import only_named, settlements_of
 from statesvc.append.write_entries import write
 from statesvc.database.pipelined import pipelined_transaction
-from statesvc.inbox.claim import hold, postpone, settle
+from statesvc.inbox.claim import lock_leased, postpone, settle
 from statesvc.log.archive.log_archive_errors import ArchivedHistoryError
 from statesvc.log.event_store import count_conflicts, known_keys, read_events, read_streams
 from statesvc.telemetry.stages import Stage
 
+_LOCK_SECONDS: Final = 0.5
+"""How long it waits for a dedupe key that another transaction is taking, or for a dead letter."""
 
-async def append_claimed(connection: AsyncConnection[Any], batch: AppendBatch, *, token: UUID, lock_seconds: float) -> AppendBatch:
-    """Appends leased messages and settles them; drops those that the token no longer holds. Raises as `append` does.
 
-    `lock_seconds`: how long it waits for a lock at most. What it set aside is given back, for a short while.
+async def append_claimed(
+    connection: AsyncConnection[Any], batch: AppendBatch, *, token: UUID, lock_seconds: float = _LOCK_SECONDS
+) -> AppendBatch:
+    """Appends leased messages and settles them in a transaction of its own; without those whose lease `token` has lost.
+
+    Gives back what it postponed, for a short while. Raises as `append` does.
     """
     with ExitStack() as settling:
-        async with pipelined_transaction(connection) as batch.connection:
-            batch.asked_held = await hold(batch.connection, token, [read.message_id for read in batch.reads], lock_seconds=lock_seconds)
+        async with pipelined_transaction(connection) as pipeline:
+            batch.connection = pipeline
+            message_ids = [read.message_id for read in batch.messages]
+            batch.still_leased = await lock_leased(pipeline, token, message_ids, lock_seconds=lock_seconds)
             await append(batch)
             # until after the commit: the statements of the pipeline end with it
             settling.enter_context(batch.measure(Stage.SETTLE))
-            await settle(batch.connection, batch.settlements, worker=batch.worker)
-            if batch.set_aside:
-                await postpone(batch.connection, token, [read.message_id for read in batch.set_aside])
+            await settle(pipeline, batch.settlements, worker=batch.worker)
+            if batch.postponed:
+                await postpone(pipeline, token, [read.message_id for read in batch.postponed])
     return batch
 
 
 async def append(batch: AppendBatch) -> AppendBatch:
     """The steps, inside the caller's transaction and pipeline. Storing the settlements is left to the caller.
 
-    Raises ArchivedHistoryError before anything is written: the caller brings these shipments back and does its transaction again.
+    Raises LockedShipmentsError and ArchivedHistoryError before anything is written: `run_transaction` knows what to do before it tries
+    again.
     """
     await look_up(batch)
     batch.decision = decide(batch.proposals, batch.known)
     await lock(batch)
-    set_aside_locked(batch)
+    drop_locked(batch)
     await open_named(batch)
     if batch.wrote:
         await assemble(batch)
@@ -71,13 +79,13 @@ async def append(batch: AppendBatch) -> AppendBatch:
 async def look_up(batch: AppendBatch) -> None:
     """Proposes the events, and asks what the log holds of them, without a lock: most scans of a push are duplicates.
 
-    Keeps only the messages that the worker still holds: the others belong to another worker by now.
+    Keeps only the messages that the worker's lease still covers: the others belong to another worker by now.
     """
-    batch.proposals, batch.only_named = propose(batch.reads, batch.keyring), only_named(batch.reads)
+    batch.proposals, batch.only_named = propose(batch.messages, batch.keyring), only_named(batch.messages)
     asked_known = await known_keys(batch.connection, (key for proposal in batch.proposals for key in proposal.dedupe_keys()))
-    if batch.asked_held is not None:
-        held = await batch.asked_held.rows()
-        restrict(batch, [read for read in batch.reads if read.message_id in held])
+    if batch.still_leased is not None:
+        leased = await batch.still_leased.rows()
+        drop(batch, {place for place, read in enumerate(batch.messages) if read.message_id not in leased})
     batch.known = await asked_known.rows()
 
 
@@ -118,7 +126,7 @@ async def raise_dead_letters(batch: AppendBatch) -> None:
     """For unknown codes, also those read by their category, and for members of a message that are not events."""
     unknown = [row.proposal for row in batch.events if _code_is_unknown(row.proposal.event)]
     await raise_codes(batch.connection, unknown, worker=batch.worker)
-    await raise_rejections(batch.connection, batch.reads, worker=batch.worker)
+    await raise_rejections(batch.connection, batch.reads.values(), worker=batch.worker)
 
 
 def _code_is_unknown(event: Event) -> bool:

@@ -107,14 +107,14 @@ def _claimed(rows: Sequence[Any]) -> Claimed:
     )
 
 
-async def hold(connection: Sender, token: UUID, message_ids: Iterable[UUID], *, lock_seconds: float) -> Pending[set[UUID]]:
+async def lock_leased(connection: Sender, token: UUID, message_ids: Iterable[UUID], *, lock_seconds: float) -> Pending[set[UUID]]:
     """Locks the messages for this transaction, which from then on waits `lock_seconds` for a lock at most.
 
-    Answers those that the token still holds. The others belong to another worker now.
+    Answers those that the token still covers. The others belong to another worker now.
     """
     return await send(
         connection,
-        SQL["hold"],
+        SQL["lock_leased"],
         {"token": token, "message_ids": uuids(list(message_ids)), "lock_milliseconds": max(1, round(lock_seconds * 1000))},
         lambda rows: {message_id for (message_id,) in rows},
     )

@@ -10,12 +10,12 @@ FROM set_config('synchronous_commit', 'off', true), statesvc.claim(%(worker)s, %
 -- Moves the end of a lease; how many messages the token still holds.
 SELECT statesvc.extend(%(token)s, %(lease)s);
 
--- name: hold
+-- name: lock_leased
 -- Locks those of the messages that the token still holds, and sets how the rest of the transaction waits and plans.
 SELECT statesvc.hold_leased(%(token)s, %(message_ids)b::uuid[], %(lock_milliseconds)s);
 
 -- name: settle
--- Ends messages with their verdict. Their rows are locked by `hold`.
+-- Ends messages with their verdict. Their rows are locked by `lock_leased`.
 WITH gone AS (
     DELETE FROM statesvc.inbox WHERE message_id = ANY (%(message_ids)b::uuid[])
     RETURNING message_id, received_at, attempts, carrier_id

@@ -17,7 +17,7 @@ from events.crypto.sealing import SealingKey
 from events.entry import Leaf
 from events.log.assemble import ConflictRow, EventRow, StreamHead
 from events.log.packed_keys import PackedKeys, unpack
-from events.log.proposal import Conflict, Key, Known, Proposal, keys_of
+from events.log.proposal import Alias, Conflict, Key, Known, Proposal, keys_of
 from statesvc.database.arrays import Columns, bools, byteas, encoded, ints, texts, timestamps, uuids
 from statesvc.database.pending import Pending, Sender, columns, send
 from statesvc.database.queries import queries
@@ -151,10 +151,8 @@ async def read_streams(connection: Sender, keyring: Keyring, shipment_ids: Itera
     )
 
 
-async def lock_streams(
-    connection: Sender, keyring: Keyring, shipment_ids: Iterable[UUID], *, skips_locked: bool
-) -> Pending[dict[UUID, StreamHead]]:
-    """Reads and locks the streams that exist. `skips_locked`: without those that others hold; else waits for them."""
+async def lock_streams(connection: Sender, keyring: Keyring, shipment_ids: Iterable[UUID]) -> Pending[dict[UUID, StreamHead]]:
+    """Reads and locks the streams that exist, without those that another transaction has locked."""
 
     def read(answer: list[Any]) -> dict[UUID, StreamHead]:
         heads = {}
@@ -164,29 +162,27 @@ async def lock_streams(
             heads[shipment_id] = StreamHead(version, head_hash, recorded_at, first_recorded_at, key, seen=version, packed=packed)
         return heads
 
-    query = _SQL["try_lock_streams"] if skips_locked else _SQL["lock_streams"]
-    return await send(connection, query, {"shipment_ids": uuids(list(shipment_ids))}, read)
+    return await send(connection, _SQL["lock_streams"], {"shipment_ids": uuids(list(shipment_ids))}, read)
 
 
-async def reserve_streams(connection: Sender, shipment_ids: Iterable[UUID], *, skips_locked: bool, bounded: bool) -> Pending[set[UUID]]:
-    """The shipments without a stream that this transaction may make one for; a thousand are reserved for it alone.
+async def reserve_streams(connection: Sender, shipment_ids: Iterable[UUID], *, bounded: bool) -> Pending[set[UUID]]:
+    """The shipments without a stream that this transaction may make one for, without those that another one is making.
 
-    `skips_locked` as above. `bounded`: no more than these; otherwise another transaction may make one of the rest first.
+    A thousand are reserved for it alone. `bounded`: no more than these; otherwise another transaction may make one of the rest first.
     """
-    query = _SQL["try_reserve_streams"] if skips_locked else _SQL["reserve_streams"]
     parameters = {"shipment_ids": uuids(list(shipment_ids)), "most": NEW_STREAMS_MAX, "bounded": bounded}
-    return await send(connection, query, parameters, lambda rows: {shipment_id for (shipment_id,) in rows})
+    return await send(connection, _SQL["reserve_streams"], parameters, lambda rows: {shipment_id for (shipment_id,) in rows})
 
 
-async def await_streams(connection: AsyncConnection[Any], keyring: Keyring, shipment_ids: Collection[UUID], *, seconds: float) -> None:
-    """Waits until nobody else holds these shipments, in a transaction that holds nothing else.
+async def wait_for_streams(connection: AsyncConnection[Any], shipment_ids: Collection[UUID], *, seconds: float) -> None:
+    """Waits until nobody else holds these shipments or makes them, in a transaction that holds nothing else.
 
     Raises LockNotAvailable.
     """
     async with connection.transaction():
         await limit_lock_waits(connection, seconds)
-        await lock_streams(connection, keyring, shipment_ids, skips_locked=False)
-        await reserve_streams(connection, shipment_ids, skips_locked=False, bounded=True)
+        await connection.execute(_SQL["wait_for_streams"], {"shipment_ids": uuids(list(shipment_ids))})
+        await connection.execute(_SQL["wait_for_new_streams"], {"shipment_ids": uuids(list(shipment_ids)), "most": NEW_STREAMS_MAX})
 
 
 async def make_streams(connection: Sender, streams: Sequence[tuple[Proposal, StreamHead, bytes]]) -> None:
@@ -209,21 +205,18 @@ async def make_streams(connection: Sender, streams: Sequence[tuple[Proposal, Str
 
 
 async def open_streams(
-    connection: Sender, keyring: Keyring, streams: Mapping[UUID, NamedStream], *, skips_locked: bool, bounded: bool
+    connection: Sender, keyring: Keyring, streams: Mapping[UUID, NamedStream], *, bounded: bool
 ) -> Pending[dict[UUID, SealingKey | None]]:
     """Makes streams with nothing but a key where there are none; answers the keys. None: erased.
 
-    `skips_locked`: without those that another transaction has locked or is making; else waits for them. `bounded` as above.
+    Without those that another transaction has locked or is making. `bounded` as above.
     """
-    if not skips_locked:
-        # under their locks first: a worker that makes one of them is to see that it is taken, not to wait in its insert
-        await reserve_streams(connection, streams, skips_locked=False, bounded=False)
     fresh = {shipment_id: SealingKey.fresh() for shipment_id in streams}
     rows = [(shipment_id, *stream, keyring.seal_shipment_key(fresh[shipment_id], shipment_id)) for shipment_id, stream in streams.items()]
     return await send(
         connection,
-        _SQL["try_open_streams" if skips_locked else "open_streams"],
-        encoded(rows, _NAMED) | ({"most": NEW_STREAMS_MAX, "bounded": bounded} if skips_locked else {}),
+        _SQL["open_streams"],
+        encoded(rows, _NAMED) | {"most": NEW_STREAMS_MAX, "bounded": bounded},
         lambda answer: {
             shipment_id: None if sealed is None else keyring.open_shipment_key(sealed, shipment_id) for shipment_id, sealed in answer
         },
@@ -236,9 +229,9 @@ async def insert_keys(connection: Sender, appends: Iterable[Proposal]) -> None:
     await connection.execute(_SQL["insert_keys"], {"wanted": len(rows), **encoded(rows, _KEYS)})
 
 
-async def insert_aliases(connection: Sender, aliases: Sequence[tuple[Key, Known]]) -> None:
+async def insert_aliases(connection: Sender, aliases: Sequence[Alias]) -> None:
     """Takes those aliases that are free."""
-    await connection.execute(_SQL["insert_aliases"], encoded(_key_columns(aliases), _KEYS))
+    await connection.execute(_SQL["insert_aliases"], encoded(_key_columns([(alias.key, alias.known) for alias in aliases]), _KEYS))
 
 
 def _key_columns(keys: Sequence[tuple[Key, Known]]) -> list[tuple[Any, ...]]:

@@ -21,30 +21,14 @@ WHERE shipment_id = ANY (%(shipment_ids)b::uuid[]) AND packed_keys IS NOT NULL;
 SELECT set_config('lock_timeout', %(milliseconds)s::text, true);
 
 -- name: lock_streams
--- Looks at the heads of these shipments, as far as they exist, and locks them in their order.
-SELECT shipment_id, version, head_hash, recorded_at, first_recorded_at, sealed_key, packed_keys, packed_values FROM statesvc.stream
-WHERE shipment_id = ANY (%(shipment_ids)b::uuid[]) ORDER BY shipment_id FOR NO KEY UPDATE;
-
--- name: try_lock_streams
--- The same, without those that another transaction holds.
+-- Looks at the heads of these shipments, as far as they exist, and locks them in their order, without those that another transaction holds.
 SELECT shipment_id, version, head_hash, recorded_at, first_recorded_at, sealed_key, packed_keys, packed_values FROM statesvc.stream
 WHERE shipment_id = ANY (%(shipment_ids)b::uuid[]) ORDER BY shipment_id FOR NO KEY UPDATE SKIP LOCKED;
 
 -- name: reserve_streams
--- Those of these shipments that have no stream, for this transaction alone: an insert would wait for one that is not committed.
--- Advisory locks take shared memory, so their number is bounded. Materialised, because the lock is to be taken for these rows, in their
--- order, and for no other.
-WITH absent AS MATERIALIZED (
-    SELECT u.shipment_id, row_number() OVER (ORDER BY u.shipment_id) AS place FROM unnest(%(shipment_ids)b::uuid[]) AS u(shipment_id)
-    WHERE NOT EXISTS (SELECT FROM statesvc.stream s WHERE s.shipment_id = u.shipment_id)
-    ORDER BY u.shipment_id
-), locked AS MATERIALIZED (
-    SELECT count(pg_advisory_xact_lock(uuid_hash_extended(a.shipment_id, 0))) FROM absent a WHERE a.place <= %(most)s
-)
-SELECT a.shipment_id FROM absent a, locked WHERE a.place <= %(most)s OR NOT %(bounded)s;
-
--- name: try_reserve_streams
--- The same, without those that another transaction is making.
+-- Those of these shipments that have no stream, for this transaction alone, without those that another transaction is making: an insert
+-- would wait for one that is not committed. Advisory locks take shared memory, so their number is bounded. Materialised, because the lock
+-- is to be taken for these rows, in their order, and for no other.
 WITH absent AS MATERIALIZED (
     SELECT u.shipment_id, row_number() OVER (ORDER BY u.shipment_id) AS place FROM unnest(%(shipment_ids)b::uuid[]) AS u(shipment_id)
     WHERE NOT EXISTS (SELECT FROM statesvc.stream s WHERE s.shipment_id = u.shipment_id)
@@ -52,6 +36,19 @@ WITH absent AS MATERIALIZED (
 )
 SELECT a.shipment_id FROM absent a
 WHERE CASE WHEN a.place <= %(most)s THEN pg_try_advisory_xact_lock(uuid_hash_extended(a.shipment_id, 0)) ELSE NOT %(bounded)s END;
+
+-- name: wait_for_streams
+-- Waits in line for those of these shipments that exist.
+SELECT shipment_id FROM statesvc.stream WHERE shipment_id = ANY (%(shipment_ids)b::uuid[]) ORDER BY shipment_id FOR NO KEY UPDATE;
+
+-- name: wait_for_new_streams
+-- Waits in line for those that another transaction is making.
+WITH absent AS MATERIALIZED (
+    SELECT u.shipment_id FROM unnest(%(shipment_ids)b::uuid[]) AS u(shipment_id)
+    WHERE NOT EXISTS (SELECT FROM statesvc.stream s WHERE s.shipment_id = u.shipment_id)
+    ORDER BY u.shipment_id LIMIT %(most)s
+)
+SELECT count(pg_advisory_xact_lock(uuid_hash_extended(a.shipment_id, 0))) FROM absent a;
 
 -- name: make_streams
 -- Makes the reserved streams, with the heads that they have now.
@@ -69,18 +66,8 @@ WITH made AS (
 SELECT statesvc.require_all(count(*), %(wanted)s) FROM made;
 
 -- name: open_streams
--- Makes streams that only hold a key, in their order; those that are there are named again. Never one that grows.
-INSERT INTO statesvc.stream AS s
-    (shipment_id, carrier_id, number, discriminator, version, head_hash, recorded_at, first_recorded_at, sealed_key, named_at)
-SELECT u.shipment_id, u.carrier_id, u.number, u.discriminator, 0, decode(repeat('00', 32), 'hex'), 'epoch', 'epoch', u.sealed_key, u.named_at
-FROM unnest(%(shipment_ids)b::uuid[], %(carrier_ids)b::text[], %(numbers)b::text[], %(discriminators)b::text[],
-    %(named_ats)b::timestamptz[], %(sealed_keys)b::bytea[]) AS u(shipment_id, carrier_id, number, discriminator, named_at, sealed_key)
-ORDER BY u.shipment_id
-ON CONFLICT (shipment_id) DO UPDATE SET named_at = greatest(s.named_at, excluded.named_at)
-RETURNING s.shipment_id, s.sealed_key;
-
--- name: try_open_streams
--- The same, without those that another transaction has locked or is making.
+-- Makes streams that only hold a key, in their order; those that are there are named again. Never one that grows, and without those that
+-- another transaction has locked or is making.
 WITH wanted AS (
     SELECT * FROM unnest(%(shipment_ids)b::uuid[], %(carrier_ids)b::text[], %(numbers)b::text[], %(discriminators)b::text[],
         %(named_ats)b::timestamptz[], %(sealed_keys)b::bytea[]) AS u(shipment_id, carrier_id, number, discriminator, named_at, sealed_key)

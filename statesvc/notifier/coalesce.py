@@ -2,7 +2,7 @@
 
 It says so (`data.gap`), and its entry in the log lists the replaced ones and their tries (`covers`): nothing is dropped silently, and all
 of it can be replayed. A notification that is being sent, or was tried before, is never changed: it has the same bytes at every attempt.
-Lock order: outbox rows by key.
+Lock order: ARCHITECTURE.md.
 """
 
 from collections.abc import Sequence

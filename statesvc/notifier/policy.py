@@ -2,7 +2,7 @@
 
 Time without attempts is not failure: both decisions require failures over a period, so a short outage before a quiet week disables
 nothing. Disabling is an action in the log (actor `policy`) and a notice to the operator; the subscription shows why, and from when on to
-replay. Lock order within a settlement: subscriptions, throttles, failing, each by id; the review waits for no lock.
+replay. Lock order: ARCHITECTURE.md; the review waits for no lock.
 """
 
 from collections.abc import Mapping, Sequence

@@ -2,7 +2,7 @@
 
 A notification that ends gets one entry with all its tries; until then its tries are stored outside the log. Every try is recorded, even
 if its lease ran out, because it was made; only notifications that the token still holds are removed from the outbox or given back.
-Lock order: outbox rows by key, dead letters, subscriptions, throttles, failing, each by id.
+Lock order: ARCHITECTURE.md.
 """
 
 import random

@@ -3,7 +3,7 @@
 A subscription sends no more than the live keys of its owner may read: `subscriptions` for any, `read` for full payloads, `pii` for
 personal fields. That is checked when it is made, widened or resumed, and when a key is revoked: subscriptions that the owner's remaining
 keys do not cover are disabled in the same transaction, so nothing is sent from the next claim on. A key that is replaced before it is
-revoked changes nothing. Lock order: keys by id, then subscriptions by id.
+revoked changes nothing. Lock order: ARCHITECTURE.md.
 """
 
 from collections.abc import Iterable

@@ -16,14 +16,21 @@ from uuid import UUID
 
 import structlog
 from psycopg import AsyncConnection
-from psycopg.errors import LockNotAvailable
 from structlog.contextvars import bound_contextvars
 
 from events.carriers.carrier import Carrier
 from events.crypto.keyring import Keyring
 from events.errors import Cause
-from statesvc.append.append_batch import AppendBatch
-from statesvc.append.retry import RETRIES_MAX, Fault, OvertakenError, classify, retry_seconds, run_transaction
+from statesvc.append.append_batch import AppendBatch, WhenLocked
+from statesvc.append.retry import (
+    RETRIES_MAX,
+    Fault,
+    LockedShipmentsError,
+    RetryPolicy,
+    classify,
+    redelivery_backoff_seconds,
+    run_transaction,
+)
 from statesvc.append.transaction import append_claimed
 from statesvc.database.pool import Pool
 from statesvc.inbox.claim import Burial, Deferral, Message, bury, postpone, retry
@@ -31,7 +38,7 @@ from statesvc.inbox.read_message import Read
 from statesvc.inbox.rollouts.code_mapping import Mappings
 from statesvc.inbox.rollouts.trials import Evidence, record_evidence
 from statesvc.log.archive.log_archive import LogArchive
-from statesvc.log.event_store import NEW_STREAMS_MAX, await_streams
+from statesvc.log.event_store import NEW_STREAMS_MAX
 from statesvc.operations.notices import NoticeKind
 from statesvc.telemetry.metrics import Telemetry
 from statesvc.telemetry.minute_log import Burials, MinuteLog
@@ -45,8 +52,6 @@ log = structlog.get_logger()
 _YIELD_EVERY: Final = 32
 """Messages that are read before the event loop runs other tasks."""
 _ALONE_AFTER_RETRIES: Final = 2
-_LOCK_SECONDS: Final = 0.5
-"""How long a batch waits for a dedupe key of two shipments, or a dead letter. It never waits for a stream."""
 _GLANCE_SECONDS: Final = 0.02
 
 
@@ -116,7 +121,7 @@ async def process(context: BatchContext, messages: Sequence[Message], *, lease_e
     with _Lease.of(context, messages, lease_ends) as lease:
         reads, trials = await _readable(context, lease, messages)
         for group in transaction_groups(reads, lease.retries):
-            changes += await _append(context, lease, group) or 0
+            changes += await _append(context, lease, group)
     if trials:
         await _record_trials(context, trials)
     return changes
@@ -132,15 +137,15 @@ async def process_postponed(context: BatchContext, messages: Sequence[Message], 
         reads, trials = await _readable(context, lease, messages)
         until, changes, locked = time.monotonic() + wait_seconds, 0, []
         for group in _by_shipments(reads):
-            applied = await _append(context, lease, group, wait_seconds=_GLANCE_SECONDS)
-            changes += applied or 0
-            if applied is None:
+            try:
+                changes += await _append(context, lease, group, wait_seconds=_GLANCE_SECONDS)
+            except LockedShipmentsError:
                 locked.append(group)
-        for place, group in enumerate(locked):
-            seconds = max(_GLANCE_SECONDS, (until - time.monotonic()) / (len(locked) - place))
-            applied = await _append(context, lease, group, wait_seconds=seconds)
-            changes += applied or 0
-            if applied is None:
+        for index, group in enumerate(locked):
+            seconds = max(_GLANCE_SECONDS, (until - time.monotonic()) / (len(locked) - index))
+            try:
+                changes += await _append(context, lease, group, wait_seconds=seconds)
+            except LockedShipmentsError:
                 await give_back_postponed(context, lease.token, group)
     if trials:
         await _record_trials(context, trials)
@@ -151,7 +156,7 @@ async def _readable(context: BatchContext, lease: _Lease, messages: Sequence[Mes
     """What the messages say; what cannot be read is buried."""
     count_attempts(context.telemetry, messages)
     if max(message.mappings for message in messages) > context.mappings.revision:
-        await run_transaction(context.pool.connection, context.mappings.refresh, deadline=lease.ends)
+        await run_transaction(context.pool.connection, context.mappings.refresh, RetryPolicy(deadline=lease.ends))
     reads, burials, trials = await _read(context, messages, lease.traces)
     if burials:
         await _bury(context, lease, burials)
@@ -212,74 +217,58 @@ def _shipments(reads: Sequence[Read]) -> int:
     return len({(event.carrier_id, event.tracking_number, event.discriminator) for read in reads for event in read.events})
 
 
-async def _apply(
-    context: BatchContext, lease: _Lease, reads: list[Read], connection: AsyncConnection[Any], *, until: float | None
-) -> AppendBatch:
-    """One transaction; with `until` (on the monotonic clock) again whenever the shipments that were locked are free."""
-    while True:
+async def _append(context: BatchContext, lease: _Lease, reads: list[Read], *, wait_seconds: float | None = None) -> int:
+    """Appends and settles; if a message fails, the group is halved until that message is alone. Returns the number of changes.
+
+    Postpones messages of locked shipments; with `wait_seconds` it waits for these shipments instead. Raises LockedShipmentsError if that
+    is not enough.
+    """
+    if not reads:
+        return 0
+
+    async def transaction(connection: AsyncConnection[Any]) -> AppendBatch:
         batch = AppendBatch(
             connection,
             context.keyring,
             reads,
             context.worker,
+            WhenLocked.POSTPONE if wait_seconds is None else WhenLocked.WAIT,
             measure=context.telemetry.stage,
-            skips_locked=True,
-            sets_aside=until is None,
             traceparents=lease.traces.traceparents(),
         )
-        try:
-            return await append_claimed(connection, batch, token=lease.token, lock_seconds=_LOCK_SECONDS)
-        except OvertakenError as error:
-            if until is None or (seconds := until - time.monotonic()) <= 0:
-                raise
-            # not inside the append: a wait there for one shipment would hold the others of the message
-            try:
-                await await_streams(connection, context.keyring, error.shipment_ids, seconds=seconds)
-            except LockNotAvailable:
-                raise error from None
+        return await append_claimed(connection, batch, token=lease.token)
 
-
-async def _append(context: BatchContext, lease: _Lease, reads: list[Read], *, wait_seconds: float | None = None) -> int | None:
-    """Appends and settles; if a message fails, the group is halved until that message is alone. Returns the number of changes.
-
-    `wait_seconds`: how long it waits for locked shipments; if that is not enough it does nothing and returns None. Without it their
-    messages are postponed.
-    """
-    if not reads:
-        return 0
-
-    until = None if wait_seconds is None else time.monotonic() + wait_seconds
-
-    async def transaction(connection: AsyncConnection[Any]) -> AppendBatch:
-        return await _apply(context, lease, reads, connection, until=until)
-
+    # a second is left to give the messages back
+    policy = RetryPolicy(deadline=lease.ends - 1, archive=context.archive, locked_until=time.monotonic() + (wait_seconds or 0.0))
     try:
         with context.telemetry.stage(Stage.APPEND, links=lease.traces.links(), messages=len(reads)):
-            # a second is left to give the messages back
-            batch = await run_transaction(
-                context.pool.connection, transaction, archive=context.archive, deadline=lease.ends - 1, raises_locked=True
-            )
-    except Exception as error:
-        match classify(error):
-            case Fault.TRANSIENT:
-                await _give_back(context, lease, reads, error)
-            case Fault.LOCKED if isinstance(error, OvertakenError):
-                return None
-            case Fault.PERMANENT | Fault.LOCKED if len(reads) > 1:
-                log.warning("batch_halved", messages=len(reads), exc_info=True)
-                half = len(reads) // 2
-                return (await _append(context, lease, reads[:half]) or 0) + (await _append(context, lease, reads[half:]) or 0)
-            case Fault.LOCKED:
-                await give_back_postponed(context, lease.token, reads)
-            case Fault.PERMANENT:
-                log.exception("message_failed", message_id=str(reads[0].message_id), carrier=reads[0].carrier_id)
-                await _bury(context, lease, [(reads[0].carrier_id, _burial_of(reads[0], error))])
-        return 0
+            batch = await run_transaction(context.pool.connection, transaction, policy)
+    except LockedShipmentsError:
+        raise
+    except Exception as error:  # noqa: BLE001 - logged there, by whose fault it is
+        return await _append_parts(context, lease, reads, error)
     count_appended(context.telemetry, batch)
-    lease.traces.settled((read.message_id for read in batch.reads), "applied")
-    if batch.set_aside:
-        _note_postponed(context, batch.set_aside)
+    lease.traces.settled((read.message_id for read in batch.reads.values()), "applied")
+    if batch.postponed:
+        _note_postponed(context, batch.postponed)
     return len(batch.changes)
+
+
+async def _append_parts(context: BatchContext, lease: _Lease, reads: list[Read], error: Exception) -> int:
+    """Appends the messages that are not to blame for the error that the append of all of them met."""
+    match classify(error):
+        case Fault.TRANSIENT:
+            await _give_back(context, lease, reads, error)
+        case Fault.PERMANENT | Fault.LOCKED if len(reads) > 1:
+            log.warning("batch_halved", messages=len(reads), exc_info=error)
+            half = len(reads) // 2
+            return await _append(context, lease, reads[:half]) + await _append(context, lease, reads[half:])
+        case Fault.LOCKED:
+            await give_back_postponed(context, lease.token, reads)
+        case Fault.PERMANENT:
+            log.error("message_failed", message_id=str(reads[0].message_id), carrier=reads[0].carrier_id, exc_info=error)
+            await _bury(context, lease, [(reads[0].carrier_id, _burial_of(reads[0], error))])
+    return 0
 
 
 async def give_back_postponed(context: BatchContext, token: UUID, messages: "Sequence[Message] | Sequence[Read]") -> None:
@@ -308,7 +297,7 @@ async def _bury(context: BatchContext, lease: _Lease, burials: Sequence[tuple[st
             await bury(connection, lease.token, [burial for _, burial in burials])
 
     try:
-        await run_transaction(context.pool.connection, transaction, deadline=lease.ends)
+        await run_transaction(context.pool.connection, transaction, RetryPolicy(deadline=lease.ends))
     except Exception:
         log.exception("burial_failed", messages=len(burials))
         return
@@ -323,7 +312,7 @@ async def _give_back(context: BatchContext, lease: _Lease, reads: Sequence[Read]
     deferrals = [
         Deferral(
             message_id=read.message_id,
-            delay=timedelta(seconds=retry_seconds(lease.retries[read.message_id])),
+            delay=timedelta(seconds=redelivery_backoff_seconds(lease.retries[read.message_id])),
             error=_name_of(error),
             normalizer=read.normalizer,
             shipments=read.shipments(),

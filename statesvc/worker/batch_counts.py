@@ -29,10 +29,10 @@ def count_appended(telemetry: Telemetry, batch: AppendBatch) -> None:
         telemetry.events.add(count, {"carrier": carrier_id, "verdict": verdict.value})
     for (carrier_id, source), count in batch.time_sources_by_carrier().items():
         telemetry.event_times.add(count, {"carrier": carrier_id, "tz_source": source.value})
-    for (carrier_id, outcome), count in Counter((read.carrier_id, _outcome(read)) for read in batch.reads).items():
+    for (carrier_id, outcome), count in Counter((read.carrier_id, _outcome(read)) for read in batch.reads.values()).items():
         telemetry.messages_settled.add(count, {"carrier": carrier_id, "outcome": outcome})
     now = datetime.now(UTC)
-    for read in batch.reads:
+    for read in batch.reads.values():
         telemetry.applied_lag.record(max(0.0, (now - read.source.received_at).total_seconds()), {"carrier": read.carrier_id})
     unmapped = Counter(row.proposal.event.carrier_id for row in batch.events if row.proposal.event.kind is Kind.UNMAPPED)
     for carrier_id, count in unmapped.items():

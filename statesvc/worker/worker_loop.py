@@ -18,7 +18,7 @@ from uuid import UUID
 import psycopg
 import structlog
 
-from statesvc.append.retry import again_seconds
+from statesvc.append.retry import transaction_backoff_seconds
 from statesvc.background.busy_priority import BusyPriority
 from statesvc.background.waiting import cancel_fully, set_within
 from statesvc.database.wakeups.channels import INBOX, LOG, OUTBOX
@@ -119,7 +119,7 @@ class Worker:
                     failures = 0
                 except Exception:
                     log.warning("claim_failed", attempt=failures, exc_info=True)
-                    pause = again_seconds(failures) + 0.05
+                    pause = transaction_backoff_seconds(failures) + 0.05
                     failures += 1
                 if not messages:
                     # not wait_for: on Python 3.11 it may swallow a cancellation

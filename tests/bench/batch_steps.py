@@ -18,7 +18,7 @@ from psycopg.rows import tuple_row
 
 from events.carriers import CARRIERS
 from events.crypto.keyring import Keyring
-from statesvc.append.append_batch import AppendBatch
+from statesvc.append.append_batch import AppendBatch, WhenLocked
 from statesvc.append.transaction import append_claimed
 from statesvc.inbox.claim import Claim, claim
 from statesvc.inbox.read_message import Read, read_message
@@ -47,7 +47,7 @@ class Batches:
         reads = [read for each in claimed if isinstance(read := read_message(each, keyring=self._keyring, carriers=CARRIERS), Read)]
         steps["read"], own = time.process_time() - own, time.process_time()
         server = _used(self._appender)
-        batch = AppendBatch(self._appender, self._keyring, reads, "bench", skips_locked=True, sets_aside=True)
+        batch = AppendBatch(self._appender, self._keyring, reads, "bench", WhenLocked.POSTPONE)
         await append_claimed(self._appender, batch, token=claimed[0].token, lock_seconds=5)
         steps["append and settle"] = time.process_time() - own
         steps["the same in the server"] = _used(self._appender) - server

@@ -4,6 +4,7 @@ The request is one message: its body, without lines that are no events, is seale
 transaction. A request that changes nothing (all duplicates) leaves nothing behind.
 """
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,7 +20,7 @@ from events.entry import Provenance
 from events.event import Event
 from events.vocabulary import Verdict
 from statesvc.append.append_batch import AppendBatch
-from statesvc.append.retry import run_transaction
+from statesvc.append.retry import RetryPolicy, run_transaction
 from statesvc.append.transaction import append
 from statesvc.bodies.sealed_message import SealedMessage, seal_message
 from statesvc.database.pending import Sender, send
@@ -30,6 +31,8 @@ from statesvc.log.archive.log_archive import LogArchive
 
 _SQL = queries("statesvc.api.submission", "submit")
 _TRIES: Final = 4
+_LOCKED_SECONDS: Final = 8.0
+"""How long it waits for shipments that other transactions have locked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +66,8 @@ async def submit(
     async def transaction(connection: AsyncConnection[Any]) -> Submitted | Held:
         return await _submit(connection, keyring, events, sealed, writer=writer)
 
-    return await run_transaction(pool.connection, transaction, archive=archive, tries=_TRIES)
+    policy = RetryPolicy(tries=_TRIES, archive=archive, locked_until=time.monotonic() + _LOCKED_SECONDS)
+    return await run_transaction(pool.connection, transaction, policy)
 
 
 async def _submit(

@@ -29,7 +29,7 @@ from events.log.packed_keys import known_from
 from events.log.proposal import Key, Known, Proposal
 from statesvc.append.append_batch import AppendBatch
 from statesvc.append.proposals import propose
-from statesvc.append.retry import run_transaction
+from statesvc.append.retry import RetryPolicy, run_transaction
 from statesvc.append.transaction import append
 from statesvc.bodies.archive_file import BodyRecord
 from statesvc.bodies.body_key import unwrap_body_key, wrap_body_key
@@ -50,6 +50,8 @@ _SQL = queries("statesvc.repair.renormalize", "renormalize")
 
 BATCH: Final = 50
 _TRIES: Final = 6
+_LOCKED_SECONDS: Final = 30.0
+"""How long a batch waits for shipments that other transactions have locked."""
 Connection = AsyncConnection[Any]
 Progress = Callable[[int, int], Awaitable[None]]
 """`(done, all)`, in messages."""
@@ -130,7 +132,8 @@ async def _batch(connection: Connection, task: RereadTask, batch: Sequence[Settl
     async def transaction(connection: Connection) -> RenormalizeReport:
         return await _try_batch(connection, task, batch, mappings)
 
-    return await run_transaction(lambda: nullcontext(connection), transaction, tries=_TRIES)
+    policy = RetryPolicy(tries=_TRIES, locked_until=time.monotonic() + _LOCKED_SECONDS)
+    return await run_transaction(lambda: nullcontext(connection), transaction, policy)
 
 
 async def _try_batch(connection: Connection, task: RereadTask, batch: Sequence[SettledMessage], mappings: Mappings) -> RenormalizeReport:

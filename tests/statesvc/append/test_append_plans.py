@@ -7,10 +7,10 @@ from uuid import uuid4
 from psycopg import AsyncConnection
 
 from statesvc.database.queries import queries
-from statesvc.inbox.claim import hold
+from statesvc.inbox.claim import lock_leased
 
 STATEMENTS = {
-    ("statesvc.log", "event_store"): ("known_keys", "read_streams", "try_lock_streams", "try_reserve_streams", "move_heads", "read_events"),
+    ("statesvc.log", "event_store"): ("known_keys", "read_streams", "lock_streams", "reserve_streams", "move_heads", "read_events"),
     ("statesvc.shipments", "projection_store"): ("read_states", "save_shipments"),
     ("statesvc.inbox", "claim"): ("settle",),
 }
@@ -36,7 +36,7 @@ async def test_plans_that_were_made_of_empty_tables_serve_full_ones(database: An
     async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection, connection.transaction():
         message_id, token = uuid4(), uuid4()
         await connection.execute(LEASED, [message_id, token])
-        assert await (await hold(connection, token, [message_id], lock_seconds=1)).rows() == {message_id}
+        assert await (await lock_leased(connection, token, [message_id], lock_seconds=1)).rows() == {message_id}
         assert await (await connection.execute(SCANS)).fetchone() == (0,)
         assert await (await connection.execute("SHOW plan_cache_mode")).fetchone() == ("force_generic_plan",)
         for module, names in STATEMENTS.items():

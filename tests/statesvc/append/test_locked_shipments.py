@@ -18,7 +18,9 @@ import pytest
 from psycopg import AsyncConnection
 
 from events.log.assemble import StreamHead
-from statesvc.append.append_batch import AppendBatch
+from events.vocabulary import Verdict
+from statesvc.api.submission.submit import Submitted, submit
+from statesvc.append.append_batch import AppendBatch, WhenLocked
 from statesvc.append.transaction import append
 from statesvc.cli.doctor.checks import check_waiting
 from statesvc.database.wakeups.channels import INBOX
@@ -27,6 +29,7 @@ from statesvc.database.wakeups.waker import Waker
 from statesvc.inbox.read_message import Read
 from statesvc.log.event_store import move_heads
 from statesvc.worker import batch as worker_batch
+from statesvc.worker.batch import process_postponed
 from statesvc.worker.versions import read_chosen
 from statesvc.worker.worker_loop import Worker, WorkerLimits
 from tests.statesvc.worker.log_check import check_log
@@ -203,7 +206,7 @@ async def test_two_that_make_what_the_other_names_do_not_wait_for_each_other(sho
     def batch(connection: AsyncConnection[Any], message: Any) -> AppendBatch:
         read, _ = read_chosen(message, keyring=shop.keyring, carriers=shop.context.carriers, mappings=shop.context.mappings)
         assert isinstance(read, Read)
-        return AppendBatch(connection, shop.keyring, [read], "x", skips_locked=True, sets_aside=True)
+        return AppendBatch(connection, shop.keyring, [read], "x", WhenLocked.POSTPONE)
 
     await shop.push(says({"number": "X", "status": "picked_up"}, named=["Z"]), says({"number": "Z", "status": "picked_up"}, named=["X"]))
     one, other = await shop.claim()
@@ -212,8 +215,55 @@ async def test_two_that_make_what_the_other_names_do_not_wait_for_each_other(sho
         async with asyncio.timeout(2):
             applied = await append(batch(mine, one))
             postponed = await append(batch(theirs, other))
-        assert (len(applied.events), applied.set_aside) == (1, [])
-        assert (len(postponed.events), len(postponed.set_aside)) == (0, 1)
+        assert (len(applied.events), applied.postponed) == (1, [])
+        assert (len(postponed.events), len(postponed.postponed)) == (0, 1)
+
+
+async def test_what_depends_on_a_postponed_message_is_postponed_with_it(shop: Shop) -> None:
+    """The second names another shipment, but has the id of the first: which of them is the conflict must not depend on a lock."""
+    await shop.say({"number": "A", "status": "picked_up"})
+    async with holding(shop, "A"):
+        for number, native_id in (("A", "1"), ("B", "1"), ("C", "2")):
+            await shop.push(_scan(number, native_id=native_id))
+        assert await shop.process(await shop.claim()) == 1
+        assert await shop.value("SELECT count(*) FROM statesvc.inbox WHERE postponed = 1") == 2
+    await shop.until("SELECT bool_and(available_at <= statesvc.clock()) FROM statesvc.inbox", True)
+    assert await shop.work() == 1
+    assert await shop.rows("SELECT shipment_id, claimed_shipment_id FROM statesvc.conflict") == [(shipment("A"), shipment("B"))]
+    await check_log(shop.connection, shop.keyring)
+
+
+async def test_who_waits_for_one_shipment_of_a_message_holds_none_of_its_others(shop: Shop) -> None:
+    for number in ("A", "B"):
+        await shop.say({"number": number, "status": "picked_up"})
+    async with holding(shop, "B") as holder:
+        await shop.push(says(*({"number": number, "status": "in_transit", "code": "AR"} for number in ("A", "B"))))
+        waiting = asyncio.create_task(
+            process_postponed(shop.context, await shop.claim(), lease_ends=time.monotonic() + 60, wait_seconds=30),
+        )
+        await shop.until(IN_LINE, 1)
+        await shop.push(_scan("A", "MEANWHILE"))
+        assert await shop.process(await shop.claim()) == 1
+        await holder.commit()
+    assert await waiting == 1, "B moved; A is there since the scan that came meanwhile"
+    await check_log(shop.connection, shop.keyring)
+
+
+async def test_a_submission_waits_for_a_shipment_that_a_worker_holds(shop: Shop) -> None:
+    await shop.say({"number": "A", "status": "picked_up"})
+    await shop.push(_scan("A"))
+    (message,) = await shop.claim()
+    read, _ = read_chosen(message, keyring=shop.keyring, carriers=shop.context.carriers, mappings=shop.context.mappings)
+    assert isinstance(read, Read)
+    async with holding(shop, "A") as holder:
+        submitting = asyncio.create_task(
+            submit(shop.context.pool, shop.keyring, read.events, body=b"[]", writer="x", archive=shop.context.archive)
+        )
+        await shop.until(IN_LINE, 1)
+        await holder.commit()
+    submitted = await submitting
+    assert isinstance(submitted, Submitted)
+    assert submitted.verdicts == (Verdict.APPENDED,)
 
 
 async def test_a_dedupe_key_that_another_holds_is_found_by_halving(shop: Shop) -> None:
