@@ -1,4 +1,4 @@
-"""The notifier role: turn after turn, until stopped; each settles what has ended, and claims what permits allow.
+"""The notifier role: turn after turn, until stopped; each settles what has ended, and claims what permits allow where there may be more.
 
 ```
 turn: settle, claim --> send, many at once --(gives permits back)--> ended
@@ -75,13 +75,14 @@ class Notifier:
         self._worker = worker
         self._limits = limits or NotifierLimits()
         self._priority = priority or BusyPriority(0)
-        self._wake = context.listener.event(OUTBOX)
+        self._hinted = context.listener.event(OUTBOX)
+        self._wake = asyncio.Event()
         self._stopped = asyncio.Event()
         self._permits = Permits(self._limits.in_flight_max)
         self._thin: set[UUID] = set()
         self._attempts = Attempts(context, self._permits, self._wake)
-        self._ask_due_at = self._due_at = float("-inf")
-        """When to query the next due time again, and that due time, on the monotonic clock."""
+        self._claim_at = self._ask_due_at = self._due_at = float("-inf")
+        """When to claim, when to query the next due time again, and that due time, on the monotonic clock."""
         self._has_rates = False
         """A subscription has a contracted rate: what it may be sent changes with time."""
         self._clock = DatabaseClock()
@@ -107,15 +108,27 @@ class Notifier:
         try:
             async with asyncio.TaskGroup() as group:
                 turns = group.create_task(self._take_turns(group), name="notifier turns")
+                hints = group.create_task(self._hear(), name="notifier hints")
                 upkeep = group.create_task(self._upkeep.run(), name="notifier upkeep")
                 group.create_task(self._board.run(), name="notifier limiter board")
                 await self._stopped.wait()
                 await self._drain()
                 await cancel_fully(turns)
+                await cancel_fully(hints)
                 await cancel_fully(upkeep)
                 self._board.stop()
         finally:
             await self._release()
+
+    async def _hear(self) -> None:
+        while True:
+            await self._hinted.wait()
+            self._hinted.clear()
+            self._claim_soon()
+
+    def _claim_soon(self) -> None:
+        self._claim_at = float("-inf")
+        self._wake.set()
 
     async def _take_turns(self, group: asyncio.TaskGroup) -> None:
         """Retries until a turn is committed: unsettled deliveries count against the bound, and leases fence late ones."""
@@ -130,12 +143,15 @@ class Notifier:
             except psycopg.OperationalError as error:
                 _log.warning("notifier_turn_failed", error=error, count=len(ended))
                 settled_before = bool(ended)
+                self._claim_soon()
                 # what ends meanwhile belongs to the next group: its outcome is known
                 await asyncio.sleep(next(delays))
                 continue
             delays, settled_before = reconnect_delays(self._jitter), False
-            if pause > 0:
-                await set_within(self._wake, pause)
+            if pause is not None:
+                self._claim_at = min(self._claim_at, time.monotonic() + pause)
+            if (left := self._claim_at - time.monotonic()) > 0:
+                await set_within(self._wake, left)
 
     def _take_ended(self, ended: list[UnsettledAttempt]) -> None:
         """A group that is tried again stays as it is."""
@@ -146,28 +162,36 @@ class Notifier:
         if not self._attempts.ended.empty():
             self._wake.set()
 
-    async def _turn(self, group: asyncio.TaskGroup, ended: list[UnsettledAttempt], *, settled_before: bool) -> float:
-        """One turn; `ended` is empty when it is settled. Returns for how many seconds there is nothing to do, unless woken."""
+    async def _turn(self, group: asyncio.TaskGroup, ended: list[UnsettledAttempt], *, settled_before: bool) -> float | None:
+        """One turn; `ended` is empty when it is settled. Returns in how many seconds to claim, unless woken; None: as is known already."""
         now = time.monotonic()
         offer = self._permits.offer(self._clock.now(), limit=CLAIM_MAX)
-        claims = bool(offer.free) and not self._stopped.is_set()
+        claims = now >= self._claim_at
+        may_claim = bool(offer.free) and not self._stopped.is_set()
         turn = Turn(
             worker=self._worker,
             ended=[one.result for one in ended],
             settled_before=settled_before,
-            claim=OutboxClaim(worker=self._worker, lease_seconds=self._limits.lease_seconds, offer=offer) if claims else None,
+            claim=OutboxClaim(worker=self._worker, lease_seconds=self._limits.lease_seconds, offer=offer) if may_claim else None,
+            claims=claims,
             asks_due=self._has_rates or now >= min(self._ask_due_at, self._due_at),
         )
-        if not claims and not ended:
-            return self._sweep_seconds()
+        if claims:
+            # a hint that comes from here on is for the next turn
+            self._claim_at = math.inf
+        if not ended and not (claims and may_claim):
+            return self._sweep_seconds() if claims else None
         async with self._context.pool.connection() as connection:
             with self._context.telemetry.stage(Stage.SETTLE, deliveries=len(ended)):
                 done = await take_turn(connection, self._context.keyring, turn)
             failed = any(not _is_delivered(one) for one in ended)
+            if failed:
+                # what the offer of this turn forbade may be allowed by now, or due at another time
+                self._ask_due_at = float("-inf")
             self._settled(ended, done)
             deliveries = await self._deliveries(connection, done.claimed)
             if done.claimed is None or done.at is None:
-                return self._sweep_seconds()
+                return 0.0 if failed else self._sweep_seconds() if claims else None
             self._clock.set(done.at)
             started = self._attempts.start(group, offer, deliveries)
             found = len(done.claimed.rows)
@@ -178,11 +202,7 @@ class Notifier:
             if any(delivery.has_rate for delivery in deliveries) and not self._has_rates:
                 self._has_rates = True
                 return 0.0
-        if failed:
-            # what the offer of this turn forbade may be allowed by now, or due at another time
-            self._ask_due_at = float("-inf")
-            return 0.0
-        if started.again:
+        if failed or started.again:
             return 0.0
         offer = self._permits.offer(self._clock.now(), limit=CLAIM_MAX)
         self._permits.wait_for(offer)
@@ -212,7 +232,7 @@ class Notifier:
         except ArchivedHistoryError as error:
             await give_back(connection, claimed.rows, token=claimed.token)
             await self._bring_back(connection, error.shipments)
-            self._wake.set()
+            self._claim_soon()
             return []
 
     async def _bring_back(self, connection: AsyncConnection[Any], shipments: frozenset[UUID]) -> None:
@@ -247,7 +267,7 @@ class Notifier:
         self._permits.settled(subscription_id, one.end)
         self._attempts.ended.task_done()
         if self._permits.wants_more(subscription_id):
-            self._wake.set()
+            self._claim_soon()
 
     async def _drain(self) -> None:
         """Lets deliveries in flight finish within the grace, then aborts them."""

@@ -37,9 +37,9 @@ Key = tuple[UUID, UUID, int]
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """How many notifications have a new due time, and the notices that the operator is to get."""
+    """What came of a group. `has_neighbours`: something waited behind one of them; `notices`: what the operator is to get."""
 
-    rescheduled: int = 0
+    has_neighbours: bool = False
     notices: Sequence[Notice] = ()
 
 
@@ -87,7 +87,7 @@ async def settle(pipeline: Sender, keyring: Keyring, group: Sequence[AttemptResu
         recovered = await (await note(pipeline, tally, now=now)).rows()
         await write_notices(pipeline, recovered, now=now)
         notices += recovered
-    return Settled(rescheduled=len(concluded.later), notices=notices)
+    return Settled(has_neighbours=any(row[5] for row in rows), notices=notices)
 
 
 def _key(delivery: Delivery) -> Key:

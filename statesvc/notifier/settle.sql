@@ -1,8 +1,11 @@
 -- name: hold
--- Locks what still waits of these notifications, in key order. With whether its token holds it, or it belongs to another notifier now; and
--- whether its receiver is known to fail.
+-- Locks what still waits of these notifications, in key order. With whether its token holds it, or it belongs to another notifier now;
+-- whether its receiver is known to fail; and whether something else waits for the same shipment.
 SELECT o.subscription_id, o.shipment_id, o.sequence, coalesce(o.token = u.token, false),
-    EXISTS (SELECT FROM statesvc.subscription_failing f WHERE f.subscription_id = o.subscription_id)
+    EXISTS (SELECT FROM statesvc.subscription_failing f WHERE f.subscription_id = o.subscription_id),
+    EXISTS (
+        SELECT FROM statesvc.outbox n
+        WHERE n.subscription_id = o.subscription_id AND n.shipment_id = o.shipment_id AND n.sequence <> o.sequence)
 FROM unnest(%(subscription_ids)b::uuid[], %(shipment_ids)b::uuid[], %(sequences)b::int[], %(tokens)b::uuid[])
     AS u(subscription_id, shipment_id, sequence, token)
 JOIN statesvc.outbox o

@@ -1,6 +1,6 @@
-"""A turn of the notifier: what has ended is settled, and more is claimed, in one transaction and two round trips.
+"""A turn of the notifier: what has ended is settled, and more is claimed where there may be more, in one transaction and two round trips.
 
-A notification that waited behind one of the settled ones is claimed with it. The lease is durable when the turn is over, so nothing is sent
+A notification that waited behind one of the settled ones is claimed at once. The lease is durable when the turn is over, so nothing is sent
 whose attempt was not counted.
 """
 
@@ -21,21 +21,23 @@ from statesvc.notifier.settle import Settled, settle
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """What to do. `settled_before`: the outcome of an earlier commit of this group is unknown. `claim` None: nothing more is wanted.
+    """What to do. `settled_before`: the outcome of an earlier commit of this group is unknown. `claim` None: nothing more may be sent.
 
-    `asks_due`: also when something that waits for its time may be claimed.
+    `claims`: there may be something to claim; otherwise only what waits behind a settled one is. `asks_due`: also when something that
+    waits for its time may be claimed.
     """
 
     worker: str
     ended: Sequence[AttemptResult] = ()
     settled_before: bool = False
     claim: OutboxClaim | None = None
+    claims: bool = True
     asks_due: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnResult:
-    """What came of it, committed. `due` None: it was not asked for."""
+    """What came of it, committed. `claimed` None: nothing was claimed for. `due` None: it was not asked for."""
 
     settled: Settled
     claimed: ClaimedRows | None = None
@@ -53,7 +55,7 @@ async def take_turn(connection: AsyncConnection[Any], keyring: Keyring, turn: Tu
     async with pipelined_transaction(connection) as pipeline:
         if turn.ended:
             settled = await settle(pipeline, keyring, turn.ended, worker=turn.worker, again=turn.settled_before)
-        if turn.claim is not None:
+        if turn.claim is not None and (turn.claims or settled.has_neighbours):
             asked_claim = await send_claim(pipeline, turn.claim)
             asked_time = await send_clock(pipeline)
             if turn.asks_due:

@@ -93,9 +93,9 @@ class Permits:
         return limiter is not None and limiter.is_limited
 
     def wants_more(self, subscription_id: UUID) -> bool:
-        """Whether the last claim may have left something that a permit which is free now could take."""
+        """Whether the last claim may have left something that may be sent now that an attempt has ended."""
         limiter = self._limiters.get(subscription_id)
-        return self._wants_more or (limiter is not None and limiter.wants_more)
+        return self._wants_more or (limiter is not None and (limiter.wants_more or limiter.withheld_retries))
 
     def claimed(self, offer: Offer, *, found: Counter[UUID], found_retries: Counter[UUID]) -> bool:
         """What a claim found, after its permits were taken. True: claim again at once."""

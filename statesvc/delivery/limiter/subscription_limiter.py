@@ -72,6 +72,8 @@ class SubscriptionLimiter:
     """In flight, and ended but not settled yet."""
     wants_more: bool = field(init=False, default=False)
     """The last claim may have left something for want of a permit: claim again as soon as one is free."""
+    withheld_retries: bool = field(init=False, default=False)
+    """The last claim might take no retries: one that begins or ends may allow some."""
     last_used_at: float = field(init=False, default=float("-inf"))
     _budget: RetryBudget = field(init=False, default_factory=RetryBudget)
     _retries: int = field(init=False, default=0)
@@ -94,6 +96,7 @@ class SubscriptionLimiter:
     def claimed(self, allowance: Allowance, *, found: int, found_retries: int) -> bool:
         """What a claim found of what it was offered. True: another one may find more, because retries have their turn now."""
         self.wants_more = found >= allowance.free or bool(self._retries and found_retries >= allowance.retries)
+        self.withheld_retries = not allowance.retries
         passed = not found and allowance.free > 0 and self._takes_turns and self._retried_last
         self._retried_last = self._retried_last and not passed
         return passed

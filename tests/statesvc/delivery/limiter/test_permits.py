@@ -191,6 +191,23 @@ def test_what_waits_for_a_permit_is_claimed_when_one_is_free() -> None:
     assert permits.wants_more(subscription_id), "it could not be offered anything"
 
 
+def test_retries_that_were_withheld_are_claimed_after_news_that_earned_them() -> None:
+    permits, subscription_id, count = Permits(256), uuid4(), 0
+    while permits.offer(0, limit=64).known.get(subscription_id, FRESH).retries:
+        permit = permits.take(subscription_id, 0, is_retry=True)
+        assert permit is not None
+        refused = AttemptEnd(signal=Signal.REFUSED, at=0, latency_seconds=0.1)
+        permits.give(subscription_id, permit, refused)
+        permits.settled(subscription_id, refused)
+        count += 1
+        assert count < 100
+    offer = permits.offer(0, limit=64)
+    assert permits.take(subscription_id, 0, is_retry=False) is not None
+    permits.claimed(offer, found=Counter({subscription_id: 1}), found_retries=Counter())
+    assert permits.offer(0, limit=64).known[subscription_id].free > 0
+    assert permits.wants_more(subscription_id)
+
+
 def test_an_answer_that_comes_during_a_claim_is_heeded() -> None:
     permits, subscription_id = Permits(16), uuid4()
     first = permits.take(subscription_id, 0, is_retry=False)
