@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import attrgetter
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 from uuid import UUID
 
 from events.entry import Provenance
@@ -54,11 +54,6 @@ class Proposal:
     def key(self) -> Key:
         """The dedupe key."""
         return (self.event.carrier_id, self.event.event_id)
-
-    @property
-    def is_named_by_shipment(self) -> bool:
-        """Whether its dedupe keys are taken under the lock of its stream: an enrichment's, and those of a statement with aliases."""
-        return self.event.anchor is not None or bool(self.event.aliases)
 
     def scan_keys(self) -> list[Key]:
         """The dedupe key and its aliases."""
@@ -106,30 +101,21 @@ class Conflict:
     holder: UUID
 
 
-class Alias(NamedTuple):
-    """A dedupe key to take besides those of the events, with what it stands for. `message`: the place of the one that brings it."""
-
-    key: Key
-    known: Known
-    message: int
-
-
 @dataclass(slots=True)
 class Decision:
-    """What becomes of a batch. `verdicts` stand in the order of the proposals; `appends` in the order of the log."""
+    """What becomes of a batch. `verdicts` stand in the order of the proposals; `appends` in the order of the log.
+
+    `aliases` are the dedupe keys to take besides those of the events, with what they stand for.
+    """
 
     verdicts: list[Verdict] = field(default_factory=list)
     appends: list[Proposal] = field(default_factory=list)
-    aliases: list[Alias] = field(default_factory=list)
+    aliases: list[tuple[Key, Known]] = field(default_factory=list)
     conflicts: list[Conflict] = field(default_factory=list)
 
     def shipments(self) -> set[UUID]:
         """The shipments whose streams grow."""
         return {shipment_id for shipment_id, _ in groupby(self.appends, key=_SHIPMENT_ID)}
-
-    def guarded_keys(self) -> list[Key]:
-        """Dedupe keys that are free as long as their stream is locked, because they embed the shipment."""
-        return [key for proposal in self.appends if proposal.is_named_by_shipment for key in proposal.scan_keys()]
 
 
 def decide(proposals: Sequence[Proposal], known: Mapping[Key, Known]) -> Decision:
@@ -170,16 +156,6 @@ def depend_on(messages: Collection[int], proposals: Sequence[Proposal], named: I
     return found
 
 
-def without_messages(decision: Decision, proposals: Sequence[Proposal], messages: Collection[int]) -> Decision:
-    """The decision about the other messages: as `decide` would give it, if no later one depends on these (`depend_on`)."""
-    return Decision(
-        verdicts=[verdict for proposal, verdict in zip(proposals, decision.verdicts, strict=True) if proposal.message not in messages],
-        appends=[proposal for proposal in decision.appends if proposal.message not in messages],
-        aliases=[alias for alias in decision.aliases if alias.message not in messages],
-        conflicts=[conflict for conflict in decision.conflicts if conflict.proposal.message not in messages],
-    )
-
-
 def key_row(proposal: Proposal) -> Known:
     """What is stored under the dedupe key of an appended proposal."""
     carried = b"".join(sorted(enrichment.digest[:CARRIED_BYTES] for enrichment in proposal.enrichments))
@@ -210,7 +186,7 @@ def _take_aliases(proposal: Proposal, holder: Known, held: Key, decision: Decisi
     for key in proposal.scan_keys():
         if key not in seen:
             seen[key] = replace(holder, stands_for=holder.stands_for or held[1])
-            decision.aliases.append(Alias(key, seen[key], proposal.message))
+            decision.aliases.append((key, seen[key]))
 
 
 def enrich(scan: Proposal, enrichment: Enrichment, *, anchor: str) -> Proposal:

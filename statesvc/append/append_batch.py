@@ -1,12 +1,10 @@
 """The value that the append transaction works on: the messages, and what each step found or made."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from enum import Enum
-from itertools import groupby
 from operator import attrgetter
 from typing import Any, Final
 from uuid import UUID
@@ -14,7 +12,7 @@ from uuid import UUID
 from events.crypto.keyring import Keyring
 from events.crypto.sealing import SealingKey
 from events.log.assemble import ConflictRow, EventRow, StreamHead
-from events.log.proposal import Decision, Key, Known, Proposal, without_messages, without_personal
+from events.log.proposal import Decision, Key, Known, Proposal, without_personal
 from events.vocabulary import TzSource, Verdict
 from projections.project import Change, Projection
 from statesvc.append.outbox import SubscribedTo
@@ -22,15 +20,13 @@ from statesvc.database.pending import Pending, Sender
 from statesvc.inbox.claim import Settlement
 from statesvc.inbox.read_message import Read
 from statesvc.log.batch_row import NO_TICK, Tick
-from statesvc.log.event_store import NamedStream, StreamState
+from statesvc.log.event_store import NamedStream
 from statesvc.telemetry.stages import Stage
 
 Connection = Sender
 Measure = Callable[[Stage], AbstractContextManager[None]]
 
 _CARRIER_ID: Final = attrgetter("event.carrier_id")
-_NAMED: Final = attrgetter("message", "shipment_id")
-NEVER: Final = datetime.min.replace(tzinfo=UTC)
 
 
 class WhenLocked(Enum):
@@ -62,34 +58,28 @@ class AppendBatch:
 
     still_leased: Pending[set[UUID]] | None = None
     """Which of the messages the worker's lease still covers; None: they are not leased."""
-    # look_up, and whenever a shipment is locked
+    # look_up
+    proposals: list[Proposal] = field(default_factory=list)
+    named: dict[tuple[int, UUID], NamedStream] = field(default_factory=dict)
+    """The shipments that each message (by its place) names, whether or not it says anything about them."""
+    known: dict[Key, Known] = field(default_factory=dict)
+    heads: dict[UUID, StreamHead] = field(default_factory=dict)
+    """The locked ends of all streams that the messages name."""
+    new_keys: dict[UUID, bytes] = field(default_factory=dict)
+    """Sealed keys of the streams that are new, and that this transaction alone may make."""
+    keys: dict[UUID, SealingKey | None] = field(default_factory=dict)
+    """For each shipment that the messages name. None: erased."""
+    states: Mapping[UUID, Any] = field(default_factory=dict)
+    subscribed: Sequence[SubscribedTo] = ()
+    """The live subscriptions that may match changes of the shipments that the messages name."""
+    tick: Tick = NO_TICK
+    """The time read under the locks, the id of the batch, the epoch of the log."""
     dropped: set[int] = field(default_factory=set)
     """The places of messages that have no part in it: leased to another worker by now, or postponed."""
     postponed: list[Read] = field(default_factory=list)
     """Messages of locked shipments, to be given back without counting an attempt."""
-    # look_up
-    proposals: list[Proposal] = field(default_factory=list)
-    known: dict[Key, Known] = field(default_factory=dict)
-    only_named: Mapping[tuple[int, UUID], NamedStream] = field(default_factory=dict)
-    """Shipments that a message (by its place) names without an event."""
     # decide
     decision: Decision = field(default_factory=Decision)
-    # lock
-    heads: dict[UUID, StreamHead] = field(default_factory=dict)
-    new_keys: dict[UUID, bytes] = field(default_factory=dict)
-    """Sealed keys of the streams that are new, and that this transaction alone may make."""
-    streams: Mapping[UUID, StreamState] = field(default_factory=dict)
-    """Streams that the messages name and that do not grow; not locked."""
-    keys: dict[UUID, SealingKey | None] = field(default_factory=dict)
-    """For each shipment that the messages name and that has a stream. None: erased."""
-    states: Mapping[UUID, Any] = field(default_factory=dict)
-    subscribed: Sequence[SubscribedTo] = ()
-    """The live subscriptions that may match changes of the shipments that grow."""
-    tick: Tick = NO_TICK
-    """The time read under the locks, the id of the batch, the epoch of the log."""
-    # open_named
-    opened: set[UUID] = field(default_factory=set)
-    """Streams that were made, or named again, with nothing but a key."""
     # assemble, project
     events: list[EventRow] = field(default_factory=list)
     conflicts: list[ConflictRow] = field(default_factory=list)
@@ -130,30 +120,15 @@ class AppendBatch:
 
 
 def drop(batch: AppendBatch, places: Collection[int]) -> None:
-    """Takes messages out of the batch, and of what was decided so far."""
-    if not places:
-        return
-    batch.dropped |= set(places)
-    if batch.decision.verdicts:
-        batch.decision = without_messages(batch.decision, batch.proposals, places)
-    batch.proposals = [proposal for proposal in batch.proposals if proposal.message not in places]
-    batch.only_named = {(place, shipment): stream for (place, shipment), stream in batch.only_named.items() if place not in places}
+    """Takes messages out of the batch."""
+    if places:
+        batch.dropped |= set(places)
+        batch.proposals = [proposal for proposal in batch.proposals if proposal.message not in places]
+        batch.named = {(place, shipment): stream for (place, shipment), stream in batch.named.items() if place not in places}
 
 
-def forget_erased(batch: AppendBatch) -> bool:
-    """Removes personal fields from the proposals for erased shipments; answers whether there were any."""
-    erased = {each for each, key in batch.keys.items() if key is None}
+def forget_erased(batch: AppendBatch) -> None:
+    """Removes personal fields from the proposals for erased shipments."""
+    erased = {shipment for shipment, key in batch.keys.items() if key is None}
     if erased:
         batch.proposals = [without_personal(each) if each.shipment_id in erased else each for each in batch.proposals]
-    return bool(erased)
-
-
-def named_by(batch: AppendBatch) -> Iterator[tuple[int, UUID]]:
-    """The shipments that each message (by its place) names, whether or not it says anything about them."""
-    yield from map(_NAMED, first_of_each(batch.proposals))
-    yield from batch.only_named
-
-
-def first_of_each(proposals: Iterable[Proposal]) -> Iterator[Proposal]:
-    """One proposal where a message makes several about a shipment: those of a message follow each other, mostly about one shipment."""
-    return (next(its) for _, its in groupby(proposals, key=_NAMED))

@@ -1,6 +1,9 @@
 """What a message's verdict says: which shipments it names, and its body's key under the keys of all of them. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from operator import attrgetter
+from typing import Final
 from uuid import UUID
 
 from events.crypto.sealing import SealingKey
@@ -11,19 +14,21 @@ from statesvc.inbox.claim import Settlement
 from statesvc.inbox.read_message import Read
 from statesvc.log.event_store import NamedStream
 
+_MESSAGE_AND_SHIPMENT: Final = attrgetter("message", "shipment_id")
 
-def only_named(reads: Sequence[Read]) -> dict[tuple[int, UUID], NamedStream]:
-    """The shipments that messages (by their place) name without an event; a bare number has no discriminator."""
-    return {
+
+def streams_named(reads: Sequence[Read], proposals: Iterable[Proposal]) -> dict[tuple[int, UUID], NamedStream]:
+    """The shipments that messages (by their place) name, with an event or without one; a bare number has no discriminator."""
+    named = {
         (place, shipment_id(read.carrier_id, number, "")): NamedStream(read.carrier_id, number, "", read.source.received_at)
         for place, read in enumerate(reads)
         for number in read.numbers
     }
-
-
-def stream_of(proposal: Proposal) -> NamedStream:
-    """The stream that a proposal names."""
-    return NamedStream(proposal.event.carrier_id, proposal.number, proposal.event.discriminator, proposal.source.received_at)
+    # those of a message follow each other, mostly about one shipment
+    for of_one, its in groupby(proposals, key=_MESSAGE_AND_SHIPMENT):
+        first = next(its)
+        named[of_one] = NamedStream(first.event.carrier_id, first.number, first.event.discriminator, first.source.received_at)
+    return named
 
 
 def settlements_of(

@@ -1,6 +1,6 @@
 """THE transaction: everything that a batch of messages causes commits together, or nothing does.
 
-`append` is its steps, in their order; they need three round trips, whatever the size of the batch: ask, lock, write. A crash before the
+`append` is its steps, in their order; they need two round trips, whatever the size of the batch: look up, write. A crash before the
 commit leaves the messages leased and untouched, a crash after it leaves nothing to do.
 A shipment that another transaction has locked holds up its own messages only: a worker postpones them, and applies the rest.
 Lock order: ARCHITECTURE.md.
@@ -19,16 +19,15 @@ from events.log.assemble import EventRow, StreamHead, assemble_conflicts, assemb
 from events.log.proposal import decide
 from events.vocabulary import Kind
 from projections.project import facts_from_log, project
-from statesvc.append.append_batch import AppendBatch, drop, named_by
-from statesvc.append.lock_shipments import drop_locked, lock, open_named
-from statesvc.append.proposals import propose
+from statesvc.append.append_batch import AppendBatch
+from statesvc.append.look_up import look_up
 from statesvc.append.raise_dead_letters import raise_codes, raise_rejections
-from statesvc.append.settlements import only_named, settlements_of
-from statesvc.append.write_entries import write
+from statesvc.append.settlements import settlements_of
+from statesvc.append.write_entries import write_entries, write_streams
 from statesvc.database.pipelined import pipelined_transaction
 from statesvc.inbox.claim import lock_leased, postpone, settle
 from statesvc.log.archive.log_archive_errors import ArchivedHistoryError
-from statesvc.log.event_store import count_conflicts, known_keys, read_events, read_streams
+from statesvc.log.event_store import count_conflicts, read_events, read_streams
 from statesvc.telemetry.stages import Stage
 
 _LOCK_SECONDS: Final = 0.5
@@ -64,29 +63,15 @@ async def append(batch: AppendBatch) -> AppendBatch:
     """
     await look_up(batch)
     batch.decision = decide(batch.proposals, batch.known)
-    await lock(batch)
-    drop_locked(batch)
-    await open_named(batch)
     if batch.wrote:
         await assemble(batch)
         await project_events(batch)
-        await write(batch)
+    await write_streams(batch)
+    if batch.wrote:
+        await write_entries(batch)
     await raise_dead_letters(batch)
     batch.settlements = settlements_of(batch.reads, shipments_named(batch), batch.keys)
     return batch
-
-
-async def look_up(batch: AppendBatch) -> None:
-    """Proposes the events, and asks what the log holds of them, without a lock: most scans of a push are duplicates.
-
-    Keeps only the messages that the worker's lease still covers: the others belong to another worker by now.
-    """
-    batch.proposals, batch.only_named = propose(batch.messages, batch.keyring), only_named(batch.messages)
-    asked_known = await known_keys(batch.connection, (key for proposal in batch.proposals for key in proposal.dedupe_keys()))
-    if batch.still_leased is not None:
-        leased = await batch.still_leased.rows()
-        drop(batch, {place for place, read in enumerate(batch.messages) if read.message_id not in leased})
-    batch.known = await asked_known.rows()
 
 
 async def assemble(batch: AppendBatch) -> None:
@@ -136,4 +121,4 @@ def _code_is_unknown(event: Event) -> bool:
 
 def shipments_named(batch: AppendBatch) -> list[tuple[int, UUID]]:
     """The shipments that each message (by its place) names: with an event, without one, or in a conflict."""
-    return [*named_by(batch)] + [(conflict.proposal.message, conflict.holder) for conflict in batch.decision.conflicts]
+    return [*batch.named] + [(conflict.proposal.message, conflict.holder) for conflict in batch.decision.conflicts]

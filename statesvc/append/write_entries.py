@@ -10,6 +10,7 @@ from statesvc.log.event_store import (
     insert_keys,
     make_streams,
     move_heads,
+    name_streams,
     write_conflicts,
     write_events,
     write_transitions,
@@ -19,7 +20,23 @@ from statesvc.shipments.expectation_rules import rule_book
 from statesvc.shipments.projection_store import save_shipments
 
 
-async def write(batch: AppendBatch) -> None:
+async def write_streams(batch: AppendBatch) -> None:
+    """Makes the new streams and moves the heads of the others.
+
+    A stream that messages name but add nothing to holds only a key, because their bodies are under it too. It may be due for removal.
+    """
+    connection, streams = batch.connection, {shipment: stream for (_, shipment), stream in batch.named.items()}
+    made = [(shipment, streams[shipment], batch.heads[shipment], key) for shipment, key in batch.new_keys.items() if shipment in streams]
+    if made:
+        await make_streams(connection, made)
+    if moved := {shipment: head for shipment, head in batch.heads.items() if head.moved and shipment not in batch.new_keys}:
+        await move_heads(connection, moved)
+    heads = ((shipment, batch.heads[shipment]) for shipment in streams.keys() - batch.new_keys.keys())
+    if named := {shipment: streams[shipment] for shipment, head in heads if head.version == 0 and head.key is not None}:
+        await name_streams(connection, named)
+
+
+async def write_entries(batch: AppendBatch) -> None:
     """Writes the entries (events, conflicts, transitions, fan-outs), their batch row, and the states."""
     if batch.decision.aliases:
         await insert_aliases(batch.connection, batch.decision.aliases)
@@ -39,10 +56,9 @@ async def write(batch: AppendBatch) -> None:
 
 
 async def write_statements(batch: AppendBatch) -> list[bytes]:
-    """What was said: events, which move heads and states, and conflicts. Answers the leaf hashes, as the next ones do."""
+    """What was said: events, which move states, and conflicts. Answers the leaf hashes, as the next ones do."""
     connection, events, conflicts = batch.connection, batch.events, batch.conflicts
     if events:
-        await write_heads(batch)
         await insert_keys(connection, batch.decision.appends)
         await write_events(connection, events, batch_id=batch.tick.batch_id)
         await save_shipments(connection, batch.projection.shipments, batch.heads, rule_book(batch.tick.expectations))
@@ -68,16 +84,6 @@ async def notify(batch: AppendBatch, *, before: int) -> list[bytes]:
     batch.notifications = await write_notifications(batch.connection, fanned_out, epoch=batch.tick.epoch)
     fanouts = [fanout_of(change, subscriptions) for change, subscriptions in fanned_out]
     return await append_fanouts(batch.connection, fanouts, now=batch.tick, before=before)
-
-
-async def write_heads(batch: AppendBatch) -> None:
-    """Makes the new streams, moves the others on."""
-    moved = {each: head for each, head in batch.heads.items() if head.moved}
-    if batch.new_keys:
-        first = {row.proposal.shipment_id: row.proposal for row in reversed(batch.events)}
-        await make_streams(batch.connection, [(first[each], moved.pop(each), sealed_key) for each, sealed_key in batch.new_keys.items()])
-    if moved:
-        await move_heads(batch.connection, moved)
 
 
 def transition_leaf(change: Change, worker: str, *, epoch: int) -> Leaf:

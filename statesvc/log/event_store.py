@@ -17,7 +17,7 @@ from events.crypto.sealing import SealingKey
 from events.entry import Leaf
 from events.log.assemble import ConflictRow, EventRow, StreamHead
 from events.log.packed_keys import PackedKeys, unpack
-from events.log.proposal import Alias, Conflict, Key, Known, Proposal, keys_of
+from events.log.proposal import Conflict, Key, Known, Proposal, keys_of
 from statesvc.database.arrays import Columns, bools, byteas, encoded, ints, texts, timestamps, uuids
 from statesvc.database.pending import Pending, Sender, columns, send
 from statesvc.database.queries import queries
@@ -34,14 +34,7 @@ _STREAMS: Final[Columns] = {
     "recorded_ats": timestamps,
     "first_recorded_ats": timestamps,
     "sealed_keys": byteas,
-}
-_NAMED: Final[Columns] = {
-    "shipment_ids": uuids,
-    "carrier_ids": texts,
-    "numbers": texts,
-    "discriminators": texts,
     "named_ats": timestamps,
-    "sealed_keys": byteas,
 }
 _KEYS: Final[Columns] = {
     "carrier_ids": texts,
@@ -185,42 +178,25 @@ async def wait_for_streams(connection: AsyncConnection[Any], shipment_ids: Colle
         await connection.execute(_SQL["wait_for_new_streams"], {"shipment_ids": uuids(list(shipment_ids)), "most": NEW_STREAMS_MAX})
 
 
-async def make_streams(connection: Sender, streams: Sequence[tuple[Proposal, StreamHead, bytes]]) -> None:
-    """Makes reserved streams: any proposal of each, its head and its sealed key."""
+async def make_streams(connection: Sender, streams: Sequence[tuple[UUID, NamedStream, StreamHead, bytes]]) -> None:
+    """Makes reserved streams with their heads and their sealed keys; one that does not grow is due for removal in the end."""
     rows = [
         (
-            p.shipment_id,
-            p.event.carrier_id,
-            p.number,
-            p.event.discriminator,
-            h.version,
-            h.head_hash,
-            h.recorded_at,
-            h.first_recorded_at,
-            key,
+            shipment_id,
+            *(stream.carrier_id, stream.number, stream.discriminator),
+            *(head.version, head.head_hash, head.recorded_at, head.first_recorded_at),
+            sealed_key,
+            None if head.moved else stream.named_at,
         )
-        for p, h, key in streams
+        for shipment_id, stream, head, sealed_key in streams
     ]
     await connection.execute(_SQL["make_streams"], {"wanted": len(rows), **encoded(rows, _STREAMS)})
 
 
-async def open_streams(
-    connection: Sender, keyring: Keyring, streams: Mapping[UUID, NamedStream], *, bounded: bool
-) -> Pending[dict[UUID, SealingKey | None]]:
-    """Makes streams with nothing but a key where there are none; answers the keys. None: erased.
-
-    Without those that another transaction has locked or is making. `bounded` as above.
-    """
-    fresh = {shipment_id: SealingKey.fresh() for shipment_id in streams}
-    rows = [(shipment_id, *stream, keyring.seal_shipment_key(fresh[shipment_id], shipment_id)) for shipment_id, stream in streams.items()]
-    return await send(
-        connection,
-        _SQL["open_streams"],
-        encoded(rows, _NAMED) | {"most": NEW_STREAMS_MAX, "bounded": bounded},
-        lambda answer: {
-            shipment_id: None if sealed is None else keyring.open_shipment_key(sealed, shipment_id) for shipment_id, sealed in answer
-        },
-    )
+async def name_streams(connection: Sender, named: Mapping[UUID, NamedStream]) -> None:
+    """Puts off the removal of locked streams with nothing but a key, since another message names them."""
+    rows = [(shipment_id, stream.named_at) for shipment_id, stream in named.items()]
+    await connection.execute(_SQL["name_streams"], encoded(rows, {"shipment_ids": uuids, "named_ats": timestamps}))
 
 
 async def insert_keys(connection: Sender, appends: Iterable[Proposal]) -> None:
@@ -229,9 +205,9 @@ async def insert_keys(connection: Sender, appends: Iterable[Proposal]) -> None:
     await connection.execute(_SQL["insert_keys"], {"wanted": len(rows), **encoded(rows, _KEYS)})
 
 
-async def insert_aliases(connection: Sender, aliases: Sequence[Alias]) -> None:
+async def insert_aliases(connection: Sender, aliases: Sequence[tuple[Key, Known]]) -> None:
     """Takes those aliases that are free."""
-    await connection.execute(_SQL["insert_aliases"], encoded(_key_columns([(alias.key, alias.known) for alias in aliases]), _KEYS))
+    await connection.execute(_SQL["insert_aliases"], encoded(_key_columns(aliases), _KEYS))
 
 
 def _key_columns(keys: Sequence[tuple[Key, Known]]) -> list[tuple[Any, ...]]:

@@ -51,48 +51,27 @@ WITH absent AS MATERIALIZED (
 SELECT count(pg_advisory_xact_lock(uuid_hash_extended(a.shipment_id, 0))) FROM absent a;
 
 -- name: make_streams
--- Makes the reserved streams, with the heads that they have now.
+-- Makes the reserved streams, with the heads that they have now; one without an event is named by a message.
 WITH made AS (
     INSERT INTO statesvc.stream
-        (shipment_id, carrier_id, number, discriminator, version, head_hash, recorded_at, first_recorded_at, sealed_key)
-    SELECT u.shipment_id, u.carrier_id, u.number, u.discriminator, u.version, u.head_hash, u.recorded_at, u.first_recorded_at, u.sealed_key
+        (shipment_id, carrier_id, number, discriminator, version, head_hash, recorded_at, first_recorded_at, sealed_key, named_at)
+    SELECT u.shipment_id, u.carrier_id, u.number, u.discriminator, u.version, u.head_hash, u.recorded_at, u.first_recorded_at, u.sealed_key,
+        u.named_at
     FROM unnest(%(shipment_ids)b::uuid[], %(carrier_ids)b::text[], %(numbers)b::text[], %(discriminators)b::text[], %(versions)b::int[],
-        %(head_hashes)b::bytea[], %(recorded_ats)b::timestamptz[], %(first_recorded_ats)b::timestamptz[], %(sealed_keys)b::bytea[])
-        AS u(shipment_id, carrier_id, number, discriminator, version, head_hash, recorded_at, first_recorded_at, sealed_key)
+        %(head_hashes)b::bytea[], %(recorded_ats)b::timestamptz[], %(first_recorded_ats)b::timestamptz[], %(sealed_keys)b::bytea[],
+        %(named_ats)b::timestamptz[])
+        AS u(shipment_id, carrier_id, number, discriminator, version, head_hash, recorded_at, first_recorded_at, sealed_key, named_at)
     ORDER BY u.shipment_id
     ON CONFLICT DO NOTHING
     RETURNING 1
 )
 SELECT statesvc.require_all(count(*), %(wanted)s) FROM made;
 
--- name: open_streams
--- Makes streams that only hold a key, in their order; those that are there are named again. Never one that grows, and without those that
--- another transaction has locked or is making.
-WITH wanted AS (
-    SELECT * FROM unnest(%(shipment_ids)b::uuid[], %(carrier_ids)b::text[], %(numbers)b::text[], %(discriminators)b::text[],
-        %(named_ats)b::timestamptz[], %(sealed_keys)b::bytea[]) AS u(shipment_id, carrier_id, number, discriminator, named_at, sealed_key)
-), free AS MATERIALIZED (
-    SELECT l.shipment_id FROM statesvc.stream l WHERE l.shipment_id = ANY (%(shipment_ids)b::uuid[])
-    ORDER BY l.shipment_id FOR NO KEY UPDATE SKIP LOCKED
-), again AS (
-    UPDATE statesvc.stream s SET named_at = greatest(s.named_at, u.named_at)
-    FROM wanted u JOIN free f USING (shipment_id) WHERE s.shipment_id = u.shipment_id
-    RETURNING s.shipment_id, s.sealed_key
-), absent AS MATERIALIZED (
-    SELECT u.*, row_number() OVER (ORDER BY u.shipment_id) AS place FROM wanted u
-    WHERE NOT EXISTS (SELECT FROM statesvc.stream s WHERE s.shipment_id = u.shipment_id)
-    ORDER BY u.shipment_id
-), made AS (
-    INSERT INTO statesvc.stream
-        (shipment_id, carrier_id, number, discriminator, version, head_hash, recorded_at, first_recorded_at, sealed_key, named_at)
-    SELECT a.shipment_id, a.carrier_id, a.number, a.discriminator, 0, decode(repeat('00', 32), 'hex'), 'epoch', 'epoch', a.sealed_key,
-        a.named_at
-    FROM absent a
-    WHERE CASE WHEN a.place <= %(most)s THEN pg_try_advisory_xact_lock(uuid_hash_extended(a.shipment_id, 0)) ELSE NOT %(bounded)s END
-    ON CONFLICT DO NOTHING
-    RETURNING shipment_id, sealed_key
-)
-SELECT shipment_id, sealed_key FROM again UNION ALL SELECT shipment_id, sealed_key FROM made;
+-- name: name_streams
+-- Puts off the removal of locked streams that hold nothing but a key.
+UPDATE statesvc.stream s SET named_at = greatest(s.named_at, u.named_at)
+FROM unnest(%(shipment_ids)b::uuid[], %(named_ats)b::timestamptz[]) AS u(shipment_id, named_at)
+WHERE s.shipment_id = u.shipment_id;
 
 -- name: insert_keys
 -- Takes dedupe keys, all of them: one that another transaction took since it was asked for ends this one.

@@ -65,7 +65,7 @@ def test_the_same_scan_in_another_envelope_is_a_duplicate(name: str) -> None:
     for first, second in ((one, other), (other, one)):
         decision = decide(first, {})
         assert decision.verdicts == [Verdict.APPENDED] * len(first)
-        known: dict[Key, Known] = dict([*keys_of(decision.appends), *[(alias.key, alias.known) for alias in decision.aliases]])
+        known: dict[Key, Known] = dict([*keys_of(decision.appends), *decision.aliases])
         assert decide(second, known).verdicts == [Verdict.DUPLICATE] * len(second)
     assert {proposal.shipment_id for proposal in one} == {proposal.shipment_id for proposal in other}
 

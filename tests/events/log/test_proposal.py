@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from events.entry import Provenance
 from events.event import NOWHERE, Event, Personal, Raw
-from events.log.proposal import Conflict, Decision, Enrichment, Key, Known, Proposal, decide, depend_on, keys_of, without_messages
+from events.log.proposal import Conflict, Decision, Enrichment, Key, Known, Proposal, decide, keys_of
 from events.vocabulary import Kind, Status, TimePrecision, TzSource, Verdict
 
 MOMENT = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -61,7 +61,7 @@ def proposal(
 
 def log_of(decision: Decision) -> dict[Key, Known]:
     """The dedupe keys that a decision takes."""
-    return dict([*keys_of(decision.appends), *((alias.key, alias.known) for alias in decision.aliases)])
+    return dict([*keys_of(decision.appends), *decision.aliases])
 
 
 def ids(decision: Decision) -> list[str]:
@@ -124,10 +124,10 @@ def test_whichever_id_is_known_makes_a_duplicate_and_all_of_them_become_known() 
     assert known["ups", "x"].stands_for == "a"
     second = decide([proposal("b", "x")], known)
     assert second.verdicts == [Verdict.DUPLICATE]
-    assert second.aliases == [(("ups", "b"), Known(UUID(int=1), b"", b"", "a"), 0)]
+    assert second.aliases == [(("ups", "b"), Known(UUID(int=1), b"", b"", "a"))]
     third = decide([proposal("c", "b")], known | log_of(second))
     assert (third.verdicts, ids(third)) == ([Verdict.DUPLICATE], [])
-    assert [alias.known.stands_for for alias in third.aliases] == ["a"]
+    assert [known.stands_for for _, known in third.aliases] == ["a"]
 
 
 def test_what_a_scan_carried_and_what_came_later_is_known_under_its_aliases_too() -> None:
@@ -171,24 +171,3 @@ def test_batches_end_in_the_same_log_as_one_batch(batches: list[list[Proposal]])
     at_once = decide([p for batch in batches for p in batch], {})
     assert appended == ids(at_once)
     assert len(set(appended)) == len(appended)
-
-
-@given(
-    st.lists(
-        st.tuples(st.sampled_from("abcd"), st.sampled_from(["", "x", "y"]), st.integers(1, 4), st.booleans(), st.sampled_from("12")),
-        max_size=8,
-    ),
-    st.sets(st.integers(1, 4), max_size=2),
-)
-def test_a_decision_without_the_messages_of_locked_shipments_is_the_decision_about_the_others(
-    stated: list[tuple[str, str, int, bool, str]], locked: set[int]
-) -> None:
-    proposals = [
-        proposal(name, *alias, stated=facts(core=core.encode() * 8), shipment=shipment, message=message, signer="EVANS" if signed else None)
-        for message, (name, alias, shipment, signed, core) in enumerate(stated)
-    ]
-    named = [(each.message, each.shipment_id) for each in proposals]
-    dropped = depend_on({message for message, shipment in named if shipment.int in locked}, proposals, named)
-    rest = [each for each in proposals if each.message not in dropped]
-    assert without_messages(decide(proposals, {}), proposals, dropped) == decide(rest, {})
-    assert not locked & {each.shipment_id.int for each in rest}

@@ -28,13 +28,13 @@ async def main(dsn: str, ready: Path) -> None:
     context = BatchContext(pool=pool, keyring=keyring, carriers={CARRIER_ID: ACME}, telemetry=Telemetry(), worker="frozen")
 
     async def paused(batch: Any) -> None:
-        await write_entries.write(batch)
+        await write_entries.write_entries(batch)
         # everything that was sent has been done
         await (await batch.connection.execute("SELECT 1")).fetchone()
         await asyncio.to_thread(ready.touch)
         await asyncio.sleep(60)
 
-    transaction.write = paused  # type: ignore[attr-defined]
+    transaction.write_entries = paused  # type: ignore[attr-defined]
     await process(context, messages, lease_ends=time.monotonic() + 60)
 
 

@@ -103,7 +103,7 @@ async def test_a_signature_that_waited_while_its_shipment_was_erased_leaves_no_d
         return await lock_streams(*arguments, **options)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("statesvc.append.lock_shipments.lock_streams", erase_first)
+        patch.setattr("statesvc.append.look_up.lock_streams", erase_first)
         await shop.say({"number": "A1", "status": "delivered", "minute": 200, "signed_by": "Yolanda", "native_id": "S"})
     assert await personal_ids(shop) == before
     assert "signer_digest" not in (await shop.events("A1"))[-1]

@@ -8,7 +8,7 @@ import pytest
 from statesvc.log.event_store import lock_streams
 from tests.world.shop import Shop, says
 
-LOCK = "statesvc.append.lock_shipments.lock_streams"
+LOCK = "statesvc.append.look_up.lock_streams"
 SCAN = {"number": "A", "status": "delivered", "native_id": "1"}
 
 

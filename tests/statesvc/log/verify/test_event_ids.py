@@ -55,7 +55,7 @@ def test_what_the_log_holds_of_every_carrier_gives_its_ids_again(carrier_id: str
     heads: dict[UUID, StreamHead] = {
         each: StreamHead(0, NO_PREVIOUS, MORNING, MORNING, SealingKey.fresh()) for each in decision.shipments()
     }
-    taken = {proposal.key for proposal in decision.appends} | {alias.key for alias in decision.aliases}
+    taken = {proposal.key for proposal in decision.appends} | {key for key, _ in decision.aliases}
     for row in assemble_events(decision.appends, heads, clock=MORNING, epoch=1):
         document = entry_documents.event(row.leaf.canonical)
         with_key, without = event_ids(document, KEYRING.carrier_digest), event_ids(document, None)

@@ -1,0 +1,68 @@
+"""The first of the two round trips: locks what the messages name, and asks all that the append needs to know.
+
+No lock of a shipment is waited for. What becomes of the messages whose shipment another transaction holds: `WhenLocked`.
+"""
+
+from collections.abc import Collection
+from datetime import UTC, datetime
+from typing import Final
+from uuid import UUID
+
+from events.crypto.sealing import SealingKey
+from events.entry import NO_PREVIOUS
+from events.log.assemble import StreamHead
+from events.log.packed_keys import known_from
+from events.log.proposal import depend_on
+from statesvc.append.append_batch import AppendBatch, WhenLocked, drop, forget_erased
+from statesvc.append.outbox import read_subscribed
+from statesvc.append.proposals import propose
+from statesvc.append.retry import LockedShipmentsError
+from statesvc.append.settlements import streams_named
+from statesvc.log.event_store import known_keys, lock_streams, reserve_streams, send_tick
+from statesvc.shipments.projection_store import read_states
+
+_NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)
+"""When the last event of a new stream was recorded."""
+
+
+async def look_up(batch: AppendBatch) -> None:
+    """Proposes the events, locks or reserves the streams that the messages name, and reads under these locks what the log holds.
+
+    Keeps the messages that the worker's lease still covers (the others belong to another worker by now) and whose shipments are not
+    locked. Nothing is asked again: if another transaction takes a dedupe key meanwhile that no lock guards, the write fails. Keys of an
+    archived shipment are in its packed set. Raises LockedShipmentsError.
+    """
+    connection = batch.connection
+    batch.proposals = propose(batch.messages, batch.keyring)
+    batch.named = streams_named(batch.messages, batch.proposals)
+    shipments = {shipment for _, shipment in batch.named}
+    asked_heads = await lock_streams(connection, batch.keyring, shipments)
+    asked_new = await reserve_streams(connection, shipments, bounded=batch.when_locked is WhenLocked.POSTPONE)
+    asked_known = await known_keys(connection, (key for proposal in batch.proposals for key in proposal.dedupe_keys()))
+    asked_states = await read_states(connection, shipments)
+    asked_subscribed = await read_subscribed(connection, batch.proposals)
+    asked_tick = await send_tick(connection)
+    if batch.still_leased is not None:
+        leased = await batch.still_leased.rows()
+        drop(batch, {place for place, read in enumerate(batch.messages) if read.message_id not in leased})
+    batch.heads = await asked_heads.rows()
+    for new in await asked_new.rows() - batch.heads.keys():
+        key = SealingKey.fresh()
+        batch.new_keys[new] = batch.keyring.seal_shipment_key(key, new)
+        batch.heads[new] = StreamHead(0, NO_PREVIOUS, _NEVER, _NEVER, key)
+    if locked := {shipment for _, shipment in batch.named} - batch.heads.keys():
+        _postpone(batch, locked)
+    batch.keys = {shipment: head.key for shipment, head in batch.heads.items()}
+    packed = {shipment: head.packed for shipment, head in batch.heads.items() if head.packed is not None}
+    batch.known = (known_from(packed, batch.proposals) if packed else {}) | await asked_known.rows()
+    batch.states, batch.subscribed, batch.tick = await asked_states.rows(), await asked_subscribed.rows(), await asked_tick.rows()
+    forget_erased(batch)
+
+
+def _postpone(batch: AppendBatch, locked: Collection[UUID]) -> None:
+    """Takes out the messages that name one of these shipments, and those that depend on them. Raises LockedShipmentsError."""
+    if batch.when_locked is WhenLocked.WAIT:
+        raise LockedShipmentsError(locked)
+    places = depend_on({place for place, shipment in batch.named if shipment in locked}, batch.proposals, batch.named)
+    batch.postponed += [batch.messages[place] for place in sorted(places)]
+    drop(batch, places)
