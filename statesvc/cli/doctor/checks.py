@@ -11,6 +11,7 @@ from events.carriers import CARRIERS
 from statesvc.api.service_status import Urgency, read_status
 from statesvc.cli.carrier_authentication import accepted, described, open_points
 from statesvc.cli.doctor.archive_checks import check_body_archive, check_log_archive
+from statesvc.cli.doctor.connection_check import check_connections
 from statesvc.cli.doctor.disk_check import check_disk_lasts
 from statesvc.cli.doctor.finding import Finding, fail, ok, warn
 from statesvc.cli.doctor.interpreter import check_interpreter
@@ -61,7 +62,7 @@ async def run_checks(settings: Settings, environment: Mapping[str, str]) -> Asyn
         return
     try:
         async with await connect(dsns.service, direct=not dsns.is_pooled, limits=FINDING) as connection:
-            async for finding in _database(connection, settings):
+            async for finding in _database(connection, settings, is_pooled=dsns.is_pooled):
                 yield finding
         async for finding in check_logins(dsns, settings):
             yield finding
@@ -121,7 +122,7 @@ def _disk(settings: Settings) -> Iterator[Finding]:
     yield fail("disk", text) if free < least else warn("disk", text) if free < 2 * least else ok("disk", text)
 
 
-async def _database(connection: AsyncConnection[Any], settings: Settings) -> AsyncIterator[Finding]:
+async def _database(connection: AsyncConnection[Any], settings: Settings, *, is_pooled: bool) -> AsyncIterator[Finding]:
     if fault := encoding_fault(connection):
         yield fail("encoding", fault)
         return
@@ -136,6 +137,9 @@ async def _database(connection: AsyncConnection[Any], settings: Settings) -> Asy
         yield fail("migrations", f"pending: {', '.join(each.label for each in state.pending)}; run `statesvc migrate`")
         return
     yield ok("migrations", "up to date")
+    if not is_pooled:
+        # a pooler's connections are the pooler's business
+        yield await check_connections(connection, settings)
     for part in (
         check_log_privileges(connection),
         check_database_roles(connection, settings),

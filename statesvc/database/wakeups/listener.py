@@ -1,4 +1,4 @@
-"""Hears wake-ups, and turns each into an `asyncio.Event`.
+"""Hears wake-ups, and turns each into an `asyncio.Event`; sends those of its process over the same connection.
 
 Nothing is lost over a reconnect: LISTEN comes first, then every event is set, so that its owner claims once and sees what was
 announced meanwhile. The events are set on a loss too, so that owners notice and sweep faster.
@@ -7,18 +7,20 @@ A consumer clears its event *before* it claims, never after: a hint that comes d
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import psycopg
 import structlog
-from psycopg import AsyncConnection, sql
+from psycopg import AsyncConnection, Notify, sql
 
-from statesvc.background.waiting import cancel_fully
+from statesvc.background.waiting import cancel_fully, set_within
 from statesvc.database.queries import queries
 from statesvc.database.wakeups.direct import connect_direct, reconnect_delays
 from statesvc.database.wakeups.local import LocalListener
+from statesvc.database.wakeups.wakeup import prepare_to_send, send_wakeups
 
 PING_SECONDS: Final = 30.0
 """As often as the sweeps that find what a lost wake-up left: a dead connection costs one of them at most."""
@@ -28,7 +30,7 @@ _log = structlog.get_logger()
 
 
 class Listener:
-    """One connection that only listens. Its pings are the sole other statement, sent while nobody waits for notifications.
+    """One connection that listens. Its other statements are pings and the wake-ups of this process, sent while nobody waits.
 
     `folder`: where wake-ups of this machine come in (`local`).
     """
@@ -43,6 +45,10 @@ class Listener:
         self._ping_seconds = ping_seconds
         self._task: asyncio.Task[None] | None = None
         self._is_up = False
+        self._up = asyncio.Event()
+        self._to_send: deque[tuple[Mapping[str, str], asyncio.Future[None]]] = deque()
+        self._stirred = asyncio.Event()
+        """Something is to be read, or to be sent."""
         self._jitter = random.Random()  # noqa: S311 - spreads reconnects, guards nothing
 
     async def start(self) -> None:
@@ -61,6 +67,17 @@ class Listener:
     def is_up(self) -> bool:
         """Listening right now. While it is not, owners of events sweep faster."""
         return self._is_up
+
+    async def wait_up(self, seconds: float) -> None:
+        """Returns once it listens, or after so long."""
+        await set_within(self._up, seconds)
+
+    async def send(self, wakeups: Mapping[str, str]) -> None:
+        """Sends wake-ups, a payload by channel, once there is a connection. Raises what ended it meanwhile: they may have been sent."""
+        sent: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._to_send.append((wakeups, sent))
+        self._stirred.set()
+        await sent
 
     def event(self, channel: str) -> asyncio.Event:
         """The event of a channel: set on each wake-up and after each connect. One consumer per channel, which clears it."""
@@ -91,17 +108,53 @@ class Listener:
                 await asyncio.sleep(next(delays))
 
     async def _subscribe(self, connection: AsyncConnection[Any]) -> None:
+        await prepare_to_send(connection)
+        connection.add_notify_handler(self._hear)
         for channel in self._events:
             await connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
         self._is_up = True
+        self._up.set()
         self._set_all()
 
     async def _follow(self, connection: AsyncConnection[Any]) -> None:
+        loop, descriptor = asyncio.get_running_loop(), connection.fileno()
         while True:
-            async for notification in connection.notifies(timeout=self._ping_seconds):
-                if notification.payload not in self._local_senders:
-                    self._events[notification.channel].set()
-            await connection.execute(_SQL["ping"])
+            # psycopg watches the socket itself while a statement is under way
+            loop.add_reader(descriptor, self._stirred.set)
+            try:
+                stirred = bool(self._to_send) or await set_within(self._stirred, self._ping_seconds)
+            finally:
+                loop.remove_reader(descriptor)
+            self._stirred.clear()
+            self._read(connection)
+            while self._to_send:
+                await self._send_next(connection)
+            if not stirred:
+                await connection.execute(_SQL["ping"])
+
+    async def _send_next(self, connection: AsyncConnection[Any]) -> None:
+        wakeups, sent = self._to_send.popleft()
+        if sent.done():
+            return
+        try:
+            await send_wakeups(connection, wakeups)
+        except BaseException as error:
+            if not sent.done():
+                sent.set_exception(error if isinstance(error, psycopg.Error) else psycopg.OperationalError("the listener stopped"))
+            raise
+        if not sent.done():
+            sent.set_result(None)
+
+    def _read(self, connection: AsyncConnection[Any]) -> None:
+        """What has come by now. Raises OperationalError where that is the end."""
+        server = connection.pgconn
+        server.consume_input()
+        while (notification := server.notifies()) is not None:
+            self._hear(Notify(notification.relname.decode(), notification.extra.decode(), notification.be_pid))
+
+    def _hear(self, notification: Notify) -> None:
+        if notification.payload not in self._local_senders:
+            self._events[notification.channel].set()
 
     def _heard(self, channel: str, sender: str) -> None:
         self._local_senders.add(sender)
@@ -110,6 +163,7 @@ class Listener:
     def _mark_down(self) -> None:
         if self._is_up:
             self._is_up = False
+            self._up.clear()
             self._set_all()
 
     def _set_all(self) -> None:

@@ -17,23 +17,22 @@ import structlog
 from psycopg import AsyncConnection
 
 from statesvc.background.waiting import cancel_fully, set_within
-from statesvc.database.queries import queries
 from statesvc.database.wakeups.channels import UNHURRIED
 from statesvc.database.wakeups.direct import connect_direct, reconnect_delays
+from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.local import LocalWaker
+from statesvc.database.wakeups.wakeup import prepare_to_send, send_wakeups
 
 DEFAULT_INTERVAL_SECONDS: Final = 0.010
 LONG_INTERVAL_SECONDS: Final = 0.25
 _FLUSH_SECONDS: Final = 1.0
-_PREPARED_AFTER: Final = 2
 
-_SQL = queries("statesvc.database.wakeups", "wakeup")
 _log = structlog.get_logger()
 
 
 async def notify(connection: AsyncConnection[Any], *channels: str) -> None:
     """Sends one wake-up at once, for a caller without a waker, such as a command that has just committed."""
-    await connection.execute(_SQL["notify"], {"channels": list(channels), "payloads": [""] * len(channels)})
+    await send_wakeups(connection, dict.fromkeys(channels, ""))
 
 
 class Wakes(Protocol):
@@ -46,11 +45,20 @@ class Wakes(Protocol):
 class Waker:
     """`wake` is called after commit, from the same event loop; everything else happens in a task of its own.
 
-    `folder`: where listeners of this machine are (`local`).
+    `folder`: where listeners of this machine are (`local`). `over`: whose connection it sends over, where the process has a listener;
+    otherwise it has one of its own.
     """
 
-    def __init__(self, direct_dsn: str, *, interval_seconds: float = DEFAULT_INTERVAL_SECONDS, folder: Path | None = None) -> None:
+    def __init__(
+        self,
+        direct_dsn: str,
+        *,
+        interval_seconds: float = DEFAULT_INTERVAL_SECONDS,
+        folder: Path | None = None,
+        over: Listener | None = None,
+    ) -> None:
         self._dsn = direct_dsn
+        self._over = over
         self._interval_seconds = interval_seconds
         self._sender = secrets.token_hex(8)
         self._local = None if folder is None else LocalWaker(folder, sender=self._sender)
@@ -90,9 +98,9 @@ class Waker:
         if task is not None:
             await cancel_fully(task)
         try:
-            if self._wanted and self._connection is not None:
+            if self._wanted and (self._connection is not None or (self._over is not None and self._over.is_up)):
                 async with asyncio.timeout(_FLUSH_SECONDS):
-                    await self._send(self._connection)
+                    await self._send()
         except (psycopg.Error, TimeoutError):
             _log.info("wakeup_not_flushed")
         await self._close()
@@ -102,11 +110,11 @@ class Waker:
     async def _run(self) -> None:
         delays = reconnect_delays(self._jitter)
         while True:
-            await self._dirty.wait()
             try:
-                if self._connection is None:
+                if self._over is None and self._connection is None:
                     self._connection = await self._connect()
-                await self._send(self._connection)
+                await self._dirty.wait()
+                await self._send()
             except (psycopg.Error, OSError) as error:
                 _log.warning("wakeup_connection_lost", error=error)
                 await self._close()
@@ -119,20 +127,21 @@ class Waker:
     async def _connect(self) -> AsyncConnection[Any]:
         connection = await connect_direct(self._dsn, application_name="statesvc waker")
         try:
-            await connection.execute(_SQL["settings"])
-            # past any pooler, and one statement for as long as it lasts
-            connection.prepare_threshold = _PREPARED_AFTER
+            await prepare_to_send(connection)
         except BaseException:
             await connection.close()
             raise
         return connection
 
-    async def _send(self, connection: AsyncConnection[Any]) -> None:
+    async def _send(self) -> None:
         wanted, self._wanted = self._wanted, {}
         self._dirty.clear()
         self._urgent.clear()
         try:
-            await connection.execute(_SQL["notify"], {"channels": list(wanted), "payloads": list(wanted.values())})
+            if self._over is not None:
+                await self._over.send(wanted)
+            elif self._connection is not None:
+                await send_wakeups(self._connection, wanted)
         except BaseException:
             # to be sent again: with nothing of the sender, for what was heard here may be known to nobody else
             self._wanted = dict.fromkeys([*wanted, *self._wanted], "")

@@ -1,4 +1,4 @@
-"""What the database needs before any role starts: a pooler that fits, its schema, the partitions of today."""
+"""What the database needs before any role starts: a pooler that fits, its schema, the partitions of today, connections enough."""
 
 import asyncio
 
@@ -6,6 +6,8 @@ from statesvc.database.dsns import Dsns
 from statesvc.database.migrator import migrate
 from statesvc.database.open_connection import open_connection
 from statesvc.database.partitions import require_partitions
+from statesvc.database.room import read_room
+from statesvc.roles.connection_limits import plan_for
 from statesvc.roles.pooler_faults import require_usable_pooler
 from statesvc.roles.runtime import require_database
 from statesvc.settings.service_settings import Settings
@@ -25,6 +27,8 @@ async def _prepare(settings: Settings) -> None:
     await _migrate(dsns, settings.database.auditor_role, has_owner=is_embedded or settings.database.owner_url is not None)
     async with await open_connection(dsns.listen, application_name="statesvc up") as connection:
         await require_partitions(connection)
+        if not dsns.is_pooled:
+            plan_for(settings, await read_room(connection))
 
 
 async def _migrate(dsns: Dsns, auditor_role: str, *, has_owner: bool) -> None:

@@ -56,8 +56,8 @@ def test_what_computes_for_long_lets_others_go_first(name: str, niceness: int, p
 def test_a_broken_setting_is_told_by_its_name_and_not_by_its_value(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("STATESVC_POOL_CONNECTIONS", "plenty")
+    monkeypatch.setenv("STATESVC_DATABASE_CONNECTIONS", "plenty")
     assert main(["carriers"]) == 2
     told = capsys.readouterr().err
-    assert "STATESVC_POOL_CONNECTIONS: " in told
+    assert "STATESVC_DATABASE_CONNECTIONS: " in told
     assert "plenty" not in told

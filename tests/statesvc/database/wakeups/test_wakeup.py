@@ -151,6 +151,34 @@ async def test_nothing_is_lost_when_the_listener_is_terminated(database: Any) ->
     await listener.stop()
 
 
+async def test_a_process_that_listens_sends_over_the_same_connection(database: Any, heard: list[tuple[str, float]]) -> None:
+    listener = Listener(database.service_dsn, [OUTBOX], ping_seconds=0.001)
+    waker = Waker(database.service_dsn, interval_seconds=0.001, over=listener)
+    await waker.start()
+    # asked for before there is a connection
+    waker.wake(INBOX)
+    await listener.start()
+    await until(lambda: [channel for channel, _ in heard] == [INBOX])
+    async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
+        for _ in range(200):
+            listener.event(OUTBOX).clear()
+            waker.wake(INBOX)
+            await connection.execute("SELECT pg_notify(%s, '')", (OUTBOX,))
+            await asyncio.wait_for(listener.event(OUTBOX).wait(), 2)
+    assert await drop_backends(database.service_dsn, "statesvc listener") == 1
+    await until(lambda: not listener.is_up)
+    count = len(heard)
+    waker.wake(INBOX)
+    await until(lambda: len(heard) > count)
+    assert listener.is_up
+    assert await drop_backends(database.service_dsn, "statesvc waker") == 0, "it has no connection of its own"
+    count = len(heard)
+    waker.wake(INBOX)
+    await waker.stop()
+    await until(lambda: len(heard) > count)
+    await listener.stop()
+
+
 async def test_a_hint_that_comes_during_a_ping_is_heard(database: Any) -> None:
     listener = Listener(database.service_dsn, [INBOX], ping_seconds=0.001)
     await listener.start()

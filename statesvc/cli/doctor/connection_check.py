@@ -1,0 +1,27 @@
+"""Whether the processes that run may have as many connections as they want, with the sum."""
+
+from typing import Any, Final
+
+from psycopg import AsyncConnection
+
+from statesvc.cli.doctor.finding import Finding, fail, ok, warn
+from statesvc.database.room import read_room
+from statesvc.operations.running_processes import read_processes
+from statesvc.roles.connection_limits import DIRECT, ONE_OF_EACH, ConnectionPlan
+from statesvc.settings.service_settings import CONNECTIONS_MIN, Settings
+
+_ABOUT: Final = "connections"
+
+
+async def check_connections(connection: AsyncConnection[Any], settings: Settings) -> Finding:
+    """Of the processes that were heard of lately; of one of each role where there are none."""
+    bound = await read_room(connection)
+    running = [process.role for process in await read_processes(connection) if process.role in DIRECT and not process.is_silent]
+    roles = sorted(running, key=ONE_OF_EACH.index) or ONE_OF_EACH
+    least, wanted = ConnectionPlan.of(CONNECTIONS_MIN), ConnectionPlan.of(settings.database.database_connections)
+    if bound.left < least.wanted(roles):
+        return fail(_ABOUT, f"too few: at least {least.arithmetic(roles)}, but {bound.why}: {bound.left} left")
+    if bound.left < wanted.wanted(roles):
+        hint = "" if len(roles) <= len(ONE_OF_EACH) else ", or lower STATESVC_DATABASE_CONNECTIONS"
+        return warn(_ABOUT, f"slower than it could be: {wanted.arithmetic(roles)} are wanted, but {bound.why}: {bound.left} left{hint}")
+    return ok(_ABOUT, f"{wanted.arithmetic(roles)} at most, and {bound.left} may be had")

@@ -1,0 +1,47 @@
+"""How many connections the service's role may have: the least that its own limit, the database's and the server's leave it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from psycopg import AsyncConnection
+
+from statesvc.database.queries import queries
+
+_SQL = queries("statesvc.database", "room")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """`connections`: what it leaves. `others`: what others use of it now. `why` names the setting, and what to do."""
+
+    connections: int
+    others: int
+    why: str
+
+    @property
+    def left(self) -> int:
+        """What the role may have beside others."""
+        return max(0, self.connections - self.others)
+
+
+async def read_room(connection: AsyncConnection[Any]) -> Bound:
+    """The narrowest bound of the role that asks."""
+    row = await (await connection.execute(_SQL["room"], prepare=False)).fetchone()
+    assert row is not None  # noqa: S101 - the role that asks and its database are there
+    role, database, role_limit, database_limit, server_limit, reserved, in_database, on_server = row
+    bounds = [
+        Bound(
+            connections=server_limit - reserved,
+            others=on_server,
+            why=f"the server takes {server_limit} (max_connections), {reserved} of them in reserve, and other roles have {on_server}",
+        )
+    ]
+    if role_limit >= 0:
+        bounds.append(
+            Bound(connections=role_limit, others=0, why=f"the role {role} may have {role_limit} (ALTER ROLE {role} CONNECTION LIMIT ...)")
+        )
+    if database_limit >= 0:
+        altered = f"ALTER DATABASE {database} CONNECTION LIMIT ..."
+        why = f"the database {database} takes {database_limit} ({altered}), and other roles have {in_database}"
+        bounds.append(Bound(connections=database_limit, others=in_database, why=why))
+    return min(bounds, key=lambda bound: bound.left)

@@ -1,0 +1,131 @@
+"""All roles on a server that gives them few connections: they work, slower; with too few nothing starts, and says why."""
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+
+from tests.acceptance.processes import Service, until_false
+from tests.acceptance.service_maker import ServiceMaker
+from tests.acceptance.steady_pushes import steady_pushes
+from tests.acceptance.test_lost_database import ROLES, all_roles, same
+from tests.world.postgres import Server
+
+# five roles, and their start
+pytestmark = pytest.mark.timeout(400)
+
+PER_SECOND = float(os.environ.get("STATESVC_TEST_PUSHES_PER_SECOND", "100"))
+SECONDS = float(os.environ.get("STATESVC_TEST_PUSH_SECONDS", "8"))
+PASSWORD = "of-a-role-with-few-connections"
+
+
+@pytest.fixture
+async def limited_role(server: Server) -> AsyncIterator[Callable[[int], str]]:
+    """Makes a role like the service's with a limit of its own; it ends with the test, after the databases where it owns something."""
+    made: list[str] = []
+
+    def make(limit: int) -> str:
+        name = f"limited_{uuid4().hex[:12]}"
+        with psycopg.connect(server.superuser_dsn, autocommit=True) as admin:
+            statement = "CREATE ROLE {} LOGIN PASSWORD {} IN ROLE statesvc_service, pg_read_all_stats CONNECTION LIMIT {}"
+            admin.execute(sql.SQL(statement).format(sql.Identifier(name), sql.Literal(PASSWORD), sql.Literal(limit)))
+        made.append(name)
+        return name
+
+    yield make
+    with psycopg.connect(server.superuser_dsn, autocommit=True) as admin:
+        for name in made:
+            admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %s", (name,))
+            admin.execute(sql.SQL("DROP ROLE {}").format(sql.Identifier(name)))
+
+
+class Sessions:
+    """How many sessions a role has, looked at again and again; of which program most."""
+
+    def __init__(self, dsn: str, role: str) -> None:
+        self._dsn = dsn
+        self._role = role
+        self.most = 0
+        self.by_name: dict[str, int] = {}
+
+    @asynccontextmanager
+    async def watched(self) -> AsyncIterator["Sessions"]:
+        task = asyncio.create_task(self._watch())
+        yield self
+        task.cancel()
+        await asyncio.wait({task})
+
+    async def _watch(self) -> None:
+        query = "SELECT application_name, count(*) FROM pg_stat_activity WHERE usename = %s GROUP BY 1"
+        async with await psycopg.AsyncConnection.connect(self._dsn, autocommit=True) as connection:
+            while True:
+                rows: dict[str, int] = dict(await (await connection.execute(query, (self._role,))).fetchall())
+                self.most = max(self.most, sum(rows.values()))
+                for name, number in rows.items():
+                    self.by_name[name] = max(self.by_name.get(name, 0), number)
+                await asyncio.sleep(0.05)
+
+
+async def connections_found(service: Service, **settings: str) -> dict[str, Any]:
+    _, output, _ = await service.run("doctor", "--json", settings=settings)
+    (found,) = [each for each in json.loads(output) if each["about"] == "connections"]
+    return dict(found)
+
+
+@pytest.mark.parametrize("limit", [24, 20, 14])
+async def test_all_pushes_are_notified_and_the_kill_switch_finds_a_place(
+    limited_role: Callable[[int], str], service_maker: ServiceMaker, server: Server, tmp_path: Path, limit: int
+) -> None:
+    service = await service_maker(tmp_path, behind_pooler=False)
+    role = limited_role(limit)
+    mine = {"DATABASE_URL": make_conninfo(service.service_dsn, user=role, password=PASSWORD)}
+    async with Sessions(server.superuser_dsn, role).watched() as sessions, all_roles(service, **mine) as (roles, subscriber):
+        async with steady_pushes(service, roles[0], per_second=PER_SECOND) as pushes:
+            await asyncio.sleep(SECONDS / 2)
+            exit_code, _, errors = await service.run("rollout", "hold", "ups", "--why", "test", settings=mine)
+            assert exit_code == 0, errors
+            assert (await service.get("/v1/shipments/canonical/SP00000001/evidence"))[0] == 200
+            await asyncio.sleep(SECONDS / 2)
+        assert [answer for answer in pushes.answers if answer.status != 200] == []
+        began = asyncio.get_running_loop().time()
+        async with asyncio.timeout(60):
+            await until_false(lambda: same(subscriber.received < len(pushes.answers)))
+        late = asyncio.get_running_loop().time() - began
+        print(  # noqa: T201
+            f"limit {limit}: {len(pushes.answers)} pushes acknowledged, all notified {late:.2f} s after the last; "
+            f"at most {sessions.most} sessions: {sessions.by_name}"
+        )
+        assert sessions.most <= limit
+        assert {name for name in sessions.by_name if name == "statesvc listener"}
+        found = await connections_found(service, **mine)
+        assert found["severity"] == ("ok" if limit == 24 else "warn"), found
+        for process in roles:
+            assert '"level":"error"' not in process.log.read_text()
+
+
+async def test_nothing_starts_with_too_few_and_doctor_shows_the_sum(
+    limited_role: Callable[[int], str], service_maker: ServiceMaker, tmp_path: Path
+) -> None:
+    service = await service_maker(tmp_path, behind_pooler=False)
+    mine = {"DATABASE_URL": make_conninfo(service.service_dsn, user=(role := limited_role(8)), password=PASSWORD)}
+    said = (
+        "ingress (2 + 1 direct) + api (1 + 1 direct) + worker (2 + 1 direct) + notifier (1 + 1 direct) + sealer (1 + 2 direct) "
+        f"+ 1 for commands, evidence and archiving = 14, but the role {role} may have 8 (ALTER ROLE {role} CONNECTION LIMIT ...)"
+    )
+    async with service:
+        for command in ("up", *ROLES):
+            exit_code, _, errors = await service.run(command, "--port", "0", settings=mine)
+            assert (exit_code, said in errors) == (1, True), (command, errors)
+        found = await connections_found(service, **mine)
+        assert (found["severity"], said in found["text"]) == ("fail", True), found
+        exit_code, _, errors = await service.run("worker", settings={**mine, "STATESVC_DATABASE_CONNECTIONS": "8"})
+        assert (exit_code, "STATESVC_DATABASE_CONNECTIONS" in errors) == (2, True)
