@@ -13,6 +13,9 @@ from statesvc.repair.dead_letters.replay_pace import ReplayEnd, ReplayLimits
 from statesvc.repair.dead_letters.replay_plan import ReplayPlanLine
 
 REPLAY_LIMIT_MAX: Final = 500
+PATIENCE_SECONDS: Final = 8.0
+"""How long a call waits for a verdict."""
+PER_SECOND_MAX: Final = 10_000
 _LIMITS: Final = ReplayLimits()
 Why = Annotated[str, Field(max_length=1000, pattern=r"^[^\x00]*$", description="Stands in the log for ever: nothing personal.")]
 Reason = Annotated[
@@ -80,6 +83,10 @@ class ReplayMany(MeantDeadLetters):
     stop_at_percent: Annotated[float, Field(ge=0, le=100, description="Stop when more than this share fails again.")] = (
         _LIMITS.stop_at_percent
     )
+    per_second: Annotated[float, Field(gt=0, le=PER_SECOND_MAX, description="At most so many a second.")] = 500.0
+    patience_seconds: Annotated[
+        float, Field(ge=0, le=PATIENCE_SECONDS, description="The call ends when none of what it put back gets a verdict for so long.")
+    ] = PATIENCE_SECONDS
     why: Why = ""
     cursor: Cursor = None
 

@@ -21,7 +21,7 @@ from statesvc.evidence.merchant_statement import MerchantStatement
 from statesvc.http.api_keys import caller_of
 from statesvc.http.closed_model import ClosedModel
 from statesvc.http.key_store import Scope
-from statesvc.http.operation import Route, body, parameters, raw_route
+from statesvc.http.operation import Route, body, call_of, parameters, raw_route
 from statesvc.http.problem import Code, Problem
 from statesvc.log.proofs import ContradictionError
 from statesvc.log.snapshot import take_snapshot
@@ -102,7 +102,7 @@ class EvidenceCalls:
         if asked.carrier_id not in CARRIERS:
             raise Problem(Code.UNKNOWN_CARRIER, "no such carrier_id; `statesvc carriers` lists them")
         # evidence is complete for a key with the scope; asked for without it, personal evidence is refused rather than shortened
-        personal = reads_personal(request, asked.include) or caller_of(request).has(Scope.PII)
+        personal = reads_personal(call_of(request), asked.include) or caller_of(request).has(Scope.PII)
         kind = _preferred(request.headers.get(hdrs.ACCEPT, ""))
         printed = await self.computing.evidence(
             EvidenceWanted(
@@ -120,7 +120,7 @@ class EvidenceCalls:
         if personal and not printed.is_erased:
             target = f"shipment {printed.shipment_id}"
             async with self.pool.connection() as connection:
-                await self.readings.record(connection, request, call="evidence", target=target, carrier_id=asked.carrier_id)
+                await self.readings.record(connection, call_of(request), name="evidence", target=target, carrier_id=asked.carrier_id)
         headers = {
             hdrs.CACHE_CONTROL: "private, no-store",
             hdrs.VARY: f"{hdrs.ACCEPT}, {hdrs.AUTHORIZATION}",

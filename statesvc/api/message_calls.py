@@ -15,7 +15,7 @@ from statesvc.api.personal_reads import Include, PersonalReadings, reads_persona
 from statesvc.bodies.find_bodies import BodyLocation
 from statesvc.database.pool import Connections
 from statesvc.http.closed_model import ClosedModel
-from statesvc.http.operation import WHY_TAKEN, Reply, Route, answer, parameters, route
+from statesvc.http.operation import WHY_TAKEN, Reply, Route, answer, call_of, parameters, route
 from statesvc.http.problem import Code, Problem
 from statesvc.log.archive.folder import ArchivePath
 from statesvc.shipments.models import text_of
@@ -77,7 +77,7 @@ class MessageCalls:
     async def show(self, request: web.Request) -> Reply[ShownMessage]:
         """The message; on request, with scope `pii`, its body too."""
         asked = parameters(request, MessageParameters)
-        message_id, personal = asked.message_id, reads_personal(request, asked.include)
+        message_id, personal = asked.message_id, reads_personal(call_of(request), asked.include)
         async with self.pool.connection() as connection:
             found = await find_message(connection, message_id, folder=self.folder)
             if found is None:
@@ -90,7 +90,9 @@ class MessageCalls:
                 _add_body(shown, body)
                 if body is not None:
                     carrier_id = found.message.carrier_id
-                    await self.readings.record(connection, request, call="message", target=f"message {message_id}", carrier_id=carrier_id)
+                    await self.readings.record(
+                        connection, call_of(request), name="message", target=f"message {message_id}", carrier_id=carrier_id
+                    )
         return answer(shown, headers={hdrs.CACHE_CONTROL: "no-store"})
 
 

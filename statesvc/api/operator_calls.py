@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 from events.carriers import CARRIERS
 from events.carriers.carrier import Carrier
 from statesvc.api.parameters import Name
-from statesvc.api.rollout_calls import WHY_LENGTH_MAX
+from statesvc.api.rollout_operations import WHY_LENGTH_MAX
 from statesvc.database.pool import Connections
 from statesvc.database.wakeups.channels import INBOX
 from statesvc.database.wakeups.waker import Wakes

@@ -10,14 +10,13 @@ from pydantic import Field
 
 from statesvc.background.periodic import Periodic
 from statesvc.database.pool import Connections
-from statesvc.http.api_keys import caller_of
+from statesvc.http.call import Call
 from statesvc.http.key_store import Scope
-from statesvc.http.operation import why_of
+from statesvc.http.operation import CALL
 from statesvc.http.problem import Code, Problem
 from statesvc.operations.personal_readings import CountedHour, PersonalReading, begin_reading, close_hours, count_further, record_reading
 from statesvc.shipments.find import StoredShipment
 
-_RECORDED: Final = web.RequestKey("personal_reading_recorded", bool)
 _COUNTED_EVERY_SECONDS: Final = 15.0
 
 Include = Annotated[
@@ -28,11 +27,11 @@ Include = Annotated[
 ]
 
 
-def reads_personal(request: web.Request, include: Literal["personal"] | None) -> bool:
+def reads_personal(call: Call[Any, Any], include: Literal["personal"] | None) -> bool:
     """Whether the caller asked for personal fields. Raises the problem of a missing scope where it may not."""
     if include is None:
         return False
-    caller = caller_of(request)
+    caller = call.caller
     if not caller.has(Scope.PII):
         raise Problem(
             Code.MISSING_SCOPE,
@@ -61,27 +60,26 @@ class PersonalReadings:
         await self._write_counts()
 
     async def record(
-        self, connection: AsyncConnection[Any], request: web.Request, *, call: str, target: str, carrier_id: str | None = None
+        self, connection: AsyncConnection[Any], call: Call[Any, Any], *, name: str, target: str, carrier_id: str | None = None
     ) -> None:
         """One reading by the caller: on record, or counted, when this returns. One that says why is always an entry of its own."""
-        why = why_of(request)
-        details = {"call": call, **({} if carrier_id is None else {"carrier_id": carrier_id}), **why}
-        reading = PersonalReading(actor=caller_of(request).actor, target=target, details=details)
+        details = {"call": name, **({} if carrier_id is None else {"carrier_id": carrier_id}), **call.why}
+        reading = PersonalReading(actor=call.caller.actor, target=target, details=details)
         begun = await begin_reading(connection, reading)
         self._closes_at[begun.counted.hour.timestamp()] = time.monotonic() + begun.seconds_left
         if begun.is_first:
-            request[_RECORDED] = True
-        elif why:
+            call.is_recorded = True
+        elif call.why:
             await record_reading(connection, reading)
-            request[_RECORDED] = True
+            call.is_recorded = True
         else:
             self._further[begun.counted] += 1
 
-    async def record_shipment(self, connection: AsyncConnection[Any], request: web.Request, shipment: StoredShipment, *, call: str) -> None:
+    async def record_shipment(self, connection: AsyncConnection[Any], call: Call[Any, Any], shipment: StoredShipment, *, name: str) -> None:
         """As `record`. Of an erased shipment there is nothing personal to read."""
         if shipment.sealed_key is not None:
             target = f"shipment {shipment.shipment_id}"
-            await self.record(connection, request, call=call, target=target, carrier_id=shipment.carrier_id)
+            await self.record(connection, call, name=name, target=target, carrier_id=shipment.carrier_id)
 
     async def keep_up(self) -> None:
         """Writes counts, and closes hours that are over. No statement while there is neither."""
@@ -108,4 +106,4 @@ class PersonalReadings:
 
 def was_recorded(request: web.Request) -> bool:
     """Whether the call left an action in the log."""
-    return _RECORDED in request
+    return CALL in request and request[CALL].is_recorded

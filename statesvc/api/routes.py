@@ -6,9 +6,8 @@ from events.carriers import CARRIERS
 from events.carriers.carrier import Carrier
 from events.crypto.keyring import Keyring
 from statesvc.api import action_calls as actions
-from statesvc.api import code_mapping_routes as code_mappings
-from statesvc.api import dead_letter_calls as dead_letters
-from statesvc.api import dead_letter_replay_calls as dead_letter_replay
+from statesvc.api import code_mapping_operations as code_mappings
+from statesvc.api import dead_letter_operations as dead_letters
 from statesvc.api import erasure_calls as erasure
 from statesvc.api import evidence_calls as evidence
 from statesvc.api import expectation_calls as expectations
@@ -18,16 +17,17 @@ from statesvc.api import message_calls as messages
 from statesvc.api import operator_calls as operators
 from statesvc.api import reference_calls as references
 from statesvc.api import report_calls as reports
-from statesvc.api import rollout_calls as rollouts
+from statesvc.api import rollout_operations as rollouts
 from statesvc.api import shipment_calls as shipments
 from statesvc.api import shipment_list_call as shipment_list
 from statesvc.api.computations import ComputingHere
 from statesvc.api.computing import Computing, Sources
+from statesvc.api.context import Context
 from statesvc.api.personal_reads import PersonalReadings
 from statesvc.api.replica_reads import Replica, StaleReads
 from statesvc.database.pool import Connections
 from statesvc.database.wakeups.waker import Wakes
-from statesvc.http.operation import Route
+from statesvc.http.operation import Route, routes_of
 from statesvc.log.archive.folder import ArchivePath
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.tombstones import Tombstones
@@ -55,6 +55,11 @@ def routes(
     log_archive = LogArchive(archive)
     sources = Sources(pool=pool, keyring=keyring, folder=archive, archive=log_archive)
     computing = computing or ComputingHere(sources)
+
+    async def opened() -> Keyring:
+        return keyring
+
+    context = Context(pool=pool, waker=waker, readings=readings, archive=archive, keyring=opened, carriers=lambda: carriers)
     reads = StaleReads(pool, log_archive, replica)
     return [
         *shipment_list.routes(reads, keyring),
@@ -64,12 +69,11 @@ def routes(
         *messages.routes(pool, keyring, archive, readings),
         *evidence.routes(pool, computing, readings),
         *log.routes(pool, log_archive),
-        *dead_letters.routes(pool),
-        *dead_letter_replay.routes(pool, keyring, waker, carriers=carriers, archive=archive),
-        *code_mappings.routes(pool, keyring, waker, readings, carriers=carriers, archive=archive),
+        *routes_of(dead_letters.OPERATIONS, context),
+        *routes_of(code_mappings.OPERATIONS, context),
         *expectations.routes(pool),
         *reports.routes(pool),
-        *rollouts.routes(pool, waker),
+        *routes_of(rollouts.OPERATIONS, context),
         *legal_holds.routes(pool),
         *operators.routes(pool, waker),
         *actions.routes(pool),

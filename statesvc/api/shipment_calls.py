@@ -18,7 +18,7 @@ from statesvc.api.parameters import AuditParameters, HistoryParameters, Shipment
 from statesvc.api.personal_reads import PersonalReadings, reads_personal
 from statesvc.api.replica_reads import STALENESS, StaleReads
 from statesvc.database.pool import Connections
-from statesvc.http.operation import Reply, RequestHeader, Route, answer, answer_unless_known, parameters, printed, route
+from statesvc.http.operation import Reply, RequestHeader, Route, answer, answer_unless_known, call_of, parameters, printed, route
 from statesvc.http.paging import decode_cursor, encode_cursor
 from statesvc.http.problem import NOT_MODIFIED, OK, Code, Problem
 from statesvc.log.archive.log_archive import LogArchive
@@ -95,7 +95,7 @@ class Shipments:
     async def _state(
         self, connection: AsyncConnection[Any], archive: LogArchive, request: web.Request, asked: ShipmentParameters
     ) -> Reply[Shipment]:
-        personal = reads_personal(request, asked.include)
+        personal = reads_personal(call_of(request), asked.include)
         await _bring_back(connection, archive, asked)
         headers: dict[str, str] = {hdrs.CACHE_CONTROL: "private, no-cache", hdrs.VARY: hdrs.AUTHORIZATION}
         try:
@@ -109,14 +109,14 @@ class Shipments:
         # the erasure state stands in the body; so do the others of the number and what the caller may see
         reply = answer_unless_known(request, shipment, head_hash=found.shipment.head_hash, headers=headers)
         if reply.status == OK and shipment.get("signed_by") is not None:
-            await self.readings.record_shipment(connection, request, found.shipment, call="state")
+            await self.readings.record_shipment(connection, call_of(request), found.shipment, name="state")
         return reply
 
     async def history(self, request: web.Request) -> Reply[HistoryPage]:
         """A page of events in timeline order."""
         asked = parameters(request, HistoryParameters)
         resumed = _resume(asked, "history")
-        personal = reads_personal(request, asked.include)
+        personal = reads_personal(call_of(request), asked.include)
 
         async def read(connection: AsyncConnection[Any], archive: LogArchive) -> Reply[HistoryPage]:
             await _bring_back(connection, archive, asked)
@@ -129,7 +129,7 @@ class Shipments:
             if resumed.after is None:
                 observations = await read_observations(connection, found.shipment, horizon=horizon)
             if opener is not None:
-                await self.readings.record_shipment(connection, request, found.shipment, call="history")
+                await self.readings.record_shipment(connection, call_of(request), found.shipment, name="history")
             cursor = _cursor(asked, "history", found, page.next_after, horizon)
             texts = KnownTexts(self.keyring)
             for event in page.events:
@@ -140,7 +140,9 @@ class Shipments:
 
     async def audit(self, request: web.Request) -> Reply[Audit]:
         """Everything on record, as one consistent snapshot."""
-        wanted = AuditWanted(asked=(asked := parameters(request, AuditParameters)), personal=reads_personal(request, asked.include))
+        wanted = AuditWanted(
+            asked=(asked := parameters(request, AuditParameters)), personal=reads_personal(call_of(request), asked.include)
+        )
         async with self.pool.connection() as connection:
             await _bring_back(connection, self.sources.archive, asked)
             is_long = await _is_long(connection, asked)
@@ -150,7 +152,7 @@ class Shipments:
             printed = await self.computing.audit(wanted)
         if wanted.personal:
             async with self.pool.connection() as connection:
-                await self.readings.record_shipment(connection, request, printed.shipment, call="audit")
+                await self.readings.record_shipment(connection, call_of(request), printed.shipment, name="audit")
         return Reply(body=printed.content, content_type="application/json")
 
 
@@ -183,7 +185,7 @@ async def print_audit(connection: AsyncConnection[Any], sources: Sources, wanted
 
 def _bound(request: web.Request, asked: StateParameters | ShipmentIdParameters | HistoryParameters) -> float | None:
     """How old the answer may be. Personal fields are the primary's: who reads them is recorded, and an erasure holds at once."""
-    if asked.max_staleness is not None and reads_personal(request, asked.include):
+    if asked.max_staleness is not None and reads_personal(call_of(request), asked.include):
         return 0
     return asked.max_staleness
 

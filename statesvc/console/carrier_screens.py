@@ -6,12 +6,12 @@ from typing import Any, Final
 
 from events.carriers import CARRIERS
 from events.carriers.carrier import Carrier
-from statesvc.api.rollout_calls import RolloutChange
+from statesvc.api.rollout_operations import RolloutChange
 from statesvc.console.carrier_board import CarrierLine, read_board
 from statesvc.console.charts import Bar, bars
-from statesvc.console.inner_calls import checked_body
 from statesvc.console.screen import Done, DryRun, FormAction, Input, Screen, Values, Visit
 from statesvc.database.pool import Connections
+from statesvc.http.inner_calls import checked_body
 from statesvc.http.key_store import Scope
 from statesvc.http.problem import Code, Problem
 from statesvc.inbox.rollouts.dial import ALL, Dial, Rollout, refusals

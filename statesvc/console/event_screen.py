@@ -7,11 +7,11 @@ import orjson
 
 from events.checkpoint import read_checkpoint
 from events.merkle.proof import verify_inclusion
-from statesvc.console.inner_calls import Json
 from statesvc.console.screen import Disclosure, Screen, Shown, Values, Visit
 from statesvc.console.shipment_lines import timeline_lines
 from statesvc.console.shipment_screens import CALL, LIST, ONE, AskedShipment
 from statesvc.evidence.dispute_fields import carrier_name
+from statesvc.http.inner_calls import Json
 from statesvc.http.key_store import Scope
 from statesvc.http.problem import Code, Problem
 

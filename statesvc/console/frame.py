@@ -16,10 +16,10 @@ from aiohttp import hdrs, web
 
 from statesvc.api.computing import COMPUTING_SECONDS
 from statesvc.console.html_exchange import Handler, read_form, readable, redirect
-from statesvc.console.inner_calls import InnerCalls
 from statesvc.console.pages import Templates
 from statesvc.console.screen import Disclosure, Done, DryRun, Elsewhere, FormAction, Input, Screen, Shown, Values, Visit
 from statesvc.console.web_sessions import Cookie, WebSession, WebSessions, form_token, fresh_token, is_form_token
+from statesvc.http.inner_calls import InnerCalls
 from statesvc.http.operation import Operation, Route, operation
 from statesvc.http.problem import UNAUTHORIZED, Code, Problem
 

@@ -15,12 +15,12 @@ from statesvc.api.subscriptions.portal_links import LINK, MINUTES_MAX, PORTAL, P
 from statesvc.api.subscriptions.routes import ONE, PATH
 from statesvc.cells.directory import CELL_HEADER
 from statesvc.console.html_exchange import Handler, read_form, readable, redirect, utc_instant
-from statesvc.console.inner_calls import InnerCalls, Json
 from statesvc.console.pages import Templates
 from statesvc.console.web_sessions import Cookie, form_token, is_form_token
 from statesvc.database.pool import Connections
 from statesvc.delivery.event_catalogue import EVENT_TYPES
 from statesvc.http.api_keys import Keys
+from statesvc.http.inner_calls import InnerCalls, Json
 from statesvc.http.key_limits import KeyLimits
 from statesvc.http.operation import Operation, Route, operation
 from statesvc.http.problem import Code, Problem

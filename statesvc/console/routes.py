@@ -9,7 +9,6 @@ from statesvc.console.event_screen import event_pages
 from statesvc.console.evidence_screen import evidence_pages
 from statesvc.console.expectation_screens import expectation_pages
 from statesvc.console.frame import ScreenFrame
-from statesvc.console.inner_calls import InnerCalls
 from statesvc.console.overview import Overview
 from statesvc.console.pages import Templates
 from statesvc.console.promise_screens import promise_pages
@@ -22,6 +21,7 @@ from statesvc.console.web_sessions import WebSessions
 from statesvc.console.work_screens import work_pages
 from statesvc.database.pool import Connections
 from statesvc.http.api_keys import Keys
+from statesvc.http.inner_calls import InnerCalls
 from statesvc.http.key_limits import KeyLimits
 from statesvc.http.operation import Route
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from aiohttp import web
 
-from statesvc.console.inner_calls import InnerCalls, Json
 from statesvc.console.web_sessions import WebSession
+from statesvc.http.inner_calls import InnerCalls, Json
 from statesvc.http.key_store import Scope
 
 Values = Mapping[str, str]

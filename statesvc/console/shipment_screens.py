@@ -10,11 +10,11 @@ from uuid import UUID
 
 from events.carriers import CARRIERS
 from events.vocabulary import Status
-from statesvc.console.inner_calls import Json
 from statesvc.console.screen import Disclosure, Elsewhere, Screen, Shown, Values, Visit
 from statesvc.console.shipment_lines import causes_of, conflict_sentences, flag_sentences, seals_of, timeline_lines
 from statesvc.evidence.dispute_fields import carrier_name
 from statesvc.evidence.wording import REMARKS
+from statesvc.http.inner_calls import Json
 from statesvc.http.key_store import Scope
 from statesvc.http.paging import LIMIT_MAX
 from statesvc.http.problem import Code, Problem

@@ -24,24 +24,28 @@ _REMEMBERED_MAX: Final = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """The holder of a key. `actor` is the name that operator actions carry; `owner` has the subscriptions that its keys make."""
+    """Who calls: the holder of a key, or a person at the service's own machine.
+
+    `actor` is the name that operator actions carry; `owner` has the subscriptions that its keys make.
+    """
 
     key_id: str
     name: str
     owner: str
     scopes: frozenset[Scope]
+    actor: str
 
     def has(self, scope: Scope) -> bool:
         """True where the caller may do this."""
         return scope in self.scopes
 
-    @property
-    def actor(self) -> str:
-        """`key:<id>`."""
-        return f"key:{self.key_id}"
+
+def key_holder(key_id: str, *, name: str, owner: str, scopes: frozenset[Scope]) -> Caller:
+    """The caller that has this key."""
+    return Caller(key_id=key_id, name=name, owner=owner, scopes=granted(scopes), actor=f"key:{key_id}")
 
 
-_BOOTSTRAP_CALLER: Final = Caller(key_id=BOOTSTRAP, name=BOOTSTRAP, owner=BOOTSTRAP, scopes=granted(frozenset({Scope.ADMIN})))
+_BOOTSTRAP_CALLER: Final = key_holder(BOOTSTRAP, name=BOOTSTRAP, owner=BOOTSTRAP, scopes=frozenset({Scope.ADMIN}))
 CALLER: Final = web.RequestKey("caller", Caller)
 
 
@@ -113,7 +117,7 @@ class Keys:
             row = await (await connection.execute(SQL["find"], {"key_id": key_id})).fetchone()
         if row is None or (digest is not None and not hmac.compare_digest(row[1], digest)):
             return None
-        return Caller(key_id=key_id, name=row[0], owner=row[3], scopes=granted(frozenset(scope for scope in Scope if scope in row[2])))
+        return key_holder(key_id, name=row[0], owner=row[3], scopes=frozenset(scope for scope in Scope if scope in row[2]))
 
 
 def require_scope(caller: Caller, scope: Scope) -> None:

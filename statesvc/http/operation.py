@@ -1,16 +1,22 @@
 """What a call promises: its scope, what it takes, what it answers. Checked before the handler runs, and shown in OpenAPI.
 
-A handler reads what was checked through `parameters` and `body`; a query parameter or a member that the contract does not
-name is refused, so that a typing error never silently widens a list.
+An operation is declared once, on the function that runs it, and has three faces: HTTP, a command, a form of the console.
 
-An answer has one model: a TypedDict, a dataclass or a pydantic model. A handler builds a value of it, which is written to JSON as it
-stands; OpenAPI describes the same type; and `Route` does not type-check unless the handler answers with what the operation declares.
+    @operation("POST /v1/things/{thing_id}/paint", scope="ops", problems=(Code.NOT_FOUND,))
+    async def paint_thing(context: Context, call: Call[ThingParameters, Paint]) -> Thing: ...
+
+The function's name is the operation's, its docstring the texts of the document, the models of its call what is checked, and what it
+returns the answer. A query parameter or a member that the models do not name is refused, so that a typing error never silently widens a
+list. What an answer is (a TypedDict, a dataclass, a pydantic model) is written to JSON as it stands.
+
+A call whose handler reads its body or writes its response itself (webhooks, streams) is a `Route` with a handler of its own.
 """
 
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Concatenate, Final, Generic, Literal, NamedTuple, ParamSpec, TypeVar, overload
+import inspect
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Concatenate, Final, Generic, Literal, NamedTuple, ParamSpec, TypeVar, get_args, overload
 
 import orjson
 from aiohttp import hdrs, web
@@ -18,14 +24,18 @@ from pydantic import BaseModel, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from statesvc.http.api_keys import Caller, Keys
+from statesvc.http.api_keys import Caller, Keys, caller_of
+from statesvc.http.call import WHY_CHARS_MAX, WHY_HEADER, Call, why_details
 from statesvc.http.closed_model import ClosedModel
+from statesvc.http.faces import Command, Form
 from statesvc.http.key_store import Scope
-from statesvc.http.problem import CONTENT_TYPE, NOT_MODIFIED, OK, Code, Problem
+from statesvc.http.problem import CONTENT_TYPE, NO_CONTENT, NOT_MODIFIED, OK, Code
+from statesvc.http.progress import Parts
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 M = TypeVar("M", bound=BaseModel)
 T = TypeVar("T")
+R = TypeVar("R")
 P = ParamSpec("P")
 ScopeWord = Literal["ingest", "read", "audit", "pii", "subscriptions", "ops", "admin"]
 
@@ -46,8 +56,7 @@ PARAMETERS: Final = web.RequestKey("parameters", BaseModel)
 BODY: Final = web.RequestKey("body", BaseModel)
 
 WHY: Final = web.RequestKey("why", str)
-WHY_HEADER: Final = "Statesvc-Why"
-WHY_CHARS_MAX: Final = 1000
+CALL: Final = web.RequestKey("call", Call)
 
 
 class RequestHeader(NamedTuple):
@@ -115,21 +124,23 @@ class Credential:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation(Generic[T]):
-    """The contract of one call.
+    """The contract of one call, and, as a decorator of the function that runs it, the whole of it: `run` takes a context and a Call.
 
-    `operation_id` names it in generated clients: verb and noun, never changed. `parameters` is a model of the path's and the query's
-    parameters (a field named as in the path is the path's). `statuses` describes the answers in words. `request` is a body that is
-    checked; where the handler reads the body itself, `accepts` says what it takes: media types and what they hold. `response_headers`
-    (of answers that are no problem) are described in words. `rules`: sentences about what else is refused as `invalid_request`, where no
-    schema can say it. `checked` False: the handler takes any query and checks the rest itself (webhooks). `carrier_authenticated`: by a
-    carrier's own scheme, or a key with scope `ingest`.
-    `is_computed`: it takes long to compute, so that a key may have but a few such calls under way.
-    `credential`: what does in place of a key. `is_body_optional`: without a body all members have their defaults.
-    `streamed` is the model of each event of an answer that is a stream; `deadline_seconds` None: it may take as long as it likes.
+    `where`: method and path. `operation_id` names it in generated clients: verb and noun, never changed. `parameters` is a model of the
+    path's and the query's parameters (a field named as in the path is the path's). `statuses` describes the answers in words. `request`
+    is a body that is checked; where the handler reads the body itself, `accepts` says what it takes: media types and what they hold.
+    `response_headers` (of answers that are no problem) are described in words. `rules`: sentences about what else is refused as
+    `invalid_request`, where no schema can say it. `checked` False: the handler takes any query and checks the rest itself (webhooks).
+    `carrier_authenticated`: by a carrier's own scheme, or a key with scope `ingest`. `is_computed`: it takes long to compute, so that a
+    key may have but a few such calls under way. `credential`: what does in place of a key. `is_body_optional`: without a body all members
+    have their defaults. `streamed` is the model of each event of an answer that is a stream; `deadline_seconds` None: it may take as long
+    as it likes.
+    `parts`: it does as much as fits into a call. `command`, `form`: its other faces, where one call is all that they make.
     """
 
-    operation_id: str
-    summary: str
+    where: str = field(default="", kw_only=False)
+    operation_id: str = ""
+    summary: str = ""
     scope: Scope | ScopeWord | None
     credential: Credential | None = None
     description: str = ""
@@ -151,6 +162,27 @@ class Operation(Generic[T]):
     carrier_authenticated: bool = False
     is_computed: bool = False
     deadline_seconds: float | None = DEADLINE_SECONDS
+    run: Callable[[Any, Call[Any, Any]], Awaitable[T]] | None = None
+    parts: Parts | None = None
+    command: Command | None = None
+    form: Form | None = None
+
+    def __call__(self, run: Callable[[Any, Call[Any, Any]], Awaitable[R]]) -> "Operation[R]":
+        """The operation that the function runs: name, texts and models are the function's, unless they were given."""
+        annotations = inspect.get_annotations(run)
+        parameters, request = (None if model is type(None) else model for model in get_args(annotations["call"]))
+        summary, _, description = inspect.cleandoc(run.__doc__ or "").partition("\n\n")
+        contract: Operation[Any] = self
+        return replace(
+            contract,
+            operation_id=self.operation_id or run.__name__,
+            summary=self.summary or summary.removesuffix("."),
+            description=self.description or description.replace("\n", " ").replace("  ", "\n\n"),
+            parameters=parameters,
+            request=request,
+            response=annotations["return"],
+            run=run,
+        )
 
     @property
     def is_limited(self) -> bool:
@@ -159,13 +191,16 @@ class Operation(Generic[T]):
 
 
 operation = Operation
-"""How route modules spell it: `operation(operation_id="list_things", summary=..., scope="read", ...)`."""
+"""How it is spelt as a decorator."""
+
+
+Run = Callable[[Call[Any, Any]], Awaitable[object]]
 
 
 class Route:
-    """One call: where it is, who answers, what it promises."""
+    """One call: where it is, who answers, what it promises. `run`: the operation in its context; None: only its handler answers."""
 
-    __slots__ = ("handler", "method", "operation", "path")
+    __slots__ = ("handler", "method", "operation", "path", "run")
 
     @overload
     def __init__(self, method: str, path: str, handler: Callable[[web.Request], Awaitable[Reply[T]]], operation: Operation[T]) -> None: ...
@@ -180,6 +215,50 @@ class Route:
         self.path = path
         self.handler = handler
         self.operation = operation
+        self.run: Run | None = None
+
+
+def routes_of(operations: Iterable[Operation[Any]], context: object) -> list[Route]:
+    """The operations as HTTP has them, at work in this context."""
+    return [_bound(operation, context) for operation in operations]
+
+
+def _bound(operation: Operation[Any], context: object) -> Route:
+    run = operation.run
+    if run is None:
+        raise ValueError(f"{operation.operation_id} has no function that runs it")
+
+    def run_here(call: Call[Any, Any]) -> Awaitable[object]:
+        return run(context, call)
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        call = call_of(request)
+        return _response(operation, call, await run_here(call))
+
+    route = _route(operation.where, handler, operation)
+    route.run = run_here
+    return route
+
+
+def call_of(request: web.Request) -> Call[Any, Any]:
+    """The call that a checked request makes: one object for as long as it lasts."""
+    if CALL not in request:
+        request[CALL] = Call(
+            caller=caller_of(request),
+            parameters=request.get(PARAMETERS),
+            body=request.get(BODY),
+            said=_said(request),
+            accept=request.headers.get(hdrs.ACCEPT, "*/*"),
+        )
+    return request[CALL]
+
+
+def _response(operation: Operation[Any], call: Call[Any, Any], value: object) -> web.Response:
+    if isinstance(value, web.Response):
+        return value
+    if value is None:
+        return web.Response(status=NO_CONTENT, headers=call.headers)
+    return answer(value, status=call.status or next(iter(operation.statuses)), headers=call.headers)
 
 
 def _flat(promise: Callable[P, Operation[T]]) -> Callable[Concatenate[str, Callable[[web.Request], Awaitable[Reply[T]]], P], Route]:
@@ -223,12 +302,13 @@ def body(request: web.Request, model: type[M]) -> M:
     return value
 
 
-def why_of(request: web.Request) -> dict[str, str]:
+def why_of(request: web.Request) -> Mapping[str, str]:
     """Why the caller does it, for the details of the log's entry; empty where it did not say. Raises Problem."""
-    why: str = (request.get(WHY) or header_text(request.headers.get(WHY_HEADER, ""))).strip()
-    if len(why) > WHY_CHARS_MAX or not why.isprintable():
-        raise Problem(Code.INVALID_REQUEST, f"the header {WHY_HEADER} takes at most {WHY_CHARS_MAX} printable characters")
-    return {"why": why} if why else {}
+    return why_details(_said(request))
+
+
+def _said(request: web.Request) -> str:
+    return request.get(WHY) or header_text(request.headers.get(WHY_HEADER, ""))
 
 
 def header_text(header: str) -> str:

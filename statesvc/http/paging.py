@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Final, Generic, TypeVar
 
 import orjson
-from pydantic import Field
+from pydantic import Field, TypeAdapter, ValidationError
 
 from statesvc.http.closed_model import ClosedModel
 from statesvc.http.problem import Code, Problem
@@ -21,6 +21,10 @@ T = TypeVar("T")
 
 LIMIT_DEFAULT: Final = 50
 LIMIT_MAX: Final = 200
+NEWEST: Final = 2**63 - 1
+"""Above every number that the database gives."""
+RowNumber = Annotated[int, Field(ge=0, le=NEWEST)]
+"""In a position."""
 _VERSION: Final = 1
 _BINDING_BYTES: Final = 9
 _CURSOR_CHARS_MAX: Final = 1024
@@ -57,6 +61,30 @@ def decode_cursor(cursor: str, bound_to: Mapping[str, Any], *, fields: int) -> l
             return position
         case _:
             raise Problem(Code.INVALID_CURSOR, "send `next_cursor` as it was given, with the same filter; or start again without a cursor")
+
+
+def before_number(cursor: str | None, bound_to: Mapping[str, Any]) -> int:
+    """Below which number the page begins, of a list by descending numbers. Raises the problem `invalid_cursor`."""
+    if cursor is None:
+        return NEWEST
+    (before,) = decode_cursor(cursor, bound_to, fields=1)
+    if type(before) is not int or not 0 < before <= NEWEST:
+        raise Problem(Code.INVALID_CURSOR, "the cursor names nothing that is here; start again without one")
+    return before
+
+
+def encode_position(position: object, bound_to: Mapping[str, Any]) -> str:
+    """The cursor that work in parts goes on with: a dataclass, whose fields are JSON values, times and ids."""
+    return encode_cursor([TypeAdapter(type(position)).dump_python(position, mode="json")], bound_to)
+
+
+def position_of(cursor: str, position: type[T], bound_to: Mapping[str, Any]) -> T:
+    """What `encode_position` was given. Raises the problem `invalid_cursor` for what is none of this work, or breaks a field's bounds."""
+    (members,) = decode_cursor(cursor, bound_to, fields=1)
+    try:
+        return TypeAdapter(position).validate_json(orjson.dumps(members))
+    except ValidationError:
+        raise Problem(Code.INVALID_CURSOR, "send `next_cursor` as it was given") from None
 
 
 def _binding(bound_to: Mapping[str, Any]) -> str:

@@ -1,7 +1,7 @@
 """A served API on a real database, and a way to have carriers say things through the worker's own transaction."""
 
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,12 +14,15 @@ from aiohttp.web import Application
 from multidict import CIMultiDictProxy
 from psycopg import AsyncConnection
 
+from events.carriers import CARRIERS
+from events.carriers.carrier import Carrier
 from events.crypto.keyring import Keyring
 from events.crypto.sealing import MasterKeys, SealingKey
 from events.entry import Provenance
 from events.event import EventPlace, PrintedTime, Raw, Reading
 from events.identity import identify
 from events.vocabulary import Kind, Status, TimePrecision, TzSource
+from statesvc.api.context import Context
 from statesvc.api.personal_reads import PersonalReadings
 from statesvc.api.routes import routes
 from statesvc.api.subscriptions.routes import routes as subscription_routes
@@ -28,7 +31,7 @@ from statesvc.append.transaction import append
 from statesvc.console.portal import routes as portal_routes
 from statesvc.console.routes import routes as console_routes
 from statesvc.database.keyring_store import load_keyring
-from statesvc.database.pool import PoolLimits, make_pool
+from statesvc.database.pool import Connections, PoolLimits, make_pool
 from statesvc.delivery.targets import Targets
 from statesvc.http.api_keys import Keys
 from statesvc.http.app import build_app
@@ -155,6 +158,15 @@ class Waker:
 
     def wake(self, channel: str) -> None:
         self.woken.append(channel)
+
+
+def context_of(pool: Connections, *, carriers: Mapping[str, Carrier] = CARRIERS) -> Context:
+    """What operations work with that need no keys."""
+
+    async def keyring() -> Keyring:
+        raise AssertionError("no master key is at hand")
+
+    return Context(pool=pool, waker=Waker(), readings=PersonalReadings(pool), archive=None, keyring=keyring, carriers=lambda: carriers)
 
 
 @pytest.fixture

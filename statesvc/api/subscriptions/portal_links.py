@@ -18,7 +18,7 @@ from events.crypto.keyring import Keyring
 from events.entry import rfc3339
 from statesvc.cells.directory import CELL_HEADER
 from statesvc.database.pool import Connections
-from statesvc.http.api_keys import Caller, Keys, caller_of, require_scope
+from statesvc.http.api_keys import Caller, Keys, caller_of, key_holder, require_scope
 from statesvc.http.closed_model import ClosedModel
 from statesvc.http.key_store import OWNER, Scope
 from statesvc.http.operation import Reply, Route, answer, body, route
@@ -106,7 +106,7 @@ class PortalLinks:
         return PortalVisit(
             token=token,
             # the log says that it was done in the portal, not by the holder of the key
-            caller=Caller(key_id=f"{maker.key_id}/portal", name=owner, owner=owner, scopes=scopes),
+            caller=key_holder(f"{maker.key_id}/portal", name=owner, owner=owner, scopes=scopes),
             expires_at=datetime.fromisoformat(claims["until"]),
             shows_responses=shows_responses,
         )

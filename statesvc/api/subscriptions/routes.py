@@ -39,7 +39,7 @@ from statesvc.delivery.outcome import TOTAL_SECONDS
 from statesvc.delivery.targets import Targets
 from statesvc.http.api_keys import caller_of
 from statesvc.http.key_store import Scope
-from statesvc.http.operation import WHY_TAKEN, Handler, Reply, Route, answer, body, parameters, raw_route, why_of
+from statesvc.http.operation import WHY_TAKEN, Handler, Reply, Route, answer, body, call_of, parameters, raw_route, why_of
 from statesvc.http.paging import Page, decode_cursor, encode_cursor
 from statesvc.http.problem import CREATED, NO_CONTENT, Code, Problem
 from statesvc.log.archive.log_archive import LogArchive
@@ -210,7 +210,7 @@ class SubscriptionCalls:
             found = await read_attempts(connection, asked.subscription_id, before=before, limit=asked.limit + 1)
             if asked.responses and found:
                 target = f"subscription {asked.subscription_id}"
-                await self.readings.record(connection, request, call="attempts", target=target)
+                await self.readings.record(connection, call_of(request), name="attempts", target=target)
         shown, more = found[: asked.limit], len(found) > asked.limit
         cursor = encode_cursor([shown[-1].recorded_at.isoformat(), shown[-1].webhook_id, shown[-1].number], bound_to) if more else None
         return answer(Page([attempt_shown(one, one.response(self.keyring) if asked.responses else None) for one in shown], cursor))

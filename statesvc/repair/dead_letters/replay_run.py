@@ -12,11 +12,14 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Annotated, Any, Final
 from uuid import UUID
+
+from pydantic import Field
 
 from statesvc.database.pool import Connections
 from statesvc.database.wakeups.channels import INBOX, OUTBOX
+from statesvc.http.paging import RowNumber
 from statesvc.log.actions import record_action
 from statesvc.repair.dead_letters.dead_letter import Obstacle, Way
 from statesvc.repair.dead_letters.put_back import ReplayVerdict, put_back, put_back_by, replayed_by, verdicts
@@ -56,9 +59,9 @@ class RunPosition:
     `code_*`: how far the events of the next code are read. `code_began`: the database's clock when their reading began.
     """
 
-    up_to: int
-    step: int = 0
-    after: int = 0
+    up_to: RowNumber
+    step: Annotated[int, Field(ge=0, lt=len(STEPS))] = 0
+    after: RowNumber = 0
     canary_passed: bool = False
     code_after: UUID = FIRST
     code_began: datetime | None = None

@@ -1,15 +1,17 @@
 """The events of the log that have a code, whatever they were read as: a pass over the log in its order, and the newest of them."""
 
 from dataclasses import dataclass, replace
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 from uuid import UUID
 
 from psycopg import AsyncConnection
+from pydantic import Field
 
 from events.clear_part import Digest
 from events.event import Raw
 from events.identity import carrier_code
 from statesvc.database.queries import queries
+from statesvc.http.paging import RowNumber
 from statesvc.inbox.rollouts.mapped_code import MappedCode, PrintedCode
 
 _SQL = queries("statesvc.repair.teaching", "code_events")
@@ -30,8 +32,8 @@ Connection = AsyncConnection[Any]
 class LogPlace(NamedTuple):
     """An event's place in the order of the log."""
 
-    batch_id: int = 0
-    ordinal: int = -1
+    batch_id: RowNumber = 0
+    ordinal: Annotated[int, Field(ge=-1, lt=2**31)] = -1
 
 
 BEGINNING: Final = LogPlace()

@@ -156,7 +156,7 @@ async def test_of_two_operators_who_map_a_code_at_once_one_is_refused(api: Any, 
 
 
 async def test_many_messages_are_read_again_in_several_calls(api: Any, royal: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("statesvc.api.code_mapping_calls.MESSAGES_MAX", 2)
+    monkeypatch.setattr("statesvc.api.code_mapping_operations.MESSAGES_MAX", 2)
     monkeypatch.setattr("statesvc.repair.teaching.reread_code.PAGE", 2)
     await push_unknown(royal, 7)
     await post(api, MAPPINGS, **LESSON, why="their letter")

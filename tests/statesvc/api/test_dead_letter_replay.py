@@ -175,10 +175,9 @@ async def test_a_filter_is_planned_then_replayed_page_by_page(api: Any) -> None:
     assert (other.status, other.body["code"]) == (400, "invalid_cursor")
 
 
-async def test_a_canary_goes_first_and_the_rest_when_it_took_effect(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("statesvc.api.dead_letter_replay_calls.PATIENCE_SECONDS", 0.3)
+async def test_a_canary_goes_first_and_the_rest_when_it_took_effect(api: Any) -> None:
     await bury_messages(api, *["x"] * 7)
-    wanted = {"carrier_id": "ups", "canary": 2}
+    wanted = {"carrier_id": "ups", "canary": 2, "patience_seconds": 0.3}
     canary = (await post(api, "/v1/dead-letters/replay", **wanted)).body
     ReplayedMany.model_validate(canary)
     assert (canary["ended"], canary["replayed"], canary["waiting"], canary["remaining"]) == ("no_verdicts", 2, 2, 5)
@@ -188,10 +187,9 @@ async def test_a_canary_goes_first_and_the_rest_when_it_took_effect(api: Any, mo
     assert (rest["ended"], rest["replayed"], rest["settled"], rest["next_cursor"]) == ("done", 5, 2, None)
 
 
-async def test_a_canary_that_fails_again_stops_the_run(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("statesvc.api.dead_letter_replay_calls.PATIENCE_SECONDS", 0.3)
+async def test_a_canary_that_fails_again_stops_the_run(api: Any) -> None:
     dead_letters = await bury_messages(api, *["x"] * 7)
-    wanted = {"carrier_id": "ups", "canary": 2}
+    wanted = {"carrier_id": "ups", "canary": 2, "patience_seconds": 0.3}
     canary = (await post(api, "/v1/dead-letters/replay", **wanted)).body
     claimed = (await claim(api.connection, Claim(worker="worker-2", limit=9, lease_seconds=30, bytes_max=1 << 20, sweep=True))).messages
     again = [Burial(message_id=message.message_id, cause=Cause.NORMALIZER_FAILED, detail="again") for message in claimed]
@@ -229,7 +227,7 @@ async def test_a_code_is_read_again_once_it_is_mapped(api: Any, scan: Any) -> No
 
 
 async def test_many_events_of_a_code_are_read_in_several_calls(api: Any, scan: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("statesvc.api.dead_letter_replay_calls.BUDGET", ReplayBudget(dead_letters_max=500, messages_max=2))
+    monkeypatch.setattr("statesvc.api.dead_letter_operations.BUDGET", ReplayBudget(dead_letters_max=500, messages_max=2))
     for number in range(5):
         await api.carriers.say(scan(str(number), None, kind=Kind.UNMAPPED, type="Q", code="77"))
     await settle_messages(api)

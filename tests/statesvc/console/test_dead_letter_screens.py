@@ -4,7 +4,6 @@ import orjson
 import pytest
 
 from events.vocabulary import Kind
-from statesvc.api import dead_letter_replay_calls
 from statesvc.console import dead_letter_forms
 from tests.statesvc.api.test_dead_letter_replay import bury_messages, open_dead_letters, rows
 from tests.world.api import Api, Statement
@@ -91,13 +90,13 @@ async def test_a_replay_goes_on_part_by_part_under_one_reason(tab: Tab, monkeypa
     assert found == [("repaired", False)]
 
 
-async def test_a_canary_without_a_verdict_waits_for_its_operator(tab: Tab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dead_letter_replay_calls, "PATIENCE_SECONDS", 0.0)
+async def test_a_canary_without_a_verdict_waits_for_its_operator(tab: Tab) -> None:
     await bury_messages(tab.api, "a", "b", "c")
     await tab.log_in("ops", may_change="on")
     path = f"{LIST}/replay"
     token = await tab.form_token(path)
-    first = await (await tab.post(path, form_token=token, step="do", why="try", carrier_id="ups", canary="1", total="3")).text()
+    posted = {"why": "try", "carrier_id": "ups", "canary": "1", "patience_seconds": "0", "total": "3"}
+    first = await (await tab.post(path, form_token=token, step="do", **posted)).text()
     assert "Does a worker run?" in first
     assert "Remaining: 2 dead letters" in words(first)
     assert "hx-trigger" not in first.partition('id="progress"')[2].partition("</section>")[0]

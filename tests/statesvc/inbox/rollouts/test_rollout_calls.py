@@ -7,12 +7,13 @@ import orjson
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from statesvc.api import rollout_calls as rollouts
+from statesvc.api.rollout_operations import OPERATIONS
 from statesvc.http.api_keys import Keys
 from statesvc.http.app import build_app
 from statesvc.http.key_store import Scope, create_key
+from statesvc.http.operation import routes_of
 from tests.statesvc.inbox.rollouts.planted import CARRIER, MISREAD
-from tests.world.api import Waker
+from tests.world.api import context_of
 from tests.world.shop import CARRIER_ID, Shop, says
 
 PATH = f"/v1/rollouts/{CARRIER_ID}"
@@ -22,7 +23,7 @@ Client = TestClient[Any, Any]
 @pytest.fixture
 async def client(shop: Shop) -> AsyncIterator[Client]:
     _, key = await create_key(shop.connection, name="test", scopes=[Scope("ops")], created_by="test")
-    calls = rollouts.routes(shop.context.pool, Waker(), carriers={CARRIER_ID: CARRIER})
+    calls = routes_of(OPERATIONS, context_of(shop.context.pool, carriers={CARRIER_ID: CARRIER}))
     server = TestServer(build_app(calls, keys=Keys(shop.context.pool)))
     async with TestClient(server, headers={"Authorization": f"Bearer {key}"}) as client:
         yield client

@@ -1,6 +1,6 @@
-"""The calls of the API, made by a page in this process: same contract, same scope, same limits, same entries in the log.
+"""The calls of the API, made in this process by a page or a command: same contract, same scope, same limits, same entries in the log.
 
-There is no other way from a page to what an operator changes.
+There is no other way from either to what an operator changes.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,10 +12,11 @@ from aiohttp import hdrs, web
 from pydantic import BaseModel, ValidationError
 
 from statesvc.http.api_keys import CALLER, Caller, require_scope
+from statesvc.http.call import Call
 from statesvc.http.key_limits import KeyLimits
 from statesvc.http.key_store import Scope
 from statesvc.http.middleware import invalid
-from statesvc.http.operation import BODY, PARAMETERS, WHY, Route
+from statesvc.http.operation import BODY, PARAMETERS, WHY, Route, printed
 
 M = TypeVar("M", bound=BaseModel)
 Json = Any
@@ -90,21 +91,29 @@ class InnerCalls:
     ) -> bytes:
         route = self._routes[name]
         contract = route.operation
-        inner = request.clone(method=route.method, headers={hdrs.ACCEPT: accept})
-        inner[CALLER] = caller
-        inner[WHY] = why
         if contract.scope is not None:
             require_scope(caller, Scope(contract.scope))
-        if contract.parameters is not None:
-            inner[PARAMETERS] = _checked_parameters(contract.parameters, given)
-        if contract.request is not None:
-            inner[BODY] = checked_body(contract.request, body or {})
+        parameters = None if contract.parameters is None else _checked_parameters(contract.parameters, given)
+        checked = None if contract.request is None else checked_body(contract.request, body or {})
         limited = self._limits is not None and contract.is_limited
         with self._limits.call(caller.key_id, is_computed=contract.is_computed) if self._limits and limited else nullcontext():
-            answer = await route.handler(inner)
-        if not isinstance(answer, web.Response):
+            if route.run is not None:
+                call = Call(caller=caller, parameters=parameters, body=checked, said=why, accept=accept)
+                value = await route.run(call)
+            else:
+                inner = request.clone(method=route.method, headers={hdrs.ACCEPT: accept})
+                inner[CALLER] = caller
+                inner[WHY] = why
+                if parameters is not None:
+                    inner[PARAMETERS] = parameters
+                if checked is not None:
+                    inner[BODY] = checked
+                value = await route.handler(inner)
+        if not isinstance(value, web.StreamResponse):
+            return b"" if value is None else printed(value)
+        if not isinstance(value, web.Response):
             raise TypeError(f"{name} streams; a page cannot read it")
-        return answer.body if isinstance(answer.body, bytes) else b""
+        return value.body if isinstance(value.body, bytes) else b""
 
 
 def checked_body(model: type[M], values: Mapping[str, Json]) -> M:

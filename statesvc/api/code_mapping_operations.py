@@ -1,0 +1,296 @@
+"""`/v1/unmapped-codes`, `/v1/carriers/{carrier_id}/mappings...`: operators say what a code means, without a deploy.
+
+A preview changes nothing; teaching is an operator action; reading the history again is cut into calls, as a replay is.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from psycopg import AsyncConnection
+
+from events.carriers.carrier import Carrier
+from statesvc.api.code_mapping_models import (
+    CarrierMappingParameters,
+    ExportParameters,
+    MappingParameters,
+    MappingsParameters,
+    PreviewRequest,
+    Renormalized,
+    RenormalizeParameters,
+    RenormalizeRequest,
+    SampleParameters,
+    TeachRequest,
+    UnmappedParameters,
+)
+from statesvc.api.context import Context, writer
+from statesvc.api.personal_reads import reads_personal
+from statesvc.http.call import Call
+from statesvc.http.operation import operation
+from statesvc.http.paging import Page, before_number, encode_cursor, encode_position, position_of
+from statesvc.http.problem import CREATED, Code, Problem, Violation
+from statesvc.http.progress import Parts
+from statesvc.inbox.rollouts.code_mapping import (
+    CodeMapping,
+    MappingChangedError,
+    NotMappedError,
+    current_mappings,
+    find_mapping,
+    mapped_texts,
+    mapping_history,
+    teach,
+)
+from statesvc.inbox.rollouts.mapped_code import PrintedCode
+from statesvc.repair.dead_letters.reread import Rereader
+from statesvc.repair.renormalize.renormalize import RereadTask
+from statesvc.repair.teaching.code_events import NO_EVENT, as_events_have_it, has_events
+from statesvc.repair.teaching.mapping_list import ListedMapping, MappingExport, export, listed
+from statesvc.repair.teaching.preview import MappingPreview, preview_mapping
+from statesvc.repair.teaching.reread_code import CodeReread, RereadPosition, RereadRequest
+from statesvc.repair.teaching.samples import CodeSample, code_samples
+from statesvc.repair.teaching.unmapped_codes import UnmappedCode, unmapped_codes
+
+MESSAGES_MAX: Final = 2_000
+SECONDS_MAX: Final = 15.0
+_LONG_SECONDS: Final = 30.0
+_TAG: Final = "codes"
+_MAPPINGS: Final = "/v1/carriers/{carrier_id}/mappings"
+
+
+@operation("GET /v1/unmapped-codes", scope="ops", tag=_TAG)
+async def list_unmapped_codes(context: Context, call: Call[UnmappedParameters, None]) -> Page[UnmappedCode]:
+    """List unknown codes.
+
+    Codes that no mapping knows yet, with their open dead letter, and codes read by their category only.
+    """
+    keyring = await context.keyring_if_any()
+    async with context.pool.connection() as connection:
+        return Page(await unmapped_codes(connection, carrier_id=call.parameters.carrier_id, keyring=keyring), None)
+
+
+@operation("GET /v1/unmapped-codes/samples", scope="ops", tag=_TAG, problems=(Code.UNKNOWN_CARRIER,))
+async def list_unmapped_code_samples(context: Context, call: Call[SampleParameters, None]) -> Page[CodeSample]:
+    """Show events with an unknown code.
+
+    The newest first; with `include=personal` the texts that the carrier printed.
+    """
+    wanted = call.parameters
+    context.carrier(wanted.carrier_id)
+    personal = reads_personal(call, wanted.include)
+    keyring = await context.keyring()
+    async with context.pool.connection() as connection:
+        code = (wanted.carrier_id, wanted.raw_type, wanted.raw_code)
+        samples = await code_samples(connection, code, keyring, personal=personal, limit=wanted.limit)
+        if personal and samples:
+            target = f"samples of a code of {wanted.carrier_id}"
+            await context.readings.record(connection, call, name="code_samples", target=target, carrier_id=wanted.carrier_id)
+    return Page(samples, None)
+
+
+@operation(f"GET {_MAPPINGS}", scope="ops", tag=_TAG, problems=(Code.UNKNOWN_CARRIER, Code.INVALID_CURSOR))
+async def list_code_mappings(context: Context, call: Call[MappingsParameters, None]) -> Page[ListedMapping]:
+    """List a carrier's code mappings.
+
+    Those in effect, next to what this release's own table says.
+    """
+    wanted = call.parameters
+    carrier = context.carrier(wanted.carrier_id)
+    bound_to: dict[str, Any] = {"list": "mappings", "carrier_id": wanted.carrier_id}
+    before = before_number(wanted.cursor, bound_to)
+    async with context.pool.connection() as connection:
+        rows = await current_mappings(connection, carrier_id=wanted.carrier_id)
+        rows = sorted((row for row in rows if row.kind is not None and row.revision < before), key=lambda row: -row.revision)
+        page = rows[: wanted.limit]
+        items = await _listed(context, connection, call, carrier, page)
+    return Page(items, encode_cursor([page[-1].revision], bound_to) if len(rows) > wanted.limit else None)
+
+
+@operation(
+    f"POST {_MAPPINGS}",
+    scope="ops",
+    tag=_TAG,
+    statuses={CREATED: "mapped"},
+    rules=("No event has the code, and `force` is not set.",),
+    problems=(Code.UNKNOWN_CARRIER, Code.CONFLICT),
+)
+async def teach_code(context: Context, call: Call[CarrierMappingParameters, TeachRequest]) -> ListedMapping:
+    """Map a code, or take its mapping back.
+
+    In effect at the next claim of every worker; what was read before stays until it is read again. The latest row of a code holds, of
+    those that match an event the narrowest: reason and text, reason, text, any. An operator action. 409 with `latest_revision` where the
+    code was mapped since `replaces`.
+    """
+    lesson = call.body
+    carrier = context.carrier(call.parameters.carrier_id)
+    printed = _printed(lesson, carrier)
+    meaning = lesson.meaning.meaning if lesson.meaning is not None else None
+    keyring = await context.keyring()
+    digest = keyring.carrier_digest(carrier.carrier_id)
+    async with context.pool.connection() as connection:
+        printed = await as_events_have_it(connection, printed, digest)
+        if meaning is not None and not lesson.force and not await has_events(connection, printed.clear(digest)):
+            raise Problem(Code.INVALID_REQUEST, f"{NO_EVENT}; `force` maps it all the same")
+        try:
+            actor = call.caller.actor
+            revision = await teach(connection, keyring, printed, meaning, why=lesson.why, actor=actor, replaces=lesson.replaces)
+        except MappingChangedError as error:
+            raise Problem(
+                Code.CONFLICT, f"nothing was done: {error}; preview it again", members={"latest_revision": error.revision}
+            ) from error
+        except NotMappedError as error:
+            raise Problem(Code.CONFLICT, "no mapping of the code is in effect: the normalizer reads it") from error
+        row = await _stored(connection, carrier.carrier_id, revision)
+        texts = await mapped_texts(connection, keyring, carrier)
+    return listed(carrier, row, texts, shows_texts=False)
+
+
+@operation(
+    f"POST {_MAPPINGS}/preview",
+    scope="ops",
+    tag=_TAG,
+    problems=(Code.UNKNOWN_CARRIER,),
+    is_computed=True,
+    deadline_seconds=_LONG_SECONDS,
+)
+async def preview_code_mapping(context: Context, call: Call[CarrierMappingParameters, PreviewRequest]) -> MappingPreview:
+    """Preview a mapping.
+
+    Changes nothing: reads the newest messages with the code again as if it were mapped, and answers which events would be read
+    differently, which shipments would change, and how many notifications would go out.
+    """
+    carrier = context.carrier(call.parameters.carrier_id)
+    printed = _printed(call.body, carrier)
+    keyring = await context.keyring()
+    task = RereadTask(
+        carrier=carrier, keyring=keyring, writer=writer("preview"), actor=call.caller.actor, rolls_back=True, archive=context.archive
+    )
+    digest = keyring.carrier_digest(carrier.carrier_id)
+    meaning = call.body.meaning.meaning if call.body.meaning is not None else None
+    async with context.pool.connection() as connection:
+        code = (await as_events_have_it(connection, printed, digest)).clear(digest)
+        return await preview_mapping(connection, task, code, meaning)
+
+
+@operation(f"GET {_MAPPINGS}/export", scope="ops", tag=_TAG, problems=(Code.UNKNOWN_CARRIER,))
+async def export_code_mappings(context: Context, call: Call[ExportParameters, None]) -> MappingExport:
+    """Export a carrier's mappings as a patch.
+
+    Of the carrier's table in the repository, for `git apply`. Mappings of texts are in it with `include=personal` only.
+    """
+    carrier = context.carrier(call.parameters.carrier_id)
+    personal = reads_personal(call, call.parameters.include)
+    async with context.pool.connection() as connection:
+        rows = await current_mappings(connection, carrier_id=carrier.carrier_id)
+        texts: Mapping[str, str] = {}
+        if personal:
+            texts = await mapped_texts(connection, await context.keyring(), carrier)
+            await _record(context, connection, call, carrier, rows)
+    return export(carrier, rows, texts)
+
+
+@operation(f"GET {_MAPPINGS}/{{revision}}", scope="ops", tag=_TAG, problems=(Code.UNKNOWN_CARRIER, Code.NOT_FOUND))
+async def get_code_mapping(context: Context, call: Call[MappingParameters, None]) -> Page[ListedMapping]:
+    """Show a mapping and what came before it.
+
+    All rows of its code, the newest first.
+    """
+    carrier = context.carrier(call.parameters.carrier_id)
+    async with context.pool.connection() as connection:
+        row = await _stored(connection, carrier.carrier_id, call.parameters.revision)
+        rows = await mapping_history(connection, row.code)
+        return Page(await _listed(context, connection, call, carrier, rows), None)
+
+
+@operation(
+    f"POST {_MAPPINGS}/{{revision}}/renormalize",
+    scope="ops",
+    tag=_TAG,
+    problems=(Code.UNKNOWN_CARRIER, Code.NOT_FOUND, Code.INVALID_CURSOR),
+    deadline_seconds=_LONG_SECONDS,
+    parts=Parts(summed=("messages", "corrected", "retracted", "added", "unreadable", "transitions", "notifications")),
+)
+async def renormalize_code_mapping(context: Context, call: Call[RenormalizeParameters, RenormalizeRequest]) -> Renormalized:
+    """Read the history of a mapped code again.
+
+    Reads the messages with the code again, as many as fit into a call, and appends what comes out differently; go on with `next_cursor`.
+    At the end the open dead letter of the code is settled, where all of its events are known. An operator action.
+    """
+    context.carrier(call.parameters.carrier_id)
+    async with context.pool.connection() as connection:
+        row = await _stored(connection, call.parameters.carrier_id, call.parameters.revision)
+    bound_to = {"renormalize": row.revision}
+    cursor = call.body.cursor
+    run = CodeReread(
+        connections=context.pool,
+        rereader=Rereader(
+            keyring=await context.keyring(), carriers=context.carriers(), writer=writer("renormalize"), archive=context.archive
+        ),
+        request=RereadRequest(code=row.code, revision=row.revision, actor=call.caller.actor, why=call.body.why),
+        wake=context.wake,
+        position=RereadPosition() if cursor is None else position_of(cursor, RereadPosition, bound_to),
+        messages_max=MESSAGES_MAX,
+        seconds=SECONDS_MAX,
+    )
+    report = await run.run()
+    return Renormalized(
+        revision=row.revision,
+        messages=report.messages,
+        corrected=report.corrected,
+        retracted=report.retracted,
+        added=report.added,
+        unreadable=report.unreadable,
+        transitions=report.transitions,
+        notifications=report.notifications,
+        done=run.is_done,
+        dead_letter_id=run.dead_letter_id,
+        obstacle=run.obstacle,
+        next_cursor=None if run.is_done else encode_position(run.position, bound_to),
+    )
+
+
+async def _listed(
+    context: Context,
+    connection: AsyncConnection[Any],
+    call: Call[MappingsParameters, None] | Call[MappingParameters, None],
+    carrier: Carrier,
+    rows: Sequence[CodeMapping],
+) -> list[ListedMapping]:
+    personal = reads_personal(call, call.parameters.include)
+    texts = await mapped_texts(connection, await context.keyring(), carrier)
+    if personal:
+        await _record(context, connection, call, carrier, rows)
+    return [listed(carrier, row, texts, shows_texts=personal) for row in rows]
+
+
+async def _record(
+    context: Context, connection: AsyncConnection[Any], call: Call[Any, Any], carrier: Carrier, rows: Sequence[CodeMapping]
+) -> None:
+    """What an operator wrote may be personal: who reads it is on record."""
+    if any(row.code.stand_ins for row in rows):
+        target = f"mapped texts of {carrier.carrier_id}"
+        await context.readings.record(connection, call, name="mappings", target=target, carrier_id=carrier.carrier_id)
+
+
+async def _stored(connection: AsyncConnection[Any], carrier_id: str, revision: int) -> CodeMapping:
+    row = await find_mapping(connection, revision)
+    if row is None or row.carrier_id != carrier_id:
+        raise Problem(Code.NOT_FOUND, f"{carrier_id} has no mapping with the revision {revision}")
+    return row
+
+
+def _printed(lesson: PreviewRequest, carrier: Carrier) -> PrintedCode:
+    printed = lesson.printed(carrier.carrier_id)
+    if printed.refusal is not None:
+        raise Problem(Code.INVALID_REQUEST, printed.refusal, violations=[Violation("/body", printed.refusal)])
+    return printed
+
+
+OPERATIONS: Final = (
+    list_unmapped_codes,
+    list_unmapped_code_samples,
+    list_code_mappings,
+    teach_code,
+    preview_code_mapping,
+    export_code_mappings,
+    get_code_mapping,
+    renormalize_code_mapping,
+)

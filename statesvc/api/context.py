@@ -1,0 +1,54 @@
+"""What the operations of the API work with, in the role `api` and in the process of a command alike."""
+
+import socket
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from events.carriers.carrier import Carrier
+from events.crypto.keyring import Keyring
+from statesvc.api.personal_reads import PersonalReadings
+from statesvc.database.keyring_store import MasterKeyError
+from statesvc.database.kms.kms import KmsError
+from statesvc.database.pool import Connections
+from statesvc.database.wakeups.waker import Wakes
+from statesvc.http.problem import Code, Problem
+from statesvc.log.archive.folder import ArchivePath
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """An operation opens only what it needs: what costs something is a function, called by who needs it.
+
+    `archive`: the folder of older bodies and of archived months of the log. `carriers`: those that messages are read again with.
+    """
+
+    pool: Connections
+    waker: Wakes
+    readings: PersonalReadings
+    archive: ArchivePath | None
+    keyring: Callable[[], Awaitable[Keyring]]
+    carriers: Callable[[], Mapping[str, Carrier]]
+
+    async def keyring_if_any(self) -> Keyring | None:
+        """None where no master key is at hand: a command on a machine without it."""
+        try:
+            return await self.keyring()
+        except (MasterKeyError, KmsError):
+            return None
+
+    def carrier(self, carrier_id: str) -> Carrier:
+        """The carrier. Raises the problem that there is none."""
+        carrier = self.carriers().get(carrier_id)
+        if carrier is None:
+            raise Problem(Code.UNKNOWN_CARRIER, "no such carrier_id; `statesvc carriers` lists them")
+        return carrier
+
+    async def wake(self, channels: Iterable[str]) -> None:
+        """Wakes the sleepers on these channels; called after the commit."""
+        for channel in sorted(channels):
+            self.waker.wake(channel)
+
+
+def writer(work: str) -> str:
+    """Who writes batches of this work, as the log names it."""
+    return f"{socket.gethostname()}-{work}"

@@ -1,0 +1,316 @@
+"""`/v1/dead-letters...`: what waits for a human, replaying it and discarding it. What changes something is an operator action.
+
+A replay is one run, cut into calls: each does what fits into it, and its `next_cursor` goes on.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Annotated, Any, Final, NoReturn
+from uuid import UUID, uuid4
+
+from pydantic import Field
+
+from events.errors import Cause
+from statesvc.api.context import Context, writer
+from statesvc.api.dead_letter_replay_models import (
+    PATIENCE_SECONDS,
+    REPLAY_LIMIT_MAX,
+    Discard,
+    DiscardedMany,
+    DiscardMany,
+    ReplayedMany,
+    ReplayedOne,
+    ReplayMany,
+    ReplayOne,
+)
+from statesvc.api.parameters import Instant, Name
+from statesvc.http.call import Call
+from statesvc.http.closed_model import ClosedModel
+from statesvc.http.operation import operation
+from statesvc.http.paging import NEWEST, Page, PageParameters, before_number, encode_cursor, encode_position, position_of
+from statesvc.http.problem import Code, Problem
+from statesvc.http.progress import Parts
+from statesvc.repair.dead_letters import listing
+from statesvc.repair.dead_letters.dead_letter import SENTENCES, DeadLetter, DeadLetterFilter, DeadLetterKind, Obstacle, way_of
+from statesvc.repair.dead_letters.listing import (
+    DeadLetterDetails,
+    DeadLetterGroups,
+    describe_dead_letter,
+    find_dead_letter,
+    group_dead_letters,
+)
+from statesvc.repair.dead_letters.put_back import discard
+from statesvc.repair.dead_letters.replay_pace import ReplayEnd, ReplayLimits
+from statesvc.repair.dead_letters.replay_plan import RepairRequest, newest_dead_letter, plan_replay
+from statesvc.repair.dead_letters.replay_run import ReplayBudget, ReplayRun, RunPosition, RunProgress
+from statesvc.repair.dead_letters.reread import Rereader
+
+REPLAY_SECONDS: Final = 30.0
+BUDGET: Final = ReplayBudget(dead_letters_max=REPLAY_LIMIT_MAX)
+_TAG: Final = "dead letters"
+_ENDED: Final = frozenset({ReplayEnd.DONE, ReplayEnd.CANARY_FAILED, ReplayEnd.ERRORS_ROSE})
+"""Nothing is left that the run would go on with."""
+
+
+class DeadLetterGroupsParameters(ClosedModel):
+    """Which open dead letters to group."""
+
+    kind: DeadLetterKind | None = None
+    carrier_id: Name | None = None
+    cause: Cause | None = None
+    since: Annotated[Instant | None, Field(description="Buried then or later.")] = None
+    until: Annotated[Instant | None, Field(description="Buried before then.")] = None
+
+
+class DeadLetterListParameters(PageParameters):
+    """Dead letters, the newest first."""
+
+    kind: DeadLetterKind | None = None
+    carrier_id: Name | None = None
+    cause: Cause | None = None
+    since: Annotated[Instant | None, Field(description="Buried then or later.")] = None
+    until: Annotated[Instant | None, Field(description="Buried before then.")] = None
+    open: Annotated[bool | None, Field(description="`true`: not settled yet; `false`: settled. Left out: both.")] = None
+
+
+class DeadLetterParameters(ClosedModel):
+    """One dead letter."""
+
+    id: Annotated[int, Field(ge=1, le=NEWEST)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunCursor:
+    """A run, and where it goes on."""
+
+    run_id: UUID
+    at: RunPosition
+
+
+@operation("GET /v1/dead-letters", scope="ops", tag=_TAG, problems=(Code.INVALID_CURSOR,))
+async def list_dead_letters(context: Context, call: Call[DeadLetterListParameters, None]) -> Page[DeadLetter]:
+    """List dead letters."""
+    given = call.parameters
+    wanted = DeadLetterFilter(
+        kind=given.kind, carrier_id=given.carrier_id, cause=given.cause, since=given.since, until=given.until, is_open=given.open
+    )
+    bound_to: dict[str, Any] = {"list": "dead-letters", **asdict(wanted)}
+    before = before_number(given.cursor, bound_to)
+    async with context.pool.connection() as connection:
+        items, next_before = await listing.list_dead_letters(connection, wanted, before=before, limit=given.limit)
+    return Page(items, None if next_before is None else encode_cursor([next_before], bound_to))
+
+
+@operation("GET /v1/dead-letters/groups", scope="ops", tag=_TAG)
+async def list_dead_letter_groups(context: Context, call: Call[DeadLetterGroupsParameters, None]) -> DeadLetterGroups:
+    """Group dead letters by cause.
+
+    The open ones, by kind, cause and carrier, with the details that occur most.
+    """
+    async with context.pool.connection() as connection:
+        return await group_dead_letters(connection, DeadLetterFilter(**dict(call.parameters)))
+
+
+@operation("GET /v1/dead-letters/{id}", scope="ops", tag=_TAG, problems=(Code.NOT_FOUND,))
+async def get_dead_letter(context: Context, call: Call[DeadLetterParameters, None]) -> DeadLetterDetails:
+    """Show a dead letter.
+
+    With each attempt, earlier and later ones of the same message, and what a replay of it means or what stands in its way. Of an unknown
+    code: how often it came, on how many shipments, and in which messages lately.
+    """
+    async with context.pool.connection() as connection:
+        details = await describe_dead_letter(connection, call.parameters.id)
+    if details is None:
+        raise _absent(call.parameters.id)
+    return details
+
+
+@operation(
+    "POST /v1/dead-letters/replay",
+    scope="ops",
+    tag=_TAG,
+    problems=(Code.INVALID_CURSOR,),
+    deadline_seconds=REPLAY_SECONDS,
+    parts=Parts(summed=("replayed", "messages", "corrected", "added"), left="remaining"),
+)
+async def replay_dead_letters(context: Context, call: Call[None, ReplayMany]) -> ReplayedMany:
+    """Replay the dead letters that a filter means.
+
+    The open ones, oldest first: a canary, and the rest once that went well, as many as fit into a call; go on with `next_cursor`. Messages
+    and notifications go back into their queues under their old ids, each once. Rejected members and events with a code are read again.
+    What is buried again meanwhile is left alone.
+    """
+    wanted = call.body
+    bound_to = {"replay": wanted.filter.stated}
+    start = _start(wanted.cursor, bound_to)
+    request = _request(context, call, wanted.filter, why=wanted.why, run_id=start.run_id)
+    plan = None
+    async with context.pool.connection() as connection:
+        if wanted.dry_run:
+            plan = await plan_replay(connection, request)
+        if wanted.cursor is None:
+            start = replace(start, at=RunPosition(up_to=await newest_dead_letter(connection)))
+    run, progress = None, RunProgress(planned=0)
+    if plan is None:
+        limits = ReplayLimits(canary=wanted.canary, per_second=wanted.per_second, stop_at_percent=wanted.stop_at_percent)
+        budget = replace(BUDGET, dead_letters_max=wanted.limit)
+        run = await _run(context, request, start.at, limits, budget, patience_seconds=wanted.patience_seconds)
+        progress = await run.replay()
+    return ReplayedMany(
+        run_id=request.run_id,
+        dry_run=plan is not None,
+        plan=None if plan is None else list(plan.lines),
+        replayed=progress.replayed,
+        refused=dict(progress.refused),
+        settled=progress.settled,
+        failed=progress.failed,
+        waiting=progress.waiting,
+        messages=progress.reread,
+        corrected=progress.corrected,
+        added=progress.added,
+        ended=progress.ended,
+        remaining=progress.remaining if plan is None else plan.dead_letters,
+        next_cursor=None if run is None or progress.ended in _ENDED else _cursor(run, bound_to),
+    )
+
+
+@operation("POST /v1/dead-letters/discard", scope="ops", tag=_TAG, parts=Parts(summed=("discarded",), left="remaining", repeats=True))
+async def discard_dead_letters(context: Context, call: Call[None, DiscardMany]) -> DiscardedMany:
+    """Discard the dead letters that a filter means.
+
+    The open ones, oldest first, at most 1,000 in a call. They stay, listed as discarded.
+    """
+    wanted = call.body
+    request = _request(context, call, wanted.filter, why=wanted.why)
+    async with context.pool.connection() as connection:
+        discarded = 0 if wanted.dry_run else await discard(connection, request, up_to=NEWEST)
+        plan = await plan_replay(connection, request)
+    return DiscardedMany(dry_run=wanted.dry_run, discarded=discarded, remaining=plan.dead_letters)
+
+
+@operation(
+    "POST /v1/dead-letters/{id}/replay",
+    scope="ops",
+    tag=_TAG,
+    problems=(Code.NOT_FOUND, Code.CONFLICT, Code.INVALID_CURSOR),
+    deadline_seconds=REPLAY_SECONDS,
+    parts=Parts(summed=("messages", "corrected", "added")),
+)
+async def replay_dead_letter(context: Context, call: Call[DeadLetterParameters, ReplayOne]) -> ReplayedOne:
+    """Replay a dead letter.
+
+    A message goes back into the inbox, a notification into the outbox. A message with rejected members, and all events with a code, are
+    read again. 409 with `obstacle` where that cannot be done.
+    """
+    dead_letter_id = call.parameters.id
+    bound_to = {"replay": dead_letter_id}
+    start = _start(call.body.cursor, bound_to)
+    request = _request(context, call, DeadLetterFilter(), why=call.body.why, run_id=start.run_id, ids=(dead_letter_id,))
+    async with context.pool.connection() as connection:
+        dead_letter = await find_dead_letter(connection, dead_letter_id)
+        if dead_letter is None:
+            raise _absent(dead_letter_id)
+        if dead_letter.resolution is not None:
+            _refuse(Obstacle(dead_letter.resolution))
+        for obstacle in (await plan_replay(connection, request)).obstacles:
+            _refuse(obstacle)
+    at = start.at if call.body.cursor is not None else RunPosition(up_to=dead_letter_id)
+    run = await _run(context, request, at, ReplayLimits(), BUDGET, patience_seconds=PATIENCE_SECONDS)
+    progress = await run.replay()
+    for obstacle in progress.refused:
+        _refuse(obstacle)
+    resolved = progress.ended is ReplayEnd.DONE
+    if resolved and not progress.replayed:
+        # another operator was faster
+        _refuse(Obstacle.REPLAYED)
+    return ReplayedOne(
+        dead_letter_id=dead_letter_id,
+        run_id=request.run_id,
+        way=way_of(dead_letter.kind, dead_letter.cause),
+        resolved=resolved,
+        messages=progress.reread,
+        corrected=progress.corrected,
+        added=progress.added,
+        next_cursor=None if resolved else _cursor(run, bound_to),
+    )
+
+
+@operation(
+    "POST /v1/dead-letters/{id}/discard",
+    scope="ops",
+    tag=_TAG,
+    problems=(Code.NOT_FOUND, Code.CONFLICT),
+)
+async def discard_dead_letter(context: Context, call: Call[DeadLetterParameters, Discard]) -> DeadLetter:
+    """Discard a dead letter.
+
+    It stays, listed as discarded. An unknown code that is pushed again makes a new dead letter.
+    """
+    dead_letter_id = call.parameters.id
+    request = _request(context, call, DeadLetterFilter(), why=call.body.why, ids=(dead_letter_id,))
+    async with context.pool.connection() as connection:
+        discarded = await discard(connection, request, up_to=NEWEST)
+        dead_letter = await find_dead_letter(connection, dead_letter_id)
+    if dead_letter is None:
+        raise _absent(dead_letter_id)
+    if not discarded:
+        _refuse(Obstacle(dead_letter.resolution) if dead_letter.resolution else Obstacle.WAITING)
+    return dead_letter
+
+
+def _request(
+    context: Context,
+    call: Call[Any, Any],
+    wanted: DeadLetterFilter,
+    *,
+    why: str,
+    run_id: UUID | None = None,
+    ids: tuple[int, ...] | None = None,
+) -> RepairRequest:
+    carriers = frozenset(context.carriers())
+    return RepairRequest(wanted=wanted, ids=ids, carriers=carriers, actor=call.caller.actor, why=why, run_id=run_id or uuid4())
+
+
+async def _run(
+    context: Context, request: RepairRequest, at: RunPosition, limits: ReplayLimits, budget: ReplayBudget, *, patience_seconds: float
+) -> ReplayRun:
+    rereader = Rereader(keyring=await context.keyring(), carriers=context.carriers(), writer=writer("replay"), archive=context.archive)
+    return ReplayRun(
+        connections=context.pool,
+        request=request,
+        limits=limits,
+        rereader=rereader,
+        wake=context.wake,
+        show=lambda _: None,
+        position=at,
+        budget=budget,
+        patience_seconds=patience_seconds,
+    )
+
+
+def _start(cursor: str | None, bound_to: Mapping[str, Any]) -> RunCursor:
+    """Where the run goes on; without a cursor a new run, from the beginning."""
+    return RunCursor(run_id=uuid4(), at=RunPosition(up_to=0)) if cursor is None else position_of(cursor, RunCursor, bound_to)
+
+
+def _cursor(run: ReplayRun, bound_to: Mapping[str, Any]) -> str:
+    return encode_position(RunCursor(run_id=run.request.run_id, at=run.position), bound_to)
+
+
+def _refuse(obstacle: Obstacle) -> NoReturn:
+    raise Problem(Code.CONFLICT, SENTENCES[obstacle], members={"obstacle": obstacle.value})
+
+
+def _absent(dead_letter_id: int) -> Problem:
+    return Problem(Code.NOT_FOUND, f"there is no dead letter {dead_letter_id}")
+
+
+OPERATIONS: Final = (
+    list_dead_letters,
+    list_dead_letter_groups,
+    get_dead_letter,
+    replay_dead_letters,
+    discard_dead_letters,
+    replay_dead_letter,
+    discard_dead_letter,
+)

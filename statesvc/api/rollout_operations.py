@@ -1,0 +1,251 @@
+"""`/v1/rollouts...`: a carrier's dial, the kill switch of one or of all; `/diffs`: what a candidate did."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Final, Self
+
+from psycopg import AsyncConnection
+from pydantic import AwareDatetime, ConfigDict, Field, model_validator
+from typing_extensions import TypedDict
+
+from statesvc.api.context import Context
+from statesvc.api.parameters import Name
+from statesvc.database.wakeups.channels import INBOX
+from statesvc.http.call import Call
+from statesvc.http.closed_model import ClosedModel
+from statesvc.http.operation import PartialChange, operation
+from statesvc.http.paging import Page, PageParameters, before_number, encode_cursor
+from statesvc.http.problem import Code, Problem, Violation
+from statesvc.inbox.rollouts import dial as dials
+from statesvc.inbox.rollouts.dial import (
+    ALL,
+    PERCENT_MAX,
+    Dial,
+    Guard,
+    Lacking,
+    Rollout,
+    RolloutState,
+    lacking_workers,
+    refusals,
+    rollout_of,
+    set_dial,
+    set_hold,
+)
+from statesvc.inbox.rollouts.trials import StoredDifference, list_differences, totals_of
+
+WHY_LENGTH_MAX = 1000
+GUARD_MESSAGES_MAX: Final = 5_000
+_DIAL: Final = frozenset({"candidate", "percent", "shadow", "guard"})
+_TAG: Final = "rollouts"
+_ONE: Final = "/v1/rollouts/{carrier_id}"
+
+
+class RolloutParameters(ClosedModel):
+    """One carrier."""
+
+    carrier_id: Annotated[Name, Field(description="A carrier_id; `all` or `*` for all carriers.")]
+
+
+class GuardBounds(ClosedModel):
+    """When the rollout falls back to 0 by itself."""
+
+    messages: Annotated[int, Field(ge=1, le=GUARD_MESSAGES_MAX, description="How many of the last messages are counted.")]
+    errors_percent: Annotated[float | None, Field(ge=0, le=100, description="At most this many that the candidate could not read.")] = None
+    differences_percent: Annotated[float | None, Field(ge=0, le=100, description="At most this many read differently; needs `shadow`.")] = (
+        None
+    )
+
+
+class RolloutChange(PartialChange):
+    """What to turn; a member that is left out stays as it is. The log stores `why`: no personal data there."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"not": {"properties": {"hold": {"type": "null"}}, "propertyNames": {"enum": ["hold", "why"]}}},
+    )
+
+    hold: Annotated[bool | None, Field(description="Messages are stored, not processed, from the next claim on.")] = None
+    why: Annotated[str, Field(max_length=WHY_LENGTH_MAX, pattern=r"^[^\x00]*$")] = ""
+    candidate: Annotated[str | None, Field(max_length=100, description="A registered version of the carrier; null ends the rollout.")] = (
+        None
+    )
+    percent: Annotated[int, Field(ge=0, le=PERCENT_MAX, description="The share of messages that the candidate reads.")] = 0
+    shadow: Annotated[bool, Field(description="Reads each message with both versions and stores the differences; no effect otherwise.")] = (
+        False
+    )
+    guard: Annotated[GuardBounds | None, Field(description="Null: it never falls back.")] = None
+
+    @model_validator(mode="after")
+    def _turns_something(self) -> Self:
+        if self.hold is None and not self.model_fields_set & _DIAL:
+            raise ValueError("name what to turn: hold, candidate, percent, shadow or guard")
+        return self
+
+    def dial(self, present: Rollout) -> Dial | None:
+        """As it is to be; None: only the kill switch was named. Without a candidate nothing of the rollout is left."""
+        named = self.model_fields_set & _DIAL
+        if not named:
+            return None
+        ends = "candidate" in named and self.candidate is None
+        guard = Guard(**self.guard.model_dump()) if self.guard is not None else None
+        return Dial(
+            candidate=self.candidate if "candidate" in named else present.candidate,
+            percent=self.percent if "percent" in named or ends else present.percent,
+            shadow=self.shadow if "shadow" in named or ends else present.shadow,
+            guard=guard if "guard" in named or ends else present.guard,
+        )
+
+
+class ShownRollout(TypedDict):
+    """The dial of a carrier."""
+
+    carrier_id: str
+    candidate: str | None
+    percent: int
+    shadow: bool
+    hold: bool
+    held: Annotated[bool, Field(description="Its messages wait: by its own kill switch, or by the one of all.")]
+    changed_at: AwareDatetime | None
+    changed_by: str | None
+    why: str
+    turned_at: Annotated[AwareDatetime | None, Field(description="Since when candidate, share and guard are as they are.")]
+    guard: Guard | None
+    warnings: Annotated[list[str], Field(description="What it asks for, and some workers cannot do.")]
+
+
+class DiffsParameters(PageParameters):
+    """Differences of one carrier's candidate."""
+
+    carrier_id: Annotated[Name, Field(description="A carrier_id.")]
+    candidate: Annotated[Name | None, Field(description="Only those of this version; left out: of all.")] = None
+
+
+class TrialTotals(TypedDict):
+    """What the current candidate was tried on, since it was named."""
+
+    candidate: str | None
+    messages: int
+    errors: Annotated[int, Field(description="Messages that it could not read and the stable version could.")]
+    differing: int
+    fields: Annotated[dict[str, int], Field(description="How often each field was read differently.")]
+
+
+class DiffsPage(TypedDict):
+    """A page of differences, the newest first."""
+
+    items: list[StoredDifference]
+    next_cursor: str | None
+    totals: TrialTotals
+
+
+@operation("GET /v1/rollouts", scope="ops", tag=_TAG)
+async def list_rollouts(context: Context, call: Call[None, None]) -> Page[ShownRollout]:  # noqa: ARG001 - it takes nothing
+    """List dials.
+
+    Every one that was ever turned, that of all carriers first.
+    """
+    async with context.pool.connection() as connection:
+        turned = await dials.list_rollouts(connection)
+        lacking = await lacking_workers(connection)
+    all_held = any(rollout.hold for rollout in turned if rollout.carrier_id == ALL)
+    states = [RolloutState(rollout, held=rollout.hold or all_held) for rollout in turned]
+    return Page([_shown(state, lacking) for state in states], None)
+
+
+@operation(f"GET {_ONE}", scope="ops", tag=_TAG, problems=(Code.UNKNOWN_CARRIER,))
+async def get_rollout(context: Context, call: Call[RolloutParameters, None]) -> ShownRollout:
+    """Show a carrier's dial."""
+    carrier_id = _carrier_id(context, call.parameters.carrier_id)
+    async with context.pool.connection() as connection:
+        return await _read(connection, carrier_id)
+
+
+@operation(
+    f"PUT {_ONE}",
+    scope="ops",
+    tag=_TAG,
+    rules=("The candidate is a registered version of this one carrier, not its stable one; shares and guards take a candidate.",),
+    problems=(Code.UNKNOWN_CARRIER,),
+)
+async def change_rollout(context: Context, call: Call[RolloutParameters, RolloutChange]) -> ShownRollout:
+    """Turn a carrier's dial.
+
+    In effect at the next claim of every worker. A share of the messages, the same ones each time, is read by the candidate; on hold,
+    messages are acknowledged and stored, but not processed. Recorded as an operator action.
+    """
+    carrier_id, change, actor = _carrier_id(context, call.parameters.carrier_id), call.body, call.caller.actor
+    async with context.pool.connection() as connection, connection.transaction():
+        dial = change.dial((await rollout_of(connection, carrier_id)).rollout)
+        if dial is not None:
+            _require_possible(context, carrier_id, dial)
+            await set_dial(connection, carrier_id, dial, why=change.why, actor=actor)
+        if change.hold is not None:
+            await set_hold(connection, carrier_id=carrier_id, hold=change.hold, why=change.why, actor=actor)
+        shown = await _read(connection, carrier_id)
+    if change.hold is False:
+        context.waker.wake(INBOX)
+    return shown
+
+
+@operation(f"GET {_ONE}/diffs", scope="ops", tag=_TAG, problems=(Code.UNKNOWN_CARRIER, Code.INVALID_CURSOR))
+async def list_rollout_diffs(context: Context, call: Call[DiffsParameters, None]) -> DiffsPage:
+    """Show what a candidate read differently.
+
+    Found by the shadow, field by field, the newest first. Values that may name a person are keyed digests.
+    """
+    wanted = call.parameters
+    carrier_id = _carrier_id(context, wanted.carrier_id)
+    bound_to = {"carrier_id": carrier_id, "candidate": wanted.candidate}
+    before = before_number(wanted.cursor, bound_to)
+    async with context.pool.connection() as connection:
+        items, more = await list_differences(connection, carrier_id, candidate=wanted.candidate, before=before, limit=wanted.limit)
+        candidate = wanted.candidate or (await rollout_of(connection, carrier_id)).rollout.candidate
+        totals = await totals_of(connection, carrier_id, candidate)
+    return {
+        "items": items,
+        "next_cursor": None if more is None else encode_cursor([more], bound_to),
+        "totals": {
+            "candidate": candidate,
+            "messages": totals.messages,
+            "errors": totals.errors,
+            "differing": totals.differing,
+            "fields": totals.fields,
+        },
+    }
+
+
+def _require_possible(context: Context, carrier_id: str, dial: Dial) -> None:
+    violations = [Violation(f"/body/{refused.member}", refused.why) for refused in refusals(dial, context.carriers().get(carrier_id))]
+    if violations:
+        raise Problem(Code.INVALID_REQUEST, "no candidate version can be rolled out like this; nothing was changed", violations=violations)
+
+
+def _carrier_id(context: Context, carrier_id: str) -> str:
+    if carrier_id in {"all", ALL}:
+        return ALL
+    if carrier_id not in context.carriers():
+        raise Problem(Code.UNKNOWN_CARRIER, "no such carrier_id; `statesvc carriers` lists them, `all` means every one")
+    return carrier_id
+
+
+async def _read(connection: AsyncConnection[Any], carrier_id: str) -> ShownRollout:
+    return _shown(await rollout_of(connection, carrier_id), await lacking_workers(connection))
+
+
+def _shown(state: RolloutState, lacking: Sequence[Lacking]) -> ShownRollout:
+    rollout = state.rollout
+    return {
+        "carrier_id": rollout.carrier_id,
+        "candidate": rollout.candidate,
+        "percent": rollout.percent,
+        "shadow": rollout.shadow,
+        "hold": rollout.hold,
+        "held": state.held,
+        "changed_at": rollout.changed_at,
+        "changed_by": rollout.changed_by,
+        "why": rollout.why,
+        "turned_at": rollout.turned_at,
+        "guard": rollout.guard,
+        "warnings": [each.sentence for each in lacking if each.carrier_id == rollout.carrier_id],
+    }
+
+
+OPERATIONS: Final = (list_rollouts, get_rollout, change_rollout, list_rollout_diffs)

@@ -1,0 +1,44 @@
+"""How far work is that is done in parts, each as much as fits into a call. A command and a page draw it in their own ways."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+NEXT: str = "next_cursor"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What the answers of such an operation count. `summed`: what one call did.
+
+    `left`: what is not done yet, where the answers say so; else the first of `summed` is what is worked through. `repeats`: the call is
+    made again as it was, while some is left, for it needs no cursor.
+    """
+
+    summed: tuple[str, ...]
+    left: str = ""
+    repeats: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """After some calls: `done` of `total` (0: nobody knows). `cursor`: what the next call goes on with; `goes_on`: there is one to make."""
+
+    cursor: str | None = None
+    done: int = 0
+    total: int = 0
+    sums: Mapping[str, int] = field(default_factory=dict)
+    goes_on: bool = True
+
+    def after(self, answer: Mapping[str, Any], parts: Parts) -> "Progress":
+        """With one more call."""
+        sums = {name: self.sums.get(name, 0) + answer[name] for name in parts.summed}
+        cursor = None if parts.repeats else answer[NEXT]
+        left = answer[parts.left] if parts.left else 0
+        goes_on = bool(left and any(answer[name] for name in parts.summed)) if parts.repeats else cursor is not None
+        if parts.left:
+            total = max(self.total, left)
+            return Progress(cursor=cursor, done=total - left, total=total, sums=sums, goes_on=goes_on)
+        worked = sums[parts.summed[0]]
+        total = max(self.total, worked) if self.total else 0
+        return Progress(cursor=cursor, done=worked if goes_on else total, total=total, sums=sums, goes_on=goes_on)
