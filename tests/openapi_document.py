@@ -24,9 +24,9 @@ from statesvc.ingress.oauth import Tokens
 from statesvc.ingress.webhooks import Webhooks
 
 
-def document() -> dict[str, Any]:
-    """What the role `api` serves at `/openapi.json`."""
-    calls = [
+def calls() -> list[Route]:
+    """All that the role `api` serves, with nothing behind them."""
+    return [
         *object.__new__(Webhooks).routes(),
         *object.__new__(Tokens).routes(),
         *_calls(submission_routes),
@@ -36,7 +36,11 @@ def document() -> dict[str, Any]:
         *_calls(subscription_routes),
         *_calls(health_routes),
     ]
-    return build_document(calls, version=__version__, hooks=hooks(), examples=call_examples())
+
+
+def document() -> dict[str, Any]:
+    """What it serves at `/openapi.json`."""
+    return build_document(calls(), version=__version__, hooks=hooks(), examples=call_examples())
 
 
 def _calls(build: Callable[..., Sequence[Route]]) -> Sequence[Route]:

@@ -11,6 +11,7 @@ from events.vocabulary import Kind, Reason, Status
 from statesvc.api.parameters import Name
 from statesvc.api.personal_reads import Include
 from statesvc.http.closed_model import ClosedModel
+from statesvc.http.faces import Asked
 from statesvc.http.paging import PageParameters
 from statesvc.inbox.rollouts.mapped_code import PrintedCode
 from statesvc.repair.dead_letters.dead_letter import Obstacle
@@ -42,6 +43,16 @@ class MappingsParameters(PageParameters):
     """A carrier's mappings, the newest first."""
 
     carrier_id: Name
+    include: Include = None
+
+
+class MappedCodesParameters(PageParameters):
+    """Mappings of all carriers, the newest first."""
+
+    carrier_id: Annotated[Name | None, Field(description="Of this carrier only.")] = None
+    revision: Annotated[
+        int | None, Field(ge=1, le=REVISION_MAX, description="This row and all others of its code, those that it replaced too.")
+    ] = None
     include: Include = None
 
 
@@ -117,17 +128,28 @@ class PreviewRequest(ClosedModel):
         },
     )
 
-    raw_type: Annotated[Part | None, Field(description="Null: the carrier prints none.", json_schema_extra=_NO_LISTED_TEXT)] = None
+    raw_type: Annotated[
+        Part | None,
+        Field(description="Null: the carrier prints none.", json_schema_extra=_NO_LISTED_TEXT),
+        Asked(label="Type", flag="--type", help="as the carrier prints it, where it prints one"),
+    ] = None
     raw_code: Annotated[
         Part | None,
         Field(
             description="Null: the carrier prints none. Without `raw_type` also `TYPE/CODE`, as `carrier_code` has it.",
             json_schema_extra=_NO_LISTED_TEXT,
         ),
+        Asked(label="Code", flag="--code", help="as the carrier prints it, TYPE/CODE as `unmapped` does, or the text in its place"),
     ] = None
-    raw_reason: Annotated[Part | None, Field(description="Only with this reason code next to it; null: any.")] = None
+    raw_reason: Annotated[
+        Part | None,
+        Field(description="Only with this reason code next to it; null: any."),
+        Asked(label="Only with this reason code", flag="--carrier-reason", metavar="CODE"),
+    ] = None
     raw_text: Annotated[
-        Part | None, Field(description="Only with this text; case and blanks do not matter. Alone where the carrier prints no code.")
+        Part | None,
+        Field(description="Only with this text; case and blanks do not matter. Alone where the carrier prints no code."),
+        Asked(label="Only with this text", flag="--text"),
     ] = None
     meaning: Annotated[TaughtMeaning | None, Field(description="Null: as the normalizer says, again.")]
 

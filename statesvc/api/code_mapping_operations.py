@@ -12,6 +12,7 @@ from events.carriers.carrier import Carrier
 from statesvc.api.code_mapping_models import (
     CarrierMappingParameters,
     ExportParameters,
+    MappedCodesParameters,
     MappingParameters,
     MappingsParameters,
     PreviewRequest,
@@ -101,6 +102,37 @@ async def list_code_mappings(context: Context, call: Call[MappingsParameters, No
         rows = sorted((row for row in rows if row.kind is not None and row.revision < before), key=lambda row: -row.revision)
         page = rows[: wanted.limit]
         items = await _listed(context, connection, call, carrier, page)
+    return Page(items, encode_cursor([page[-1].revision], bound_to) if len(rows) > wanted.limit else None)
+
+
+@operation("GET /v1/code-mappings", scope="ops", tag=_TAG, problems=(Code.NOT_FOUND, Code.INVALID_CURSOR))
+async def list_mapped_codes(context: Context, call: Call[MappedCodesParameters, None]) -> Page[ListedMapping]:
+    """List the code mappings of all carriers.
+
+    Those in effect, or with `revision` one code's, the newest first. A mapping of a carrier that this release does not know is left out.
+    """
+    wanted = call.parameters
+    bound_to: dict[str, Any] = {"list": "mapped-codes", "carrier_id": wanted.carrier_id, "revision": wanted.revision}
+    before = before_number(wanted.cursor, bound_to)
+    async with context.pool.connection() as connection:
+        if wanted.revision is None:
+            rows = [row for row in await current_mappings(connection, carrier_id=wanted.carrier_id) if row.kind is not None]
+        else:
+            row = await find_mapping(connection, wanted.revision)
+            if row is None or wanted.carrier_id not in {None, row.carrier_id}:
+                raise Problem(Code.NOT_FOUND, f"there is no revision {wanted.revision}")
+            rows = await mapping_history(connection, row.code)
+        known = (row for row in rows if row.revision < before and row.carrier_id in context.carriers())
+        rows = sorted(known, key=lambda row: -row.revision)
+        page = rows[: wanted.limit]
+        items = [
+            item
+            for carrier_id in dict.fromkeys(row.carrier_id for row in page)
+            for item in await _listed(
+                context, connection, call, context.carrier(carrier_id), [row for row in page if row.carrier_id == carrier_id]
+            )
+        ]
+    items.sort(key=lambda item: -item.revision)
     return Page(items, encode_cursor([page[-1].revision], bound_to) if len(rows) > wanted.limit else None)
 
 
@@ -250,7 +282,7 @@ async def renormalize_code_mapping(context: Context, call: Call[RenormalizeParam
 async def _listed(
     context: Context,
     connection: AsyncConnection[Any],
-    call: Call[MappingsParameters, None] | Call[MappingParameters, None],
+    call: Call[MappingsParameters, None] | Call[MappedCodesParameters, None] | Call[MappingParameters, None],
     carrier: Carrier,
     rows: Sequence[CodeMapping],
 ) -> list[ListedMapping]:
@@ -288,6 +320,7 @@ OPERATIONS: Final = (
     list_unmapped_codes,
     list_unmapped_code_samples,
     list_code_mappings,
+    list_mapped_codes,
     teach_code,
     preview_code_mapping,
     export_code_mappings,

@@ -154,7 +154,7 @@ async def replay_dead_letters(context: Context, call: Call[None, ReplayMany]) ->
     if plan is None:
         limits = ReplayLimits(canary=wanted.canary, per_second=wanted.per_second, stop_at_percent=wanted.stop_at_percent)
         budget = replace(BUDGET, dead_letters_max=wanted.limit)
-        run = await _run(context, request, start.at, limits, budget, patience_seconds=wanted.patience_seconds)
+        run = await _run(context, request, start.at, limits, budget, patience_seconds=wanted.patience_seconds, waits=wanted.wait)
         progress = await run.replay()
     return ReplayedMany(
         run_id=request.run_id,
@@ -272,7 +272,14 @@ def _request(
 
 
 async def _run(
-    context: Context, request: RepairRequest, at: RunPosition, limits: ReplayLimits, budget: ReplayBudget, *, patience_seconds: float
+    context: Context,
+    request: RepairRequest,
+    at: RunPosition,
+    limits: ReplayLimits,
+    budget: ReplayBudget,
+    *,
+    patience_seconds: float,
+    waits: bool = False,
 ) -> ReplayRun:
     rereader = Rereader(keyring=await context.keyring(), carriers=context.carriers(), writer=writer("replay"), archive=context.archive)
     return ReplayRun(
@@ -285,6 +292,7 @@ async def _run(
         position=at,
         budget=budget,
         patience_seconds=patience_seconds,
+        waits=waits,
     )
 
 

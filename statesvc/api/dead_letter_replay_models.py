@@ -8,6 +8,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validato
 from events.errors import Cause
 from statesvc.api.parameters import Name
 from statesvc.http.closed_model import ClosedModel
+from statesvc.http.faces import Asked
 from statesvc.repair.dead_letters.dead_letter import DeadLetterFilter, DeadLetterKind, Obstacle, Way
 from statesvc.repair.dead_letters.replay_pace import ReplayEnd, ReplayLimits
 from statesvc.repair.dead_letters.replay_plan import ReplayPlanLine
@@ -78,15 +79,22 @@ class ReplayMany(MeantDeadLetters):
 
     limit: Annotated[int, Field(ge=1, le=REPLAY_LIMIT_MAX, description="Dead letters of this call.")] = 200
     canary: Annotated[
-        int, Field(ge=0, le=REPLAY_LIMIT_MAX, description="How many go first; the rest only when these went well. 0: no canary.")
+        int,
+        Field(ge=0, le=REPLAY_LIMIT_MAX, description="How many go first; the rest only when these went well. 0: no canary."),
+        Asked(label="Canary: this many go first, the rest only when they went well", metavar="N"),
     ] = _LIMITS.canary
-    stop_at_percent: Annotated[float, Field(ge=0, le=100, description="Stop when more than this share fails again.")] = (
-        _LIMITS.stop_at_percent
-    )
-    per_second: Annotated[float, Field(gt=0, le=PER_SECOND_MAX, description="At most so many a second.")] = 500.0
+    stop_at_percent: Annotated[
+        float,
+        Field(ge=0, le=100, description="Stop when more than this share fails again."),
+        Asked(label="Stop when more than this percentage fails again", flag="--stop-at", metavar="PERCENT"),
+    ] = _LIMITS.stop_at_percent
+    per_second: Annotated[
+        float, Field(gt=0, le=PER_SECOND_MAX, description="At most so many a second."), Asked(flag="--rate", metavar="N")
+    ] = 500.0
     patience_seconds: Annotated[
         float, Field(ge=0, le=PATIENCE_SECONDS, description="The call ends when none of what it put back gets a verdict for so long.")
     ] = PATIENCE_SECONDS
+    wait: Annotated[bool, Field(description="The run is not done before each that it put back has a verdict.")] = False
     why: Why = ""
     cursor: Cursor = None
 

@@ -12,6 +12,7 @@ from statesvc.api.parameters import Name
 from statesvc.database.wakeups.channels import INBOX
 from statesvc.http.call import Call
 from statesvc.http.closed_model import ClosedModel
+from statesvc.http.faces import Command
 from statesvc.http.operation import PartialChange, operation
 from statesvc.http.paging import Page, PageParameters, before_number, encode_cursor
 from statesvc.http.problem import Code, Problem, Violation
@@ -164,6 +165,22 @@ async def get_rollout(context: Context, call: Call[RolloutParameters, None]) -> 
     tag=_TAG,
     rules=("The candidate is a registered version of this one carrier, not its stable one; shares and guards take a candidate.",),
     problems=(Code.UNKNOWN_CARRIER,),
+    commands=(
+        Command(
+            name="rollout hold",
+            summary="keep a carrier's messages, process none",
+            fields=("why",),
+            fixed={"hold": True},
+            done="{carrier_id}: held; in effect at the next claim",
+        ),
+        Command(
+            name="rollout release",
+            summary="process them again",
+            fields=("why",),
+            fixed={"hold": False},
+            done="{carrier_id}: released; in effect at the next claim",
+        ),
+    ),
 )
 async def change_rollout(context: Context, call: Call[RolloutParameters, RolloutChange]) -> ShownRollout:
     """Turn a carrier's dial.

@@ -14,7 +14,7 @@ from statesvc.api import expectation_calls as expectations
 from statesvc.api import legal_hold_calls as legal_holds
 from statesvc.api import log_calls as log
 from statesvc.api import message_calls as messages
-from statesvc.api import operator_calls as operators
+from statesvc.api import queue_operations as queue
 from statesvc.api import reference_calls as references
 from statesvc.api import report_calls as reports
 from statesvc.api import rollout_operations as rollouts
@@ -75,6 +75,6 @@ def routes(
         *reports.routes(pool),
         *routes_of(rollouts.OPERATIONS, context),
         *legal_holds.routes(pool),
-        *operators.routes(pool, waker),
+        *routes_of(queue.OPERATIONS, context),
         *actions.routes(pool),
     ]

@@ -14,6 +14,7 @@ from typing import Final, Protocol, cast
 
 from statesvc import __version__
 from statesvc.background.niceness import run_in_idle_time, stand_back
+from statesvc.cli.command_error import CommandError
 
 
 class CommandModule(Protocol):
@@ -29,6 +30,8 @@ class Command:
 
     module: str
     summary: str
+    calls_api: bool = False
+    """It makes calls of the API, so that it can make them of a service somewhere else."""
 
 
 COMMANDS: Final[Mapping[str, Command]] = {
@@ -45,9 +48,9 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "doctor": Command("statesvc.cli.doctor.doctor", "what is wrong with this installation, in plain words"),
     "status": Command("statesvc.cli.status", "one screen, worst first: what needs a human, what waits, who pushes"),
     "keys": Command("statesvc.cli.keys", "make, list and revoke API keys"),
-    "carriers": Command("statesvc.cli.carriers", "carriers, versions, formats, authentication; unknown codes"),
+    "carriers": Command("statesvc.cli.carriers", "carriers, versions, formats, authentication; unknown codes", calls_api=True),
     "normalize": Command("statesvc.cli.normalize", "print the events of a payload, without a database"),
-    "dead-letters": Command("statesvc.cli.dead_letters", "what waits for a human"),
+    "dead-letters": Command("statesvc.cli.dead_letters", "what waits for a human", calls_api=True),
     "erase": Command("statesvc.cli.erase", "make a shipment's personal data unreadable, for ever"),
     "expectations": Command("statesvc.cli.expectation_commands", "after how many hours a shipment counts as stalled, overdue, ..."),
     "evidence": Command("statesvc.cli.evidence", "a document about a shipment that verifies by itself: JSON with proofs, HTML or PDF"),
@@ -67,12 +70,15 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "workers": Command("statesvc.cli.workers", "the running processes, and when each was last seen"),
     "cell": Command("statesvc.cli.cell", "the directory of cells: list, status, add, assign, check, proxy, keys, move"),
     "shovel": Command("statesvc.cli.shovel_command", "move messages from another broker into the inbox, and back"),
-    "rollout": Command("statesvc.cli.rollout", "the share of each carrier that a candidate normalizer reads, and the kill switch"),
+    "rollout": Command(
+        "statesvc.cli.rollout", "the share of each carrier that a candidate normalizer reads, and the kill switch", calls_api=True
+    ),
 }
 
 _READ_FOR_LONG: Final = frozenset({"backup", "evidence", "storage", "verify"})
 """They run in idle time alone: nobody waits for a lock of theirs."""
 _COMPUTE_FOR_LONG: Final = _READ_FOR_LONG | {"archive", "rebuild", "renormalize"}
+_VALUED: Final = frozenset({"--env-file", "--url", "--key-file", "--profile"})
 _NICENESS: Final = 10
 """Theirs, as that of what comes after the ACK."""
 
@@ -82,7 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None:
         _open_standard_streams()
     given = list(sys.argv[1:] if arguments is None else arguments)
-    called = next((argument for argument in _without_env_file(given) if not argument.startswith("-")), None)
+    called = _command_of(given)
     # given arguments, the process is its caller's; and loading a command is half a second of computing by itself
     if arguments is None and called in _COMPUTE_FOR_LONG:
         stand_back(niceness=_NICENESS)
@@ -110,6 +116,9 @@ def build_parser(names: Collection[str]) -> tuple[argparse.ArgumentParser, dict[
     parser = argparse.ArgumentParser(prog="statesvc", description="Event-sourced shipment state on PostgreSQL.", allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"statesvc {__version__}")
     parser.add_argument("--env-file", metavar="FILE", help="a file of settings, NAME=value a line (`statesvc init` writes one)")
+    parser.add_argument("--url", metavar="URL", dest="service_url", help="the service to call (or STATESVC_URL); else that of this machine")
+    parser.add_argument("--key-file", metavar="FILE", help="the file with the key for it (or the key itself in STATESVC_API_KEY)")
+    parser.add_argument("--profile", metavar="NAME", help="both from ~/.config/statesvc/profiles.toml (or STATESVC_PROFILE)")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     modules: dict[str, CommandModule] = {}
     for name, command in COMMANDS.items():
@@ -120,9 +129,15 @@ def build_parser(names: Collection[str]) -> tuple[argparse.ArgumentParser, dict[
     return parser, modules
 
 
-def _without_env_file(given: Sequence[str]) -> Sequence[str]:
-    """Without the name of the file, which could be taken for the command."""
-    return given[2:] if given[:1] == ["--env-file"] else given
+def _command_of(given: Sequence[str]) -> str | None:
+    """The first word that is neither an option of ours nor its value."""
+    words = iter(given)
+    for word in words:
+        if word in _VALUED:
+            next(words, None)
+        elif not word.startswith("-"):
+            return word
+    return None
 
 
 def _read_env_file(given: str | None) -> None:
@@ -135,6 +150,8 @@ def _read_env_file(given: str | None) -> None:
 
 def _run(module: CommandModule, options: argparse.Namespace) -> int:
     _read_env_file(options.env_file)
+    if not COMMANDS[options.command].calls_api and (options.service_url or options.key_file or options.profile):
+        raise CommandError(f"{options.command} works on the service's own machine: it calls no service by --url or --profile", exit_code=2)
     return module.run(options)
 
 
@@ -148,11 +165,17 @@ def explained(run: Callable[[], int]) -> int:
     except BrokenPipeError:
         sys.stderr.close()
         return 1
+    except CommandError as error:
+        return _told(error)
     except Exception as error:
-        from statesvc.cli.command_error import explain  # noqa: PLC0415 - loads the database driver, which --help and most runs do not need
+        from statesvc.cli.explanation import explain  # noqa: PLC0415 - loads the database driver, which --help and most runs do not need
 
         words = explain(error)
         if words is None:
             raise
-        sys.stderr.write(f"statesvc: {words}\n")
-        return words.exit_code
+        return _told(words)
+
+
+def _told(error: CommandError) -> int:
+    sys.stderr.write(f"statesvc: {error}\n")
+    return error.exit_code

@@ -4,263 +4,197 @@ A replay prints its plan, starts with a canary, goes on at a rate, shows its pro
 """
 
 import argparse
-import asyncio
-import os
-import socket
 import time
-from dataclasses import fields
-from typing import Any, Final, Protocol, get_args
-from uuid import UUID, uuid4
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing
+from typing import Any, Final
 
-from events.carriers import CARRIERS
-from events.errors import Cause
-from statesvc.cli.arguments import rfc3339_time
+from statesvc.cli.api_calls import Calls, Json, api_calls, work
 from statesvc.cli.command_error import CommandError
-from statesvc.cli.output import end_progress, show_progress, write_json_line, write_line, write_table
-from statesvc.cli.session import actor, service_connection
-from statesvc.database.keyring_store import load_keyring
-from statesvc.database.pool import SingleConnection
-from statesvc.database.wakeups.waker import notify
-from statesvc.log.archive.folder import archive_folder
-from statesvc.repair.dead_letters.dead_letter import IN_WORDS, SENTENCES, DeadLetterFilter, DeadLetterKind, Obstacle
-from statesvc.repair.dead_letters.listing import find_dead_letter
-from statesvc.repair.dead_letters.put_back import DISCARDED_AT_ONCE, discard
+from statesvc.cli.declared import Subcommands
+from statesvc.cli.operation_table import add_fields
+from statesvc.cli.output import write_json_line, write_line, write_table
+from statesvc.repair.dead_letters.dead_letter import IN_WORDS, SENTENCES, Obstacle, Way
 from statesvc.repair.dead_letters.replay_pace import ReplayEnd, ReplayLimits
-from statesvc.repair.dead_letters.replay_plan import Connection, RepairRequest, ReplayPlan, plan_replay
-from statesvc.repair.dead_letters.replay_run import ReplayRun, RunPosition, RunProgress
-from statesvc.repair.dead_letters.reread import Rereader
-from statesvc.roles.master_key import open_master_keys
-from statesvc.settings.service_settings import Settings, load_settings
 
-_DEFAULT = ReplayLimits()
+FILTER: Final = ("carrier_id", "cause", "kind", "since", "until")
+_LIMITS: Final = ReplayLimits()
+_PATIENCE_OF_A_CALL: Final = 8.0
 _LINE_SECONDS: Final = 1.0
 _WHY_STOPPED: Final = {
     ReplayEnd.CANARY_FAILED: "stopped: too many of the canary are failing again. The rest is untouched; fix the cause and run it again.",
     ReplayEnd.ERRORS_ROSE: "stopped: too many are failing again. The rest is untouched; run it again to go on.",
     ReplayEnd.NO_VERDICTS: "stopped: nothing that was put back gets a verdict. Is a worker running? What is back in its queue stays there.",
-    ReplayEnd.INTERRUPTED: "interrupted; run it again to go on",
 }
 
 
-class Subcommands(Protocol):
-    """What argparse calls a special action."""
-
-    def add_parser(self, name: str, **arguments: Any) -> argparse.ArgumentParser:  # noqa: ANN401 - argparse's own
-        """One more subcommand."""
-
-
-def add_filter(parser: argparse.ArgumentParser) -> None:
-    """The options of a filter."""
-    parser.add_argument("--carrier", help="of this carrier only")
-    parser.add_argument("--cause", choices=[cause.value for cause in Cause], metavar="CAUSE", help="of this cause only")
-    parser.add_argument("--kind", choices=get_args(DeadLetterKind), help="of this kind only")
-    parser.add_argument("--since", type=rfc3339_time, metavar="T", help="buried since then, RFC 3339")
-    parser.add_argument("--until", type=rfc3339_time, metavar="T", help="buried before then, RFC 3339")
-
-
-def _add_selection(parser: argparse.ArgumentParser) -> None:
-    """Ids, or a filter."""
-    parser.add_argument("ids", nargs="*", type=int, metavar="ID", help="ids of dead letters; or use the filter options")
-    add_filter(parser)
-
-
-def filter_of(options: argparse.Namespace, *, is_open: bool | None = None) -> DeadLetterFilter:
+def filter_of(options: argparse.Namespace) -> dict[str, Json]:
     """The filter that the options state."""
-    return DeadLetterFilter(
-        kind=options.kind,
-        carrier_id=options.carrier,
-        cause=options.cause,
-        since=options.since,
-        until=options.until,
-        is_open=is_open,
-    )
-
-
-def _request_of(options: argparse.Namespace) -> RepairRequest:
-    """What to act on, never everything by mistake."""
-    wanted = filter_of(options)
-    if options.ids and wanted != DeadLetterFilter():
-        raise CommandError("name dead letters by their ids, or by a filter, not both", exit_code=2)
-    if not options.ids and wanted.carrier_id is None and wanted.cause is None and wanted.kind is None:
-        raise CommandError("name the dead letters: ids, or --carrier, --cause, --kind", exit_code=2)
-    return RepairRequest(
-        wanted=wanted,
-        ids=tuple(options.ids) or None,
-        carriers=frozenset(CARRIERS),
-        actor=actor(),
-        why=options.why,
-        run_id=uuid4(),
-    )
+    return {name: value for name in FILTER if (value := getattr(options, name)) is not None}
 
 
 def configure_actions(commands: Subcommands) -> None:
     """What the commands take."""
-    parser = commands.add_parser("replay", help="put dead letters back the way they came, once their cause is fixed")
-    _add_selection(parser)
-    parser.add_argument("--dry-run", action="store_true", help="only print the plan")
-    parser.add_argument(
-        "--canary",
-        type=int,
-        default=_DEFAULT.canary,
-        metavar="N",
-        help="how many go first; the rest follows if these go well; 0: no canary (%(default)s)",
-    )
-    parser.add_argument("--rate", type=float, default=_DEFAULT.per_second, metavar="N", help="at most N a second (%(default)s)")
-    parser.add_argument(
-        "--stop-at", type=float, default=_DEFAULT.stop_at_percent, metavar="PERCENT", help="stop when more fail again (%(default)s)"
-    )
-    parser.add_argument("--patience", type=float, default=60.0, metavar="SECONDS", help="stop when none gets a verdict (%(default)s)")
-    parser.add_argument("--why", default="", help="recorded in the log")
-    parser.add_argument("--json", action="store_true", help="for scripts: a line for the plan, for progress and for the result")
-    parser = commands.add_parser("discard", help="give dead letters up; they stay, listed as discarded")
-    _add_selection(parser)
-    parser.add_argument("--dry-run", action="store_true", help="only count them")
-    parser.add_argument("--why", required=True, help="recorded in the log")
-    parser.add_argument("--json", action="store_true", help="for scripts")
+    for name, operation_id, summary, dry_run in (
+        ("replay", "replay_dead_letters", "put dead letters back the way they came, once their cause is fixed", "only print the plan"),
+        ("discard", "discard_dead_letters", "give dead letters up; they stay, listed as discarded", "only count them"),
+    ):
+        parser = commands.add_parser(name, help=summary)
+        parser.add_argument("ids", nargs="*", type=int, metavar="ID", help="ids of dead letters; or use the filter options")
+        add_fields(parser, operation_id, *FILTER, "why")
+        parser.add_argument("--dry-run", action="store_true", help=dry_run)
+        parser.add_argument("--json", action="store_true", help="for scripts: a line for the plan, for progress and for the result")
+        if name == "replay":
+            add_fields(parser, operation_id, "canary", "per_second", "stop_at_percent")
+            parser.add_argument(
+                "--patience", type=float, default=60.0, metavar="SECONDS", help="stop when none gets a verdict (%(default)s)"
+            )
 
 
-def run_replay(options: argparse.Namespace) -> int:
+def _check(options: argparse.Namespace) -> None:
+    """Never everything by mistake."""
+    if options.ids and filter_of(options):
+        raise CommandError("name dead letters by their ids, or by a filter, not both", exit_code=2)
+    if not options.ids and not any((options.carrier_id, options.cause, options.kind)):
+        raise CommandError("name the dead letters: ids, or --carrier, --cause, --kind", exit_code=2)
+
+
+async def run_replay(options: argparse.Namespace) -> int:
     """Replays, and answers 1 where some were refused or the run stopped."""
-    if options.canary < 0 or options.rate <= 0 or options.patience <= 0 or not 0 <= options.stop_at <= 100:
-        raise CommandError("--canary is 0 or more, --rate and --patience above 0, --stop-at 0 to 100", exit_code=2)
-    return asyncio.run(_replay(options, _request_of(options)))
+    _check(options)
+    if options.patience <= 0 or (options.per_second is not None and options.per_second <= 0):
+        raise CommandError("--rate and --patience must be above 0", exit_code=2)
+    async with api_calls(options) as calls:
+        return await (_replay_ids if options.ids else _replay)(calls, options)
 
 
-async def _replay(options: argparse.Namespace, request: RepairRequest) -> int:
-    settings = load_settings()
-    async with service_connection(settings) as connection:
-        found = await plan_replay(connection, request)
-        if request.ids is not None:
-            await _check_ids(connection, request.ids)
-        _write_plan(found, as_json=options.json)
-        if options.dry_run or not found.dead_letters:
-            return 0
-        if not found.replayable:
-            raise CommandError("nothing was replayed: " + "; ".join(SENTENCES[obstacle] for obstacle in found.obstacles))
-        try:
-            progress = await (await _prepare(connection, settings, options, request, found)).replay(found)
-        finally:
-            end_progress()
-    _write_progress(progress, run_id=request.run_id, as_json=options.json)
+async def _replay(calls: Calls, options: argparse.Namespace) -> int:
+    limits = {name: value for name in ("canary", "per_second", "stop_at_percent") if (value := getattr(options, name)) is not None}
+    wanted = {**filter_of(options), **limits, "why": options.why or ""}
+    plan = await calls.call("replay_dead_letters", {**wanted, "dry_run": True})
+    replayable = sum(line["replayable"] for line in plan["plan"])
+    _write_plan(plan["plan"], plan["remaining"], as_json=options.json)
+    if options.dry_run or not plan["remaining"]:
+        return 0
+    if not replayable:
+        obstacles = {obstacle for line in plan["plan"] for obstacle in line["obstacles"]}
+        raise CommandError("nothing was replayed: " + "; ".join(SENTENCES[Obstacle(each)] for each in sorted(obstacles)))
+    order = {**wanted, "patience_seconds": min(options.patience, _PATIENCE_OF_A_CALL), "wait": True}
+    ended = await _to_the_end(calls, order, planned=plan["remaining"], patience=options.patience, as_json=options.json)
+    _write_end(ended, as_json=options.json)
     # what another operator replayed meanwhile is done nevertheless
-    return 0 if progress.ended is ReplayEnd.DONE and progress.refused.keys() <= {Obstacle.REPLAYED} else 1
+    return 0 if ended["ended"] == ReplayEnd.DONE and ended["refused"].keys() <= {Obstacle.REPLAYED} else 1
 
 
-async def _prepare(
-    connection: Connection, settings: Settings, options: argparse.Namespace, request: RepairRequest, found: ReplayPlan
-) -> ReplayRun:
-    keyring = await load_keyring(connection, await open_master_keys(settings, connection))
-    writer = f"{socket.gethostname()}-replay-{os.getpid()}"
-
-    async def wake(channels: frozenset[str]) -> None:
-        await _wake(connection, channels)
-
-    return ReplayRun(
-        connections=SingleConnection(connection),
-        request=request,
-        limits=ReplayLimits(canary=options.canary, per_second=options.rate, stop_at_percent=options.stop_at),
-        rereader=Rereader(keyring=keyring, carriers=settings.in_account_zones(CARRIERS), writer=writer, archive=archive_folder(settings)),
-        wake=wake,
-        show=_Lines() if options.json else _show,
-        position=RunPosition(up_to=found.up_to),
-        patience_seconds=options.patience,
-    )
-
-
-async def _wake(connection: Connection, channels: frozenset[str]) -> None:
-    await notify(connection, *sorted(channels))
+async def _to_the_end(calls: Calls, order: Mapping[str, Json], *, planned: int, patience: float, as_json: bool) -> dict[str, Any]:
+    """What the whole run did. It waits for what it put back, as long as some of that gets a verdict in the time."""
+    refused: Counter[str] = Counter()
+    written_at = float("-inf")
+    verdicts, heard_at = 0, time.monotonic()
+    ended: dict[str, Any] = {}
+    async with aclosing(work(calls, "replay_dead_letters", order, counted="dead letters", total=planned)) as parts:
+        async for progress, answer in parts:
+            refused.update(answer["refused"])
+            ended = {**answer, **progress.sums, "planned": planned, "refused": dict(refused)}
+            if answer["settled"] + answer["failed"] > verdicts:
+                verdicts, heard_at = answer["settled"] + answer["failed"], time.monotonic()
+            if as_json and time.monotonic() - written_at >= _LINE_SECONDS:
+                written_at = time.monotonic()
+                write_json_line({"progress": {**ended, "run": ended["run_id"]}})
+            if answer["ended"] == ReplayEnd.NO_VERDICTS and time.monotonic() - heard_at >= patience:
+                break
+    return ended
 
 
-async def _check_ids(connection: Connection, ids: tuple[int, ...]) -> None:
-    for dead_letter_id in ids:
-        found = await find_dead_letter(connection, dead_letter_id)
-        if found is None:
-            raise CommandError(f"there is no dead letter {dead_letter_id}")
-        if found.resolution:
-            raise CommandError(f"dead letter {dead_letter_id}: {SENTENCES[Obstacle(found.resolution)]}")
+async def _replay_ids(calls: Calls, options: argparse.Namespace) -> int:
+    letters = [await calls.call("get_dead_letter", id=one) for one in options.ids]
+    for letter in letters:
+        if letter["resolution"] is not None or letter["obstacle"] is not None:
+            why = SENTENCES[Obstacle(letter["resolution"] or letter["obstacle"])]
+            raise CommandError(f"nothing was replayed: dead letter {letter['dead_letter_id']}: {why}")
+    if options.dry_run:
+        for letter in letters:
+            _say(options, f"dead letter {letter['dead_letter_id']}: {IN_WORDS[Way(letter['way'])]}", {"plan": letter})
+        return 0
+    for letter in letters:
+        one = letter["dead_letter_id"]
+        async for progress, answer in work(calls, "replay_dead_letter", {"why": options.why or ""}, counted="messages read again", id=one):
+            if answer["resolved"]:
+                _say(options, f"dead letter {one} replayed: {IN_WORDS[Way(answer['way'])]}", {"result": {**answer, **progress.sums}})
+    return 0
 
 
-def _write_plan(found: ReplayPlan, *, as_json: bool) -> None:
+def _say(options: argparse.Namespace, sentence: str, document: Mapping[str, Json]) -> None:
+    if options.json:
+        write_json_line(document)
+    else:
+        write_line(sentence)
+
+
+def _write_plan(lines: Sequence[Mapping[str, Any]], dead_letters: int, *, as_json: bool) -> None:
     if as_json:
-        lines = [line.model_dump(mode="json") for line in found.lines]
-        write_json_line({"plan": lines, "dead_letters": found.dead_letters, "replayable": found.replayable})
+        write_json_line({"plan": lines, "dead_letters": dead_letters, "replayable": sum(line["replayable"] for line in lines)})
         return
-    if not found.dead_letters:
+    if not dead_letters:
         write_line("no open dead letters match")
         return
     write_table(
         ("DEAD LETTERS", "CARRIER", "KIND", "CAUSE", "REPLAY MEANS", "CAN"),
-        [(line.dead_letters, line.carrier_id, line.kind, line.cause, IN_WORDS[line.way], line.replayable) for line in found.lines],
+        [
+            (line["dead_letters"], line["carrier_id"], line["kind"], line["cause"], IN_WORDS[Way(line["way"])], line["replayable"])
+            for line in lines
+        ],
     )
-    for obstacle, count in found.obstacles.most_common():
-        write_line(f"{count:,} cannot: {SENTENCES[obstacle]}")
+    obstacles: Counter[str] = Counter()
+    for line in lines:
+        obstacles.update(line["obstacles"])
+    for obstacle, count in obstacles.most_common():
+        write_line(f"{count:,} cannot: {SENTENCES[Obstacle(obstacle)]}")
 
 
-def _show(progress: RunProgress) -> None:
-    if progress.reread_planned:
-        show_progress(progress.reread, progress.reread_planned, "messages read again", goes_on=True)
-        return
-    failed = f", {progress.failed:,} failed again" if progress.failed else ""
-    show_progress(
-        progress.replayed + progress.refused.total(), progress.planned, f"replayed, {progress.settled:,} took effect{failed}", goes_on=True
-    )
-
-
-class _Lines:
-    """Progress for scripts, a line a second."""
-
-    def __init__(self) -> None:
-        self._written_at = float("-inf")
-
-    def __call__(self, progress: RunProgress) -> None:
-        if time.monotonic() - self._written_at >= _LINE_SECONDS:
-            self._written_at = time.monotonic()
-            write_json_line({"progress": _document(progress)})
-
-
-def _document(progress: RunProgress) -> dict[str, Any]:
-    # not asdict: it rebuilds a Counter from pairs
-    named = {each.name: getattr(progress, each.name) for each in fields(progress) if each.name != "remaining"}
-    return {**named, "refused": {obstacle.value: count for obstacle, count in progress.refused.items()}}
-
-
-def _write_progress(progress: RunProgress, *, run_id: UUID, as_json: bool) -> None:
+def _write_end(ended: Mapping[str, Any], *, as_json: bool) -> None:
     if as_json:
-        write_json_line({"result": {"run": str(run_id), **_document(progress)}})
+        write_json_line({"result": {**ended, "run": ended["run_id"]}})
         return
-    write_line(f"{progress.replayed:,} of {progress.planned:,} dead letters replayed")
-    if progress.settled or progress.failed or progress.waiting:
-        write_line(f"{progress.settled:,} took effect, {progress.failed:,} failed again, {progress.waiting:,} still wait")
-    if progress.reread:
-        write_line(f"{progress.reread:,} messages read again: {progress.corrected:,} events corrected, {progress.added:,} added")
-    for obstacle, count in progress.refused.most_common():
-        write_line(f"{count:,} not replayed: {SENTENCES[obstacle]}")
-    if progress.ended in _WHY_STOPPED:
-        write_line(_WHY_STOPPED[progress.ended])
+    write_line(f"{ended['replayed']:,} of {ended['planned']:,} dead letters replayed")
+    if ended["settled"] or ended["failed"] or ended["waiting"]:
+        write_line(f"{ended['settled']:,} took effect, {ended['failed']:,} failed again, {ended['waiting']:,} still wait")
+    if ended["messages"]:
+        write_line(f"{ended['messages']:,} messages read again: {ended['corrected']:,} events corrected, {ended['added']:,} added")
+    for obstacle, count in Counter(ended["refused"]).most_common():
+        write_line(f"{count:,} not replayed: {SENTENCES[Obstacle(obstacle)]}")
+    if ended["ended"] in _WHY_STOPPED:
+        write_line(_WHY_STOPPED[ended["ended"]])
 
 
-def run_discard(options: argparse.Namespace) -> int:
+async def run_discard(options: argparse.Namespace) -> int:
     """Discards, and answers 1 where nothing was there to discard."""
+    _check(options)
     if not options.why.strip():
         raise CommandError("--why: say why: the log records it", exit_code=2)
-    return asyncio.run(_discard(options, _request_of(options)))
-
-
-async def _discard(options: argparse.Namespace, request: RepairRequest) -> int:
-    async with service_connection(load_settings()) as connection:
-        found = await plan_replay(connection, request)
-        discarded = 0
-        if not options.dry_run:
-            while part := await discard(connection, request, up_to=found.up_to):
-                discarded += part
-                if part < DISCARDED_AT_ONCE:
-                    break
-    if options.json:
-        write_json_line({"dead_letters": found.dead_letters, "discarded": discarded, "run": str(request.run_id)})
-    elif options.dry_run:
-        write_line(f"{found.dead_letters:,} dead letters would be discarded")
-    elif discarded:
-        write_line(f"{discarded:,} dead letters discarded")
-    else:
+    async with api_calls(options) as calls:
+        count, discarded = await (_discard_ids if options.ids else _discard)(calls, options)
+    if not options.json and not count:
         raise CommandError("no open dead letter matches")
+    does = f"{count:,} dead letters would be discarded" if options.dry_run else f"{discarded:,} dead letters discarded"
+    _say(options, does, {"dead_letters": count, "discarded": discarded})
     return 0 if discarded or options.dry_run else 1
+
+
+async def _discard(calls: Calls, options: argparse.Namespace) -> tuple[int, int]:
+    wanted = {**filter_of(options), "why": options.why}
+    count = (await calls.call("discard_dead_letters", {**wanted, "dry_run": True}))["remaining"]
+    discarded = 0
+    if not options.dry_run:
+        async for progress, _ in work(calls, "discard_dead_letters", wanted, counted="dead letters", total=count):
+            discarded = progress.sums["discarded"]
+    return count, discarded
+
+
+async def _discard_ids(calls: Calls, options: argparse.Namespace) -> tuple[int, int]:
+    for one in options.ids:
+        await calls.call(
+            "get_dead_letter" if options.dry_run else "discard_dead_letter", *([] if options.dry_run else [{"why": options.why}]), id=one
+        )
+    return len(options.ids), 0 if options.dry_run else len(options.ids)

@@ -4,6 +4,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from itertools import zip_longest
 from typing import Any, Final
 
@@ -45,6 +46,31 @@ def write_json_line(value: Mapping[str, Any]) -> None:
     """One JSON document on a line of its own, at once."""
     sys.stdout.write(orjson.dumps(value, default=str).decode() + "\n")
     sys.stdout.flush()
+
+
+def minute(at: str) -> str:
+    """A time of an answer, to the minute."""
+    return f"{datetime.fromisoformat(at):%Y-%m-%d %H:%M}"
+
+
+def second(at: str | None) -> str | None:
+    """A time of an answer, to the second."""
+    return None if at is None else datetime.fromisoformat(at).isoformat(" ", "seconds")
+
+
+def cell(value: object) -> object:
+    """A time to the second, in UTC as the service says it; a list in one cell."""
+    match value:
+        case str() if len(value) > 19 and value[4:5] == "-" and value[10:11] == "T":
+            return datetime.fromisoformat(value).isoformat(" ", "seconds")
+        case list():
+            return ", ".join(map(str, value)) or None
+        case dict():
+            return ", ".join(f"{name} {each}" for name, each in value.items() if each is not None) or None
+        case float():
+            return f"{value:g}"
+        case _:
+            return value
 
 
 def write_line(text: str) -> None:

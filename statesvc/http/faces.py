@@ -3,7 +3,7 @@
 Texts of fields are said once, in the models of parameters and body: they are the document's, the command's help and the form's hints.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 
@@ -22,36 +22,40 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """A command that makes this one call. `name`: its words after `statesvc`.
+    """A command that makes this one call. `name`: its words after `statesvc`; `summary`: where the operation's own says another thing.
 
-    `arguments`: fields that take no flag, in their order; None: those of the path. `columns`: members that a list shows; `done`: a
-    sentence about the answer, with its members in braces. Without both, the whole answer is shown. `fixed`: fields that the command
-    sets, and does not ask for. `preview`: the operation that shows what it would do; `--yes` does it.
+    `arguments`: fields that take no flag, in their order; None: those of the path. `fields`: the others that it takes; None: all that have
+    a plain value. `fixed`: what it sets itself. `columns`: members that a list shows; `done`: a sentence about the answer, with members
+    and what was given in braces; without both the whole answer is shown. `preview`: the operation that shows what it would do: without
+    `--yes` the command shows that alone.
     """
 
     name: str
-    arguments: Sequence[str] | None = None
-    columns: Sequence[str] = ()
+    summary: str = ""
+    arguments: tuple[str, ...] | None = None
+    fields: tuple[str, ...] | None = None
+    fixed: Mapping[str, object] = field(default_factory=dict)
+    columns: tuple[str, ...] = ()
     done: str = ""
-    nothing: str = "nothing is listed"
-    fixed: dict[str, object] = field(default_factory=dict)
-    preview: str | None = None
+    nothing: str = "nothing is there"
+    preview: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
-    """A form of the console that makes this one call.
+    """A form of the console that makes this one call. `path`: of its page, with the parameters of the call's path in braces.
 
-    `path`: of its page, with the operation's own parameters in braces; `back`: where it leads afterwards. `done`: as a command's.
-    `would`: what it would do, in a sentence; None: the operation's description.
+    `fields`, `fixed`: as a command's. `would`: what it would do, in sentences; none: the operation's description. `then`: the page that it
+    leads to, which says `done`.
     """
 
     path: str
     title: str
     button: str
-    back: str
+    then: str
     done: str
-    would: str | None = None
+    would: tuple[str, ...] = ()
+    fields: tuple[str, ...] = ()
+    fixed: Mapping[str, object] = field(default_factory=dict)
     section: str = ""
     is_drastic: bool = False
-    fixed: dict[str, object] = field(default_factory=dict)

@@ -49,7 +49,7 @@ class InnerCalls:
 
     async def call(
         self,
-        request: web.Request,
+        request: web.Request | None,
         caller: Caller,
         name: str,
         *,
@@ -59,14 +59,14 @@ class InnerCalls:
     ) -> Json:
         """The answer's JSON; None where it has none. `given`: the parameters of path and query; `why`: of a call that has no member for it.
 
-        Raises Problem. `request` is what the browser asked; its own body must not have been read (read a copy).
+        Raises Problem. `request` is what a browser asked; its own body must not have been read (read a copy).
         """
         answer = await self._answer(request, caller, name, given=given, body=body, why=why)
         return orjson.loads(answer) if answer else None
 
     async def fetch(
         self,
-        request: web.Request,
+        request: web.Request | None,
         caller: Caller,
         name: str,
         *,
@@ -80,7 +80,7 @@ class InnerCalls:
 
     async def _answer(
         self,
-        request: web.Request,
+        request: web.Request | None,
         caller: Caller,
         name: str,
         *,
@@ -100,6 +100,8 @@ class InnerCalls:
             if route.run is not None:
                 call = Call(caller=caller, parameters=parameters, body=checked, said=why, accept=accept)
                 value = await route.run(call)
+            elif request is None:
+                raise TypeError(f"{name} is a call of HTTP alone")
             else:
                 inner = request.clone(method=route.method, headers={hdrs.ACCEPT: accept})
                 inner[CALLER] = caller

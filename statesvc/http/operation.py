@@ -135,7 +135,7 @@ class Operation(Generic[T]):
     key may have but a few such calls under way. `credential`: what does in place of a key. `is_body_optional`: without a body all members
     have their defaults. `streamed` is the model of each event of an answer that is a stream; `deadline_seconds` None: it may take as long
     as it likes.
-    `parts`: it does as much as fits into a call. `command`, `form`: its other faces, where one call is all that they make.
+    `parts`: it does as much as fits into a call. `commands`, `forms`: its other faces, where one call is all that they make.
     """
 
     where: str = field(default="", kw_only=False)
@@ -164,13 +164,13 @@ class Operation(Generic[T]):
     deadline_seconds: float | None = DEADLINE_SECONDS
     run: Callable[[Any, Call[Any, Any]], Awaitable[T]] | None = None
     parts: Parts | None = None
-    command: Command | None = None
-    form: Form | None = None
+    commands: tuple[Command, ...] = ()
+    forms: tuple[Form, ...] = ()
 
     def __call__(self, run: Callable[[Any, Call[Any, Any]], Awaitable[R]]) -> "Operation[R]":
         """The operation that the function runs: name, texts and models are the function's, unless they were given."""
-        annotations = inspect.get_annotations(run)
-        parameters, request = (None if model is type(None) else model for model in get_args(annotations["call"]))
+        _, call, response = inspect.get_annotations(run).values()
+        parameters, request = (None if model is type(None) else model for model in get_args(call))
         summary, _, description = inspect.cleandoc(run.__doc__ or "").partition("\n\n")
         contract: Operation[Any] = self
         return replace(
@@ -180,7 +180,7 @@ class Operation(Generic[T]):
             description=self.description or description.replace("\n", " ").replace("  ", "\n\n"),
             parameters=parameters,
             request=request,
-            response=annotations["return"],
+            response=response,
             run=run,
         )
 

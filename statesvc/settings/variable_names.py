@@ -13,7 +13,15 @@ from statesvc.settings.carrier_settings import CARRIER_VARIABLES, SettingError
 
 PREFIX: Final = "STATESVC_"
 
-_OTHERS: Final = frozenset({env_file.VARIABLE, "STATESVC_DEMO_KEY", "STATESVC_SUPERVISED", "STATESVC_CORPUS", "STATESVC_HYPOTHESIS"})
+_OF_COMMANDS: Final = frozenset({"STATESVC_URL", "STATESVC_API_KEY", "STATESVC_PROFILE", "STATESVC_PROFILES"})
+"""Which service a command calls (`statesvc.cli.service_profile`)."""
+_OTHERS: Final = _OF_COMMANDS | {
+    env_file.VARIABLE,
+    "STATESVC_DEMO_KEY",
+    "STATESVC_SUPERVISED",
+    "STATESVC_CORPUS",
+    "STATESVC_HYPOTHESIS",
+}
 """What is read before the settings, what `up` hands to its children, and what the project's own tests read."""
 _OTHER_PREFIXES: Final = ("STATESVC_TEST_", "STATESVC_SOAK_")
 _KUBERNETES_ENDINGS: Final = ("_SERVICE_HOST", "_SERVICE_PORT", "_TCP", "_TCP_ADDR", "_TCP_PORT", "_TCP_PROTO")

@@ -188,11 +188,13 @@ async def what_operators_do(call: Any) -> None:
     await call("preview_code_mapping", "ups", body=call.model("PreviewRequest", **code))
     taught = await call("teach_code", "ups", body=call.model("TeachRequest", **code, why="their list", replaces=0), status=201)
     await call("list_code_mappings", "ups")
+    await call("list_mapped_codes")
     await call("get_code_mapping", "ups", taught.revision)
     await call("renormalize_code_mapping", "ups", taught.revision, body=call.model("RenormalizeRequest"))
     await call("export_code_mappings", "ups")
     await call("change_rollout", "ups", body=call.model("RolloutChange", hold=False, why="nothing to hold"))
     await call("get_rollout", "ups")
+    await call("list_rollouts")
     await call("list_rollout_diffs", "ups")
     rules = {"stalled": {"in_transit": 96}, "overdue": None}
     await call("preview_expectations", "ups", body=call.model("RulesRequest", rules=rules))

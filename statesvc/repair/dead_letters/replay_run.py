@@ -96,7 +96,10 @@ Wake = Callable[[frozenset[str]], Awaitable[None]]
 
 @dataclass(slots=True, kw_only=True)
 class ReplayRun:
-    """One run, or one call of it. `budget` None: to the end. `patience_seconds`: it stops after this time without any verdict."""
+    """One run, or one call of it. `budget` None: to the end. `patience_seconds`: it stops after this time without any verdict.
+
+    `waits`: it is not done before each that it put back has a verdict.
+    """
 
     connections: Connections
     request: RepairRequest
@@ -107,6 +110,7 @@ class ReplayRun:
     position: RunPosition
     budget: ReplayBudget | None = None
     patience_seconds: float = 60.0
+    waits: bool = False
     progress: RunProgress = field(init=False, default_factory=lambda: RunProgress(planned=0))
     _plan: ReplayPlan | None = field(init=False, default=None)
     _is_recorded: bool = field(init=False, default=False)
@@ -135,12 +139,13 @@ class ReplayRun:
         pace, waiting = await self._resume()
         began = heard = time.monotonic()
         more = True
-        while more or (waiting and self.budget is None):
+        waits = self.waits or self.budget is None
+        while more or (waiting and waits):
             elapsed = time.monotonic() - began
             if stopped := pace.stop():
                 return stopped
-            if more and self._is_spent():
-                return ReplayEnd.LIMIT_REACHED if await self._next(1) else None
+            if self._is_spent():
+                return ReplayEnd.LIMIT_REACHED if (waiting and waits) or await self._next(1) else None
             allowed = min(BATCH, pace.allowance(elapsed), self._left()) if more else 0
             if allowed:
                 found = await self._next(allowed + 1)
@@ -151,7 +156,7 @@ class ReplayRun:
             judged = await self._judge(waiting, pace, elapsed)
             self.position = replace(self.position, canary_passed=pace.is_open)
             self._count(pace)
-            goes_on = more or self.budget is None
+            goes_on = more or waits
             if judged or not waiting:
                 heard = time.monotonic()
             elif goes_on and time.monotonic() - heard > self.patience_seconds:

@@ -162,7 +162,7 @@ async def test_what_makes_no_sense_is_refused_before_anything_is_asked(royal: Sh
         (("royalmail", *CODE, "--info", "--reason", "held"), "--reason belongs to a scan"),
         (("royalmail", "--code", "text", "--info"), "stands for any text"),
         (("royalmail", *CODE, "--info", "--renormalize"), "--renormalize needs --yes"),
-        (("nobody", *CODE, "--info"), "no carrier"),
+        (("nobody", *CODE, "--info"), "no such carrier"),
         ((*CODE, "--info"), "name the carrier"),
     ):
         assert why in await shell("carriers", "map", *arguments, exit_code=2)

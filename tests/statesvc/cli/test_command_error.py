@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from statesvc.cli import explained
-from statesvc.cli.command_error import explain
+from statesvc.cli.explanation import explain
 
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith(("STATESVC_", "DATABASE_URL"))}
 ENVIRONMENT["PYTHONPATH"] = str(Path(__file__).parents[3])

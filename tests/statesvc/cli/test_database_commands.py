@@ -38,7 +38,7 @@ async def test_the_kill_switch_is_turned_and_told_in_the_log(database: Database,
     await shell("rollout", "release", "ups")
     (dial,) = await shell.json("rollout", "show")
     assert dial["hold"] is False
-    assert "no carrier" in await shell("rollout", "hold", "nobody", exit_code=2)
+    assert "no such carrier" in await shell("rollout", "hold", "nobody", exit_code=2)
     async with await AsyncConnection.connect(database.service_dsn) as connection:
         actions = await (await connection.execute("SELECT verb, target FROM statesvc.action ORDER BY recorded_at")).fetchall()
     assert actions == [("hold", "carrier ups"), ("release", "carrier ups")]

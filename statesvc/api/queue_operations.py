@@ -1,0 +1,150 @@
+"""`/v1/queue`, `/v1/workers`, `/v1/allotments`, `/v1/notices`: what is waiting, who works on it, how it is shared, what went wrong."""
+
+from typing import Annotated, Any, Final
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from statesvc.api.context import Context
+from statesvc.api.parameters import Name
+from statesvc.api.rollout_operations import WHY_LENGTH_MAX
+from statesvc.database.wakeups.channels import INBOX
+from statesvc.http.call import Call
+from statesvc.http.closed_model import ClosedModel
+from statesvc.http.faces import Asked
+from statesvc.http.operation import WHY_TAKEN, PartialChange, operation
+from statesvc.http.paging import NEWEST, Page, PageParameters, before_number, encode_cursor
+from statesvc.http.problem import Code, Problem
+from statesvc.inbox import allotment as allotments
+from statesvc.inbox.allotment import IN_FLIGHT_MAX, WEIGHT_MAX, WEIGHT_MIN, Allotment, allot, allotment_of
+from statesvc.inbox.queue_depths import QueueDepths, read_depths
+from statesvc.operations import notices, worker_list
+from statesvc.operations.notices import StoredNotice, mark_seen
+from statesvc.operations.worker_list import RESCUES_MAX, WorkerStatus, rescues_last_hour
+
+_QUEUE: Final = "queue"
+_NOTICES: Final = "notices"
+
+
+class WorkersPage(TypedDict):
+    """All of them, the latest seen first."""
+
+    items: list[WorkerStatus]
+    next_cursor: None
+    rescues_last_hour: Annotated[int, Field(description=f"Messages taken over because a lease had ended; {RESCUES_MAX} means at least.")]
+
+
+class AllotmentParameters(ClosedModel):
+    """One carrier."""
+
+    carrier_id: Annotated[Name, Field(description="A carrier_id.")]
+
+
+class AllotmentChange(PartialChange):
+    """What to set; a member that is left out stays as it is. The log stores `why`: no personal data there."""
+
+    weight: Annotated[
+        float,
+        Field(ge=WEIGHT_MIN, le=WEIGHT_MAX, description="Its part of each claim, where the others have 1."),
+        Asked(label="Weight", metavar="W"),
+    ] = 1.0
+    in_flight_max: Annotated[
+        int | None,
+        Field(ge=1, le=IN_FLIGHT_MAX, description="Messages leased by workers at a time; null: no bound."),
+        Asked(label="Messages in hand at a time, at most"),
+    ] = None
+    why: Annotated[str, Field(max_length=WHY_LENGTH_MAX, pattern=r"^[^\x00]*$")] = ""
+
+
+class NoticesParameters(PageParameters):
+    """Notices, the newest first."""
+
+    unseen: Annotated[bool, Field(description="Only those that nobody marked as seen.")] = False
+
+
+class NoticeParameters(ClosedModel):
+    """One notice."""
+
+    notice_id: Annotated[int, Field(ge=1, le=NEWEST)]
+
+
+@operation("GET /v1/queue", scope="ops", tag=_QUEUE)
+async def get_queue(context: Context, _call: Call[None, None]) -> QueueDepths:
+    """How much is waiting."""
+    async with context.pool.connection() as connection:
+        return await read_depths(connection)
+
+
+@operation("GET /v1/workers", scope="ops", tag=_QUEUE)
+async def list_workers(context: Context, _call: Call[None, None]) -> WorkersPage:
+    """List workers.
+
+    Each process sends a heartbeat every 10 s, an ingress every 4 s; its row goes with a clean exit, or after a day without one. `silent`:
+    three heartbeats are missing. A worker in another language shows only while it holds messages.
+    """
+    async with context.pool.connection() as connection:
+        workers = await worker_list.list_workers(connection)
+        rescues = await rescues_last_hour(connection)
+    return {"items": workers, "next_cursor": None, "rescues_last_hour": rescues}
+
+
+@operation("GET /v1/allotments", scope="ops", tag=_QUEUE)
+async def list_allotments(context: Context, _call: Call[None, None]) -> Page[Allotment]:
+    """List allotments."""
+    async with context.pool.connection() as connection:
+        return Page(await allotments.list_allotments(connection), None)
+
+
+@operation("PUT /v1/allotments/{carrier_id}", scope="ops", tag=_QUEUE, problems=(Code.UNKNOWN_CARRIER,))
+async def change_allotment(context: Context, call: Call[AllotmentParameters, AllotmentChange]) -> Allotment:
+    """Set a carrier's weight and bound.
+
+    In effect at the next claim of every worker. What a carrier leaves of its share goes to the others; the bound counts messages that
+    workers hold. Recorded as an operator action.
+    """
+    carrier_id = context.carrier(call.parameters.carrier_id).carrier_id
+    wanted, named = call.body, call.body.model_fields_set
+    async with context.pool.connection() as connection, connection.transaction():
+        present = await allotment_of(connection, carrier_id)
+        await allot(
+            connection,
+            carrier_id,
+            weight=wanted.weight if "weight" in named else present.weight,
+            in_flight_max=wanted.in_flight_max if "in_flight_max" in named else present.in_flight_max,
+            why=wanted.why,
+            actor=call.caller.actor,
+        )
+        changed = await allotment_of(connection, carrier_id)
+    context.waker.wake(INBOX)
+    return changed
+
+
+@operation("GET /v1/notices", scope="ops", tag=_NOTICES, problems=(Code.INVALID_CURSOR,))
+async def list_notices(context: Context, call: Call[NoticesParameters, None]) -> Page[StoredNotice]:
+    """List notices.
+
+    What the service did or saw by itself and an operator should know: subscribers that only fail, were disabled, or have recovered.
+    """
+    wanted = call.parameters
+    bound_to: dict[str, Any] = {"list": "notices", "unseen": wanted.unseen}
+    before = before_number(wanted.cursor, bound_to)
+    async with context.pool.connection() as connection:
+        items, more = await notices.list_notices(connection, unseen_only=wanted.unseen, before=before, limit=wanted.limit)
+    return Page(items, None if more is None else encode_cursor([more], bound_to))
+
+
+@operation("POST /v1/notices/{notice_id}/seen", scope="ops", tag=_NOTICES, request_headers=WHY_TAKEN, problems=(Code.NOT_FOUND,))
+async def mark_notice_seen(context: Context, call: Call[NoticeParameters, None]) -> StoredNotice:
+    """Mark a notice as seen.
+
+    Recorded as an operator action; who saw it first stays.
+    """
+    notice_id = call.parameters.notice_id
+    async with context.pool.connection() as connection:
+        notice = await mark_seen(connection, notice_id, actor=call.caller.actor, details=call.why)
+    if notice is None:
+        raise Problem(Code.NOT_FOUND, f"there is no notice {notice_id}")
+    return notice
+
+
+OPERATIONS: Final = (get_queue, list_workers, list_allotments, change_allotment, list_notices, mark_notice_seen)

@@ -1,0 +1,93 @@
+"""The calls of the API that a command makes: of a running service anywhere, or in its own process on the service's machine."""
+
+import argparse
+import os
+import sys
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, Final, Protocol
+
+from statesvc.cli.command_error import CommandError
+from statesvc.cli.operation_table import ListedOperation, operation_named
+from statesvc.cli.output import end_progress, show_progress
+from statesvc.cli.service_profile import Service, named_service
+from statesvc.http.progress import Progress
+
+Json = Any
+"""What a call takes and answers: values as JSON has them."""
+_WRONG_USE: Final = frozenset({"invalid_request", "invalid_cursor", "unknown_carrier"})
+
+
+class Calls(Protocol):
+    """A call is named by its operation."""
+
+    async def call(self, operation_id: str, body: Mapping[str, Json] | None = None, /, *, why: str = "", **given: Json) -> Json:
+        """The answer's JSON; None where it has none. `why`: of a call whose body has no member for it. Raises CommandError."""
+
+
+class RefusedError(CommandError):
+    """A call was refused. `problem`: the document of RFC 9457."""
+
+    def __init__(self, problem: Mapping[str, Any], operation: ListedOperation) -> None:
+        super().__init__(_sentence(problem, operation), exit_code=2 if problem.get("code") in _WRONG_USE else 1)
+        self.problem = problem
+
+
+def _sentence(problem: Mapping[str, Any], operation: ListedOperation) -> str:
+    said = str(problem.get("detail") or problem.get("title"))
+    flaws = [(_place(flaw["pointer"], operation), flaw["detail"]) for flaw in problem.get("errors", ())]
+    return "; ".join([said, *(f"{place}: {why}" if place else why for place, why in flaws if why != said)])
+
+
+def _place(pointer: str, operation: ListedOperation) -> str:
+    """The option that a flaw is about."""
+    name = pointer.split("/")[2] if pointer.count("/") > 1 else ""
+    field = operation.fields.get(name)
+    return name if field is None else field.option
+
+
+def calls_afar(options: argparse.Namespace) -> bool:
+    """Whether a service was named to be called."""
+    return _service(options) is not None
+
+
+def _service(options: argparse.Namespace) -> Service | None:
+    return named_service(url=options.service_url, key_file=options.key_file, profile=options.profile, environment=os.environ)
+
+
+@asynccontextmanager
+async def api_calls(options: argparse.Namespace) -> AsyncIterator[Calls]:
+    """Those of the service that was named; otherwise they are made here. Standard error says which service, or which database."""
+    service = _service(options)
+    if service is not None:
+        from statesvc.cli.remote_calls import RemoteCalls  # noqa: PLC0415 - loads TLS, which a command on the machine does not need
+
+        sys.stderr.write(f"service: {service.url}\n")
+        yield RemoteCalls(service)
+        return
+    from statesvc.cli.local_calls import local_calls  # noqa: PLC0415 - loads the database driver, which a call from afar does not need
+
+    async with local_calls() as calls:
+        yield calls
+
+
+async def work(
+    calls: Calls, operation_id: str, order: Mapping[str, Json], /, *, counted: str, total: int = 0, **given: Json
+) -> AsyncGenerator[tuple[Progress, Json], None]:
+    """Makes the calls of work in parts, one after the other, and shows how far it is; after each its progress and its answer.
+
+    `counted`: what is worked through, in the plural.
+    """
+    parts = operation_named(operation_id).parts
+    if parts is None:
+        raise ValueError(f"{operation_id} is not done in parts")
+    progress = Progress(total=total)
+    try:
+        while progress.goes_on:
+            cursor = {} if progress.cursor is None else {"cursor": progress.cursor}
+            answer = await calls.call(operation_id, {**order, **cursor}, **given)
+            progress = progress.after(answer, parts)
+            show_progress(progress.done, progress.total or progress.done, counted, goes_on=True)
+            yield progress, answer
+    finally:
+        end_progress()

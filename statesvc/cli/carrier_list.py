@@ -1,0 +1,78 @@
+"""`statesvc carriers`: what this release reads, how each is authenticated with these settings, and what it is allotted."""
+
+import asyncio
+from typing import Any, Final
+
+import psycopg
+
+from events.carriers import CARRIERS
+from events.carriers.carrier import Carrier
+from statesvc.cli.carrier_authentication import accepted, binds_body, described, open_points, secret_state
+from statesvc.cli.output import write_json, write_line, write_table
+from statesvc.cli.session import connect
+from statesvc.database.embedded import locate
+from statesvc.database.embedded_error import NoDataError
+from statesvc.inbox.allotment import Allotment, list_allotments
+from statesvc.settings.service_settings import Settings, load_settings
+
+_NO_BOUND: Final = "none"
+
+
+def write_carriers(*, as_json: bool) -> None:
+    """Prints the table of carriers, as this release and these settings have them."""
+    settings = load_settings()
+    allotted = asyncio.run(_allotments(settings))
+    carriers = [_described(carrier, settings, allotted) for _, carrier in sorted(CARRIERS.items())]
+    if as_json:
+        write_json(carriers)
+    else:
+        write_table(
+            ("CARRIER", "NAME", "VERSIONS", "AUTHENTICATION", "SECRET", "WEIGHT", "IN FLIGHT MAX", "FORMATS", "OPEN"),
+            [
+                (
+                    carrier["carrier_id"],
+                    carrier["name"],
+                    " ".join(f"{version}*" if version == carrier["stable"] else version for version in carrier["versions"]),
+                    ", ".join(carrier["authentication"]),
+                    carrier["secret"],
+                    carrier["weight"],
+                    carrier["in_flight_max"],
+                    ", ".join(carrier["formats"]),
+                    "; ".join(carrier["open"]) or None,
+                )
+                for carrier in carriers
+            ],
+        )
+        write_line("* reads the messages now")
+
+
+def _described(carrier: Carrier, settings: Settings, allotted: dict[str, Allotment] | None) -> dict[str, Any]:
+    allotment = None if allotted is None else allotted.get(carrier.carrier_id, Allotment(carrier_id=carrier.carrier_id))
+    schemes = accepted(carrier, settings)
+    return {
+        "carrier_id": carrier.carrier_id,
+        "name": carrier.name,
+        "versions": list(carrier.normalizers),
+        "stable": carrier.stable,
+        "formats": list(carrier.formats),
+        "authentication": described(schemes),
+        "binds_body": binds_body(schemes),
+        "weight": allotment and allotment.weight,
+        "in_flight_max": allotment and allotment.in_flight_max,
+        "secret": secret_state(carrier, settings),
+        "open": open_points(carrier, settings),
+        "addresses": [str(network) for network in settings.webhook_networks.get(carrier.carrier_id.upper(), ())],
+        "key_set": settings.webhook_key_sets.get(carrier.carrier_id.upper()),
+    }
+
+
+async def _allotments(settings: Settings) -> dict[str, Allotment] | None:
+    """By carrier, where one was given; None where no database answers, for the list of carriers needs none."""
+    try:
+        found = locate(settings.database)
+        if found is None:
+            return None
+        async with await connect(found.service, direct=not found.is_pooled) as connection:
+            return {allotment.carrier_id: allotment for allotment in await list_allotments(connection)}
+    except (NoDataError, psycopg.Error):
+        return None

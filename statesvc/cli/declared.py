@@ -1,0 +1,104 @@
+"""Commands that make one call each, as their operations declare them (`statesvc.http.faces.Command`)."""
+
+import argparse
+import asyncio
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from statesvc.cli.api_calls import Calls, Json, api_calls, work
+from statesvc.cli.operation_table import ListedOperation, add_fields, commands_of, operation_named
+from statesvc.cli.output import cell, write_json, write_line, write_table
+from statesvc.http.faces import Command
+
+
+class Subcommands(Protocol):
+    """What argparse calls a special action."""
+
+    def add_parser(self, name: str, **arguments: Any) -> argparse.ArgumentParser:  # noqa: ANN401 - argparse's own
+        """One more subcommand."""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """What the commands of a group take that is declared as a whole."""
+    group = parser.prog.rsplit(maxsplit=1)[-1]
+    names = [command.name.split()[1] for _, command in commands_of(group)]
+    add_declared(parser.add_subparsers(dest="action", required=True, metavar=" | ".join(names)), group)
+
+
+def add_declared(subcommands: Subcommands, group: str) -> None:
+    """Adds the declared ones to a group that has others, too."""
+    for operation, command in commands_of(group):
+        summary = command.summary or operation.summary[0].lower() + operation.summary[1:]
+        parser = subcommands.add_parser(command.name.split()[-1], help=summary, description=summary)
+        arguments = _arguments(operation, command)
+        add_fields(parser, operation.operation_id, *arguments, *_options(operation, command), arguments=arguments)
+        if command.preview:
+            parser.add_argument("--yes", action="store_true", help="do it; without it, only show what it would do")
+        parser.add_argument("--json", action="store_true", help="for scripts")
+        parser.set_defaults(declared=(operation.operation_id, command))
+
+
+def _arguments(operation: ListedOperation, command: Command) -> tuple[str, ...]:
+    if command.arguments is not None:
+        return tuple(command.arguments)
+    return tuple(name for name, field in operation.fields.items() if field.place == "path")
+
+
+def _options(operation: ListedOperation, command: Command) -> list[str]:
+    plain = [name for name, field in operation.fields.items() if field.type != "object"] if command.fields is None else command.fields
+    return [name for name in plain if name not in command.fixed and name not in _arguments(operation, command)]
+
+
+def run(options: argparse.Namespace) -> int:
+    """Makes the call, and shows its answer."""
+    return asyncio.run(_run(options))
+
+
+async def _run(options: argparse.Namespace) -> int:
+    operation_id, command = options.declared
+    operation = operation_named(operation_id)
+    taken = [*_arguments(operation, command), *_options(operation, command)]
+    stated = {name: getattr(options, name) for name in taken} | dict(command.fixed)
+    async with api_calls(options) as calls:
+        if command.preview and not options.yes:
+            _write(await _answer(calls, operation_named(command.preview), stated), command, stated, as_json=options.json)
+            if not options.json:
+                write_line("nothing was changed; --yes does it")
+            return 0
+        answer = await _answer(calls, operation, stated)
+    _write(answer, command, stated, as_json=options.json)
+    return 0
+
+
+async def _answer(calls: Calls, operation: ListedOperation, stated: Mapping[str, Json]) -> Json:
+    """What was not said is not sent."""
+    said = {name: value for name, value in stated.items() if value is not None and name in operation.fields}
+    body = {name: value for name, value in said.items() if operation.fields[name].place == "body"}
+    given = {name: value for name, value in said.items() if operation.fields[name].place != "body"}
+    if operation.parts is None:
+        return await calls.call(operation.operation_id, body, **given)
+    answer: Json = None
+    async for progress, part in work(calls, operation.operation_id, body, counted=operation.parts.summed[0], **given):
+        answer = {**part, **progress.sums}
+    return answer
+
+
+def _write(answer: Json, command: Command, stated: Mapping[str, Json], *, as_json: bool) -> None:
+    listed = answer["items"] if isinstance(answer, dict) and "items" in answer else None
+    if as_json:
+        write_json(answer if listed is None else listed)
+    elif command.done:
+        members = answer if isinstance(answer, dict) else {}
+        write_line(command.done.format_map({**members, **{name: value for name, value in stated.items() if value is not None}}))
+    elif listed is None:
+        shown = {name: value for name, value in (answer or {}).items() if value not in (None, "", [])}
+        write_table(("FIELD", "VALUE"), [(_words(name), cell(value)) for name, value in shown.items()])
+    elif listed:
+        columns = command.columns or tuple(listed[0])
+        write_table([_words(name).upper() for name in columns], [[cell(row.get(name)) for name in columns] for row in listed])
+    else:
+        write_line(command.nothing)
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")

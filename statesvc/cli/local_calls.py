@@ -1,0 +1,108 @@
+"""Calls of the API that a command makes in its own process: they need no running service, and open only what the operation needs.
+
+The caller may do all, for who may run a command here reads the database anyway; the log names `cli:<account>`.
+"""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from importlib import import_module
+from typing import Any, Final
+
+from psycopg import AsyncConnection
+from psycopg.pq import TransactionStatus
+
+from events.carriers import CARRIERS
+from events.crypto.keyring import Keyring
+from statesvc.api.context import Context
+from statesvc.api.personal_reads import PersonalReadings
+from statesvc.cli.api_calls import Json, RefusedError
+from statesvc.cli.operation_table import operation_named
+from statesvc.cli.session import actor, service_connection
+from statesvc.database.keyring_store import load_keyring
+from statesvc.database.wakeups.waker import notify
+from statesvc.http.api_keys import Caller
+from statesvc.http.inner_calls import InnerCalls
+from statesvc.http.key_store import Scope
+from statesvc.http.operation import Operation, routes_of
+from statesvc.http.problem import Problem
+from statesvc.log.archive.folder import archive_folder
+from statesvc.roles.master_key import open_master_keys
+from statesvc.settings.service_settings import Settings, load_settings
+
+
+class CommandConnection:
+    """One connection where a pool and a waker are expected: wake-ups go out over it as soon as it is in no transaction."""
+
+    def __init__(self, connection: AsyncConnection[Any]) -> None:
+        self._connection = connection
+        self._wanted: set[str] = set()
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[AsyncConnection[Any]]:
+        """Always the same one, left open."""
+        await self.send_wakeups()
+        yield self._connection
+        await self.send_wakeups()
+
+    def wake(self, channel: str) -> None:
+        """Asks for a wake-up."""
+        self._wanted.add(channel)
+
+    async def send_wakeups(self) -> None:
+        """Those that were asked for."""
+        if self._wanted and self._connection.info.transaction_status is TransactionStatus.IDLE:
+            wanted, self._wanted = self._wanted, set()
+            await notify(self._connection, *sorted(wanted))
+
+
+class LocalCalls:
+    """Of operations, loaded when they are called."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        name = actor()
+        self._caller: Final = Caller(key_id=name, name=name, owner=name, scopes=frozenset(Scope), actor=name)
+
+    async def call(self, operation_id: str, body: Mapping[str, Json] | None = None, /, *, why: str = "", **given: Json) -> Json:
+        """As `Calls`."""
+        listed = operation_named(operation_id)
+        operation: Operation[Any] = getattr(import_module(listed.module), operation_id)
+        calls = InnerCalls(routes_of([operation], self._context))
+        try:
+            return await calls.call(None, self._caller, listed.where, given=given, body=body, why=why)
+        except Problem as problem:
+            raise RefusedError(problem.document(), listed) from None
+
+
+@asynccontextmanager
+async def local_calls() -> AsyncIterator[LocalCalls]:
+    """On the database of this machine's service, over one connection."""
+    settings = load_settings()
+    async with service_connection(settings) as connection:
+        held = CommandConnection(connection)
+        readings = PersonalReadings(held)
+        context = Context(
+            pool=held,
+            waker=held,
+            readings=readings,
+            archive=archive_folder(settings),
+            keyring=_KeyringOnce(settings, connection),
+            carriers=lambda: settings.in_account_zones(CARRIERS),
+        )
+        yield LocalCalls(context)
+        await readings.close()
+        await held.send_wakeups()
+
+
+class _KeyringOnce:
+    """Opened by the first operation that asks for it: the master key may be away for all others."""
+
+    def __init__(self, settings: Settings, connection: AsyncConnection[Any]) -> None:
+        self._settings = settings
+        self._connection = connection
+        self._keyring: Keyring | None = None
+
+    async def __call__(self) -> Keyring:
+        if self._keyring is None:
+            self._keyring = await load_keyring(self._connection, await open_master_keys(self._settings, self._connection))
+        return self._keyring

@@ -1,0 +1,117 @@
+"""What the command line knows of the API's calls: where each is, what it takes, and in which words.
+
+`python -m tests.operation_table` writes the table from the operations, so that a command which calls a service from afar need not load
+them.
+"""
+
+import argparse
+import json
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final
+
+from statesvc.http.faces import Command
+from statesvc.http.progress import Parts
+
+_CHOICES_SHOWN: Final = 8
+_TYPES: Final[Mapping[str, type]] = {"integer": int, "number": float}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakenField:
+    """One thing that a call takes. `place`: `path`, `query` or `body`."""
+
+    name: str
+    place: str
+    type: str = "string"
+    help: str = ""
+    choices: tuple[str, ...] = ()
+    required: bool = False
+    many: bool = False
+    flag: str = ""
+    metavar: str = ""
+
+    @property
+    def option(self) -> str:
+        """Its flag."""
+        return self.flag or "--" + self.name.removesuffix("_id").replace("_", "-")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedOperation:
+    """A call of the API. `module`: where the operation is, for a command that runs it in its own process."""
+
+    operation_id: str
+    where: str
+    summary: str
+    module: str
+    seconds: float | None
+    fields: Mapping[str, TakenField]
+    parts: Parts | None
+    commands: tuple[Command, ...]
+
+
+@cache
+def _table() -> Mapping[str, Any]:
+    table: dict[str, Any] = json.loads((files("statesvc.cli") / "operation_table.json").read_bytes())
+    return table
+
+
+def operation_named(operation_id: str) -> ListedOperation:
+    """Raises KeyError."""
+    listed = _table()[operation_id]
+    parts = listed.get("parts")
+    return ListedOperation(
+        operation_id=operation_id,
+        where=listed["where"],
+        summary=listed["summary"],
+        module=listed.get("module", ""),
+        seconds=listed.get("seconds"),
+        fields={name: TakenField(name=name, **described) for name, described in listed.get("fields", {}).items()},
+        parts=None if parts is None else Parts(**parts),
+        commands=tuple(Command(**command) for command in listed.get("commands", ())),
+    )
+
+
+def commands_of(group: str) -> Iterator[tuple[ListedOperation, Command]]:
+    """Those whose names begin with this word, in the order of the document."""
+    for operation_id, listed in _table().items():
+        if any(command["name"].split()[0] == group for command in listed.get("commands", ())):
+            operation = operation_named(operation_id)
+            yield from ((operation, command) for command in operation.commands if command.name.split()[0] == group)
+
+
+def add_fields(
+    parser: argparse.ArgumentParser,
+    operation_id: str,
+    *names: str,
+    arguments: Collection[str] = (),
+    required: Collection[str] = (),
+    **words: str,
+) -> None:
+    """The fields of a call as options, those of `arguments` without a flag. `required`: also these; `words`: other help."""
+    fields = operation_named(operation_id).fields
+    for name in names:
+        field = fields[name]
+        described: dict[str, Any] = {"help": (words.get(name) or field.help).replace("%", "%%")}
+        if field.type == "boolean":
+            described |= {"action": "store_true", "default": None}
+        else:
+            described |= {
+                "type": _TYPES.get(field.type, str),
+                "metavar": field.metavar or _metavar(field),
+                "choices": field.choices or None,
+            }
+            if field.many:
+                described["action"] = "append"
+        if name in arguments:
+            parser.add_argument(name, **described)
+        else:
+            parser.add_argument(field.option, dest=name, required=field.required or name in required, **described)
+
+
+def _metavar(field: TakenField) -> str | None:
+    """Many choices are no help."""
+    return field.name.upper() if len(field.choices) > _CHOICES_SHOWN else None

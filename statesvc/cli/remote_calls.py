@@ -1,0 +1,87 @@
+"""Calls of a running service over HTTP. Neither the database driver nor a carrier is loaded for them."""
+
+import json
+from collections.abc import Mapping
+from http.client import HTTPException
+from typing import IO, Any, Final
+from urllib.error import HTTPError, URLError
+from urllib.parse import quote, urlencode
+from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+from statesvc import __version__
+from statesvc.cli.api_calls import Json, RefusedError
+from statesvc.cli.command_error import CommandError
+from statesvc.cli.operation_table import ListedOperation, operation_named
+from statesvc.cli.service_profile import Service
+
+_SPARE_SECONDS: Final = 10.0
+"""Beyond the service's own deadline: what the way takes."""
+_PROBLEM: Final = "application/problem+json"
+
+
+class _NoRedirects(HTTPRedirectHandler):
+    """A key is for the service that it was given for alone."""
+
+    def redirect_request(self, *_args: object, **_kwargs: object) -> None:
+        """Follows none."""
+
+
+class RemoteCalls:
+    """Those of one service, with one key."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._opener = build_opener(_NoRedirects)
+
+    async def call(self, operation_id: str, body: Mapping[str, Json] | None = None, /, *, why: str = "", **given: Json) -> Json:
+        """As `Calls`."""
+        operation = operation_named(operation_id)
+        with self._open(operation, body, why=why, given=given, accept="application/json") as answer:
+            content = answer.read()
+        return json.loads(content) if content else None
+
+    def _open(
+        self, operation: ListedOperation, body: Mapping[str, Json] | None, *, why: str, given: Mapping[str, Json], accept: str
+    ) -> IO[bytes]:
+        request = self._request(operation, body, why=why, given=given, accept=accept)
+        seconds = None if operation.seconds is None else operation.seconds + _SPARE_SECONDS
+        try:
+            opened: IO[bytes] = self._opener.open(request, timeout=seconds)
+        except HTTPError as error:
+            raise self._refused(error, operation) from None
+        except URLError as error:
+            raise CommandError(f"{self._service.url} does not answer: {error.reason}") from None
+        except (OSError, HTTPException) as error:
+            raise CommandError(f"{self._service.url} does not answer: {error or type(error).__name__}") from None
+        return opened
+
+    def _request(
+        self, operation: ListedOperation, body: Mapping[str, Json] | None, *, why: str, given: Mapping[str, Json], accept: str
+    ) -> Request:
+        method, _, path = operation.where.partition(" ")
+        stated = {name: _text(value) for name, value in given.items() if value is not None}
+        in_path = {name: quote(value, safe="") for name, value in stated.items() if f"{{{name}}}" in path and isinstance(value, str)}
+        query = urlencode({name: value for name, value in stated.items() if name not in in_path}, doseq=True)
+        headers = {"Authorization": f"Bearer {self._service.key}", "Accept": accept, "User-Agent": f"statesvc/{__version__}"}
+        if why:
+            headers["Statesvc-Why"] = why.encode().decode("latin-1")
+        content = None
+        if method not in {"GET", "DELETE"}:
+            content = json.dumps(body or {}).encode()
+            headers["Content-Type"] = "application/json"
+        url = f"{self._service.url}{path.format_map(in_path)}{'?' if query else ''}{query}"
+        return Request(url, data=content, headers=headers, method=method)  # noqa: S310 - http or https (`service_profile`)
+
+    def _refused(self, error: HTTPError, operation: ListedOperation) -> CommandError:
+        with error:
+            content = error.read()
+        if error.headers.get_content_type() == _PROBLEM:
+            problem: Mapping[str, Any] = json.loads(content)
+            return RefusedError(problem, operation)
+        return CommandError(f"{self._service.url} answered {error.code} {error.reason}: is it the address of a service?")
+
+
+def _text(value: Json) -> str | list[str]:
+    if isinstance(value, list):
+        return [str(each) for each in value]
+    return str(value).lower() if isinstance(value, bool) else str(value)

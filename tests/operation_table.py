@@ -1,0 +1,97 @@
+"""What the command line knows of the API's calls, as a file: `python -m tests.operation_table` writes it anew. A test compares the two.
+
+A command that calls a service from afar loads neither the database driver nor the carriers, which the operations themselves do.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+from pydantic import BaseModel
+
+from statesvc.http.faces import Asked
+from statesvc.http.operation import Operation, Route
+from tests.openapi_document import calls
+
+FILE: Final = Path(__file__).parents[1] / "statesvc" / "cli" / "operation_table.json"
+_PLAIN: Final = frozenset({"string", "integer", "number", "boolean"})
+
+
+def operation_table() -> dict[str, Any]:
+    """By operation: where it is, and what it takes."""
+    return {
+        route.operation.operation_id: _described(route)
+        for route in calls()
+        if route.path.startswith("/v1/") and not route.path.startswith("/v1/webhooks/")
+    }
+
+
+def _described(route: Route) -> dict[str, Any]:
+    operation: Operation[Any] = route.operation
+    fields = {
+        name: _without_defaults({"place": place, **shown})
+        for model, default_place in ((operation.parameters, "query"), (operation.request, "body"))
+        if model is not None
+        for name, shown in _fields(model)
+        for place in ["path" if f"{{{name}}}" in route.path and default_place == "query" else default_place]
+    }
+    described = {
+        "where": f"{route.method} {route.path}",
+        "summary": operation.summary,
+        "module": None if operation.run is None else operation.run.__module__,
+        "seconds": operation.deadline_seconds,
+        "fields": fields,
+        "parts": None if operation.parts is None else _without_defaults(asdict(operation.parts)),
+        "commands": [_without_defaults(asdict(command)) for command in operation.commands],
+    }
+    return _without_defaults(described)
+
+
+def _fields(model: type[BaseModel]) -> Iterator[tuple[str, dict[str, Any]]]:
+    schema = model.model_json_schema()
+    definitions = schema.get("$defs", {})
+    for name, field in model.model_fields.items():
+        alias = field.alias or name
+        asked = next((each for each in field.metadata if isinstance(each, Asked)), Asked())
+        described = _plain(schema["properties"][alias], definitions)
+        yield (
+            alias,
+            {
+                **_kind(described),
+                "help": asked.help or schema["properties"][alias].get("description", ""),
+                "required": field.is_required(),
+                "flag": asked.flag,
+                "metavar": asked.metavar,
+            },
+        )
+
+
+def _plain(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What it is besides null."""
+    if "$ref" in schema:
+        return _plain(definitions[schema["$ref"].rpartition("/")[2]], definitions)
+    variants = [each for each in schema.get("anyOf", ()) if each.get("type") != "null"]
+    return _plain(variants[0], definitions) if variants else schema
+
+
+def _kind(schema: Mapping[str, Any]) -> dict[str, Any]:
+    if schema.get("type") == "array":
+        return {"many": True, "type": schema.get("items", {}).get("type", "string"), "choices": schema.get("items", {}).get("enum")}
+    choices = schema.get("enum") or ([schema["const"]] if "const" in schema else None)
+    kind = schema.get("type", "string" if choices else "object")
+    return {"type": kind if kind in _PLAIN else "object", "choices": choices}
+
+
+def _without_defaults(described: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in described.items() if value not in (None, "", False, (), [], {})}
+
+
+def written() -> bytes:
+    """The file's content."""
+    return orjson.dumps(operation_table(), option=orjson.OPT_INDENT_2) + b"\n"
+
+
+if __name__ == "__main__":
+    FILE.write_bytes(written())

@@ -1,0 +1,120 @@
+"""Commands that call a running service: they have its address and a key, and nothing else of it."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.statesvc.api.test_dead_letter_replay import bury_messages, open_dead_letters
+from tests.world.api import Api
+from tests.world.shell import Shell
+
+
+@pytest.fixture
+def afar(api: Api, shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], "Afar"]:
+    """By scopes: a shell of a machine that has no database, no master key and no data folder."""
+    for name in ("DATABASE_URL", "STATESVC_MASTER_KEY", "STATESVC_URL", "STATESVC_API_KEY", "STATESVC_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("STATESVC_DATA_DIR", str(tmp_path / "nothing"))
+    return lambda scopes: Afar(api, shell, scopes, tmp_path)
+
+
+class Afar:
+    def __init__(self, api: Api, shell: Shell, scopes: str, folder: Path) -> None:
+        self._api, self._shell, self._scopes, self._folder = api, shell, scopes, folder
+
+    async def options(self) -> tuple[str, ...]:
+        file = self._folder / "key"
+        file.write_text(await self._api.key(self._scopes) + "\n")
+        return ("--url", str(self._api.client.make_url("/")), "--key-file", str(file))
+
+    async def __call__(self, *arguments: str, exit_code: int = 0) -> str:
+        return await self._shell(*await self.options(), *arguments, exit_code=exit_code)
+
+    async def actors(self) -> set[str]:
+        query = "SELECT convert_from(canonical, 'UTF8')::jsonb ->> 'actor' FROM statesvc.action"
+        return {actor for (actor,) in await (await self._api.connection.execute(query)).fetchall() if actor != "test"}
+
+
+async def test_the_kill_switch_is_turned_from_afar_under_the_name_of_the_key(api: Api, afar: Callable[[str], Afar]) -> None:
+    shell = afar("ops")
+    assert await shell("rollout", "hold", "ups", "--why", "codes look wrong") == "ups: held; in effect at the next claim\n"
+    assert "codes look wrong" in await shell("rollout", "show")
+    assert await shell("rollout", "release", "ups") == "ups: released; in effect at the next claim\n"
+    assert await shell.actors() == {f"key:{(await api.key('ops')).split('_')[1]}"}
+
+
+async def test_dead_letters_are_shown_and_replayed_from_afar(api: Api, afar: Callable[[str], Afar]) -> None:
+    await bury_messages(api, *["x"] * 5)
+    shell = afar("ops")
+    assert "normalizer_failed" in await shell("dead-letters", "groups")
+    (first, *_) = await open_dead_letters(api)
+    assert "back into the inbox" in await shell("dead-letters", "show", str(first))
+    assert "replayed" in await shell("dead-letters", "replay", str(first), "--why", "one")
+    told = await shell("dead-letters", "replay", "--kind", "message", "--canary", "0", "--patience", "0.3", exit_code=1)
+    assert "4 of 4 dead letters replayed" in told
+    assert "Is a worker running?" in told
+    assert await open_dead_letters(api) == []
+
+
+async def test_a_key_without_the_scope_gets_the_sentence_of_the_api(afar: Callable[[str], Afar]) -> None:
+    told = await afar("read")("rollout", "hold", "ups", exit_code=1)
+    assert "this call takes a key with scope `ops`; key " in told
+
+
+async def test_what_breaks_the_contract_names_the_option(afar: Callable[[str], Afar]) -> None:
+    assert "--percent: " in await afar("ops")("rollout", "set", "ups", "--percent", "101", exit_code=2)
+    assert "no such carrier" in await afar("ops")("rollout", "hold", "nobody", exit_code=2)
+
+
+@pytest.mark.usefixtures("afar")
+async def test_a_service_that_is_away_is_a_line(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("ss_x")
+    told = await shell("--url", "http://127.0.0.1:9", "--key-file", str(tmp_path / "key"), "rollout", "show", exit_code=1)
+    assert "http://127.0.0.1:9 does not answer" in told
+
+
+async def test_a_command_of_the_machine_refuses_an_address(afar: Callable[[str], Afar], shell: Shell) -> None:
+    assert "own machine" in await shell(*await afar("ops").options(), "doctor", exit_code=2)
+
+
+async def test_a_profile_has_address_and_key(
+    afar: Callable[[str], Afar], shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, url, _, key_file = await afar("ops").options()
+    profiles = tmp_path / "profiles.toml"
+    profiles.write_text(f'[near]\nurl = "{url}"\nkey_file = "{key_file}"\n[bare]\nurl = "{url}"\n')
+    monkeypatch.setenv("STATESVC_PROFILES", str(profiles))
+    assert "no rollout was ever set" in await shell("--profile", "near", "rollout", "show")
+    assert "takes a key" in await shell("--profile", "bare", "rollout", "show", exit_code=2)
+    assert "it has: bare, near" in await shell("--profile", "far", "rollout", "show", exit_code=2)
+    monkeypatch.setenv("STATESVC_PROFILE", "near")
+    assert "no rollout was ever set" in await shell("rollout", "show")
+
+
+async def test_the_environment_names_the_service_and_flags_win(
+    api: Api, afar: Callable[[str], Afar], shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, url, _, _ = await afar("ops").options()
+    monkeypatch.setenv("STATESVC_URL", url)
+    monkeypatch.setenv("STATESVC_API_KEY", await api.key("ops"))
+    assert "no rollout was ever set" in await shell("rollout", "show")
+    monkeypatch.setenv("STATESVC_URL", "http://127.0.0.1:9")
+    assert "no rollout was ever set" in await shell("--url", url, "rollout", "show")
+
+
+@pytest.mark.usefixtures("own_processes")
+@pytest.mark.parametrize("command", ["rollout show", "dead-letters list", "carriers unmapped"])
+def test_a_call_from_afar_loads_neither_the_database_driver_nor_the_carriers(command: str, tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("ss_x")
+    options = ["--url", "http://127.0.0.1:9", "--key-file", str(tmp_path / "key"), *command.split()]
+    code = (
+        "import sys, contextlib, io\n"
+        "from statesvc.cli import main\n"
+        f"with contextlib.redirect_stderr(io.StringIO()): ended = main({options!r})\n"
+        "print(ended, sorted({'psycopg', 'aiohttp', 'lxml', 'structlog', 'events.carriers'} & set(sys.modules)))"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ended.stdout.strip() == "1 []"
