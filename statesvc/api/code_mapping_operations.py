@@ -23,13 +23,13 @@ from statesvc.api.code_mapping_models import (
     TeachRequest,
     UnmappedParameters,
 )
-from statesvc.api.context import Context, writer
+from statesvc.api.operation_context import Context, writer
 from statesvc.api.personal_reads import reads_personal
 from statesvc.http.call import Call
+from statesvc.http.call_progress import CallParts
 from statesvc.http.operation import operation
 from statesvc.http.paging import Page, before_number, encode_cursor, encode_position, position_of
 from statesvc.http.problem import CREATED, Code, Problem, Violation
-from statesvc.http.progress import Parts
 from statesvc.inbox.rollouts.code_mapping import (
     CodeMapping,
     MappingChangedError,
@@ -238,7 +238,7 @@ async def get_code_mapping(context: Context, call: Call[MappingParameters, None]
     tag=_TAG,
     problems=(Code.UNKNOWN_CARRIER, Code.NOT_FOUND, Code.INVALID_CURSOR),
     deadline_seconds=_LONG_SECONDS,
-    parts=Parts(summed=("messages", "corrected", "retracted", "added", "unreadable", "transitions", "notifications")),
+    parts=CallParts(summed=("messages", "corrected", "retracted", "added", "unreadable", "transitions", "notifications")),
 )
 async def renormalize_code_mapping(context: Context, call: Call[RenormalizeParameters, RenormalizeRequest]) -> Renormalized:
     """Read the history of a mapped code again.

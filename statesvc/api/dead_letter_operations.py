@@ -11,7 +11,6 @@ from uuid import UUID, uuid4
 from pydantic import Field
 
 from events.errors import Cause
-from statesvc.api.context import Context, writer
 from statesvc.api.dead_letter_replay_models import (
     PATIENCE_SECONDS,
     REPLAY_LIMIT_MAX,
@@ -23,13 +22,14 @@ from statesvc.api.dead_letter_replay_models import (
     ReplayMany,
     ReplayOne,
 )
+from statesvc.api.operation_context import Context, writer
 from statesvc.api.parameters import Instant, Name
 from statesvc.http.call import Call
+from statesvc.http.call_progress import CallParts
 from statesvc.http.closed_model import ClosedModel
 from statesvc.http.operation import operation
 from statesvc.http.paging import NEWEST, Page, PageParameters, before_number, encode_cursor, encode_position, position_of
 from statesvc.http.problem import Code, Problem
-from statesvc.http.progress import Parts
 from statesvc.repair.dead_letters import listing
 from statesvc.repair.dead_letters.dead_letter import SENTENCES, DeadLetter, DeadLetterFilter, DeadLetterKind, Obstacle, way_of
 from statesvc.repair.dead_letters.listing import (
@@ -41,7 +41,7 @@ from statesvc.repair.dead_letters.listing import (
 )
 from statesvc.repair.dead_letters.put_back import discard
 from statesvc.repair.dead_letters.replay_pace import ReplayEnd, ReplayLimits
-from statesvc.repair.dead_letters.replay_plan import RepairRequest, newest_dead_letter, plan_replay
+from statesvc.repair.dead_letters.replay_plan import RepairRequest, plan_replay
 from statesvc.repair.dead_letters.replay_run import ReplayBudget, ReplayRun, RunPosition, RunProgress
 from statesvc.repair.dead_letters.reread import Rereader
 
@@ -131,7 +131,7 @@ async def get_dead_letter(context: Context, call: Call[DeadLetterParameters, Non
     tag=_TAG,
     problems=(Code.INVALID_CURSOR,),
     deadline_seconds=REPLAY_SECONDS,
-    parts=Parts(summed=("replayed", "messages", "corrected", "added"), left="remaining"),
+    parts=CallParts(summed=("replayed", "messages", "corrected", "added"), left="remaining"),
 )
 async def replay_dead_letters(context: Context, call: Call[None, ReplayMany]) -> ReplayedMany:
     """Replay the dead letters that a filter means.
@@ -146,20 +146,19 @@ async def replay_dead_letters(context: Context, call: Call[None, ReplayMany]) ->
     request = _request(context, call, wanted.filter, why=wanted.why, run_id=start.run_id)
     plan = None
     async with context.pool.connection() as connection:
-        if wanted.dry_run:
+        if wanted.dry_run or wanted.cursor is None:
             plan = await plan_replay(connection, request)
-        if wanted.cursor is None:
-            start = replace(start, at=RunPosition(up_to=await newest_dead_letter(connection)))
     run, progress = None, RunProgress(planned=0)
-    if plan is None:
+    if not wanted.dry_run:
+        at = start.at if plan is None else RunPosition(up_to=plan.up_to)
         limits = ReplayLimits(canary=wanted.canary, per_second=wanted.per_second, stop_at_percent=wanted.stop_at_percent)
         budget = replace(BUDGET, dead_letters_max=wanted.limit)
-        run = await _run(context, request, start.at, limits, budget, patience_seconds=wanted.patience_seconds, waits=wanted.wait)
-        progress = await run.replay()
+        run = await _run(context, request, at, limits, budget, patience_seconds=wanted.patience_seconds, waits=wanted.wait)
+        progress = await run.replay(plan)
     return ReplayedMany(
         run_id=request.run_id,
-        dry_run=plan is not None,
-        plan=None if plan is None else list(plan.lines),
+        dry_run=wanted.dry_run,
+        plan=list(plan.lines) if plan is not None and wanted.dry_run else None,
         replayed=progress.replayed,
         refused=dict(progress.refused),
         settled=progress.settled,
@@ -169,12 +168,12 @@ async def replay_dead_letters(context: Context, call: Call[None, ReplayMany]) ->
         corrected=progress.corrected,
         added=progress.added,
         ended=progress.ended,
-        remaining=progress.remaining if plan is None else plan.dead_letters,
+        remaining=plan.dead_letters if plan is not None and wanted.dry_run else progress.remaining,
         next_cursor=None if run is None or progress.ended in _ENDED else _cursor(run, bound_to),
     )
 
 
-@operation("POST /v1/dead-letters/discard", scope="ops", tag=_TAG, parts=Parts(summed=("discarded",), left="remaining", repeats=True))
+@operation("POST /v1/dead-letters/discard", scope="ops", tag=_TAG, parts=CallParts(summed=("discarded",), left="remaining", repeats=True))
 async def discard_dead_letters(context: Context, call: Call[None, DiscardMany]) -> DiscardedMany:
     """Discard the dead letters that a filter means.
 
@@ -194,7 +193,7 @@ async def discard_dead_letters(context: Context, call: Call[None, DiscardMany]) 
     tag=_TAG,
     problems=(Code.NOT_FOUND, Code.CONFLICT, Code.INVALID_CURSOR),
     deadline_seconds=REPLAY_SECONDS,
-    parts=Parts(summed=("messages", "corrected", "added")),
+    parts=CallParts(summed=("messages", "corrected", "added")),
 )
 async def replay_dead_letter(context: Context, call: Call[DeadLetterParameters, ReplayOne]) -> ReplayedOne:
     """Replay a dead letter.

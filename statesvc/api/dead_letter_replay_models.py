@@ -16,7 +16,7 @@ from statesvc.repair.dead_letters.replay_plan import ReplayPlanLine
 REPLAY_LIMIT_MAX: Final = 500
 PATIENCE_SECONDS: Final = 8.0
 """How long a call waits for a verdict."""
-PER_SECOND_MAX: Final = 10_000
+PER_SECOND_MAX: Final = 1_000_000
 _LIMITS: Final = ReplayLimits()
 Why = Annotated[str, Field(max_length=1000, pattern=r"^[^\x00]*$", description="Stands in the log for ever: nothing personal.")]
 Reason = Annotated[

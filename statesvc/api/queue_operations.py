@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from statesvc.api.context import Context
+from statesvc.api.operation_context import Context
 from statesvc.api.parameters import Name
 from statesvc.api.rollout_operations import WHY_LENGTH_MAX
 from statesvc.database.wakeups.channels import INBOX

@@ -7,7 +7,7 @@ from psycopg import AsyncConnection
 from pydantic import AwareDatetime, ConfigDict, Field, model_validator
 from typing_extensions import TypedDict
 
-from statesvc.api.context import Context
+from statesvc.api.operation_context import Context
 from statesvc.api.parameters import Name
 from statesvc.database.wakeups.channels import INBOX
 from statesvc.http.call import Call

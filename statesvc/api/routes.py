@@ -22,7 +22,7 @@ from statesvc.api import shipment_calls as shipments
 from statesvc.api import shipment_list_call as shipment_list
 from statesvc.api.computations import ComputingHere
 from statesvc.api.computing import Computing, Sources
-from statesvc.api.context import Context
+from statesvc.api.operation_context import Context
 from statesvc.api.personal_reads import PersonalReadings
 from statesvc.api.replica_reads import Replica, StaleReads
 from statesvc.database.pool import Connections

@@ -25,7 +25,7 @@ class CommandModule(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class ListedCommand:
     """Where a command lives, and one line about it."""
 
     module: str
@@ -34,43 +34,45 @@ class Command:
     """It makes calls of the API, so that it can make them of a service somewhere else."""
 
 
-COMMANDS: Final[Mapping[str, Command]] = {
-    "up": Command("statesvc.cli.up", "all roles, supervised; with its own PostgreSQL unless DATABASE_URL is set"),
-    "ingress": Command("statesvc.cli.role", "one process that takes webhooks, and nothing else"),
-    "api": Command("statesvc.cli.role", "one process that answers the API"),
-    "worker": Command("statesvc.cli.role", "one process that turns messages into events and state"),
-    "notifier": Command("statesvc.cli.role", "one process that notifies subscribers"),
-    "sealer": Command("statesvc.cli.role", "one process that seals and signs the log"),
-    "gateway": Command("statesvc.cli.role", "one process that answers what spans cells; it has no database"),
-    "init": Command("statesvc.cli.init", "write a file of all settings, commented out, with defaults and meanings"),
-    "migrate": Command("statesvc.cli.migrate", "bring the database's schema up to date"),
-    "completion": Command("statesvc.cli.completion", "print the completion script for a shell: bash, zsh or fish"),
-    "doctor": Command("statesvc.cli.doctor.doctor", "what is wrong with this installation, in plain words"),
-    "status": Command("statesvc.cli.status", "one screen, worst first: what needs a human, what waits, who pushes"),
-    "keys": Command("statesvc.cli.keys", "make, list and revoke API keys"),
-    "carriers": Command("statesvc.cli.carriers", "carriers, versions, formats, authentication; unknown codes", calls_api=True),
-    "normalize": Command("statesvc.cli.normalize", "print the events of a payload, without a database"),
-    "dead-letters": Command("statesvc.cli.dead_letters", "what waits for a human", calls_api=True),
-    "erase": Command("statesvc.cli.erase", "make a shipment's personal data unreadable, for ever"),
-    "expectations": Command("statesvc.cli.expectation_commands", "after how many hours a shipment counts as stalled, overdue, ..."),
-    "evidence": Command("statesvc.cli.evidence", "a document about a shipment that verifies by itself: JSON with proofs, HTML or PDF"),
-    "rebuild": Command("statesvc.cli.rebuild_command", "rebuild a projection from the log, alongside live traffic"),
-    "renormalize": Command("statesvc.cli.renormalize_command", "read history again, append corrections"),
-    "archive": Command("statesvc.cli.archive", "the archives of bodies and of the log: list, run, verify, log"),
-    "backup": Command("statesvc.cli.backup_command", "what a restore would miss: check"),
-    "legal-hold": Command("statesvc.cli.legal_hold", "whose bodies outlive every retention"),
-    "log": Command("statesvc.cli.log_fork", "continue the log after a restore that lost published entries: fork"),
-    "verify": Command("statesvc.cli.verify", "check the whole log against its signed heads and one stored elsewhere"),
-    "storage": Command("statesvc.cli.storage", "what fills the disk, what it grows by a day, how long it lasts, what to change"),
-    "queue": Command("statesvc.cli.queue", "what waits: messages by carrier, and notifications"),
-    "shipments": Command("statesvc.cli.shipments", "parcels: find, show, history"),
-    "subscriptions": Command(
+COMMANDS: Final[Mapping[str, ListedCommand]] = {
+    "up": ListedCommand("statesvc.cli.up", "all roles, supervised; with its own PostgreSQL unless DATABASE_URL is set"),
+    "ingress": ListedCommand("statesvc.cli.role", "one process that takes webhooks, and nothing else"),
+    "api": ListedCommand("statesvc.cli.role", "one process that answers the API"),
+    "worker": ListedCommand("statesvc.cli.role", "one process that turns messages into events and state"),
+    "notifier": ListedCommand("statesvc.cli.role", "one process that notifies subscribers"),
+    "sealer": ListedCommand("statesvc.cli.role", "one process that seals and signs the log"),
+    "gateway": ListedCommand("statesvc.cli.role", "one process that answers what spans cells; it has no database"),
+    "init": ListedCommand("statesvc.cli.init", "write a file of all settings, commented out, with defaults and meanings"),
+    "migrate": ListedCommand("statesvc.cli.migrate", "bring the database's schema up to date"),
+    "completion": ListedCommand("statesvc.cli.completion", "print the completion script for a shell: bash, zsh or fish"),
+    "doctor": ListedCommand("statesvc.cli.doctor.doctor", "what is wrong with this installation, in plain words"),
+    "status": ListedCommand("statesvc.cli.status", "one screen, worst first: what needs a human, what waits, who pushes"),
+    "keys": ListedCommand("statesvc.cli.keys", "make, list and revoke API keys"),
+    "carriers": ListedCommand("statesvc.cli.carriers", "carriers, versions, formats, authentication; unknown codes", calls_api=True),
+    "normalize": ListedCommand("statesvc.cli.normalize", "print the events of a payload, without a database"),
+    "dead-letters": ListedCommand("statesvc.cli.dead_letters", "what waits for a human", calls_api=True),
+    "erase": ListedCommand("statesvc.cli.erase", "make a shipment's personal data unreadable, for ever"),
+    "expectations": ListedCommand("statesvc.cli.expectation_commands", "after how many hours a shipment counts as stalled, overdue, ..."),
+    "evidence": ListedCommand(
+        "statesvc.cli.evidence", "a document about a shipment that verifies by itself: JSON with proofs, HTML or PDF"
+    ),
+    "rebuild": ListedCommand("statesvc.cli.rebuild_command", "rebuild a projection from the log, alongside live traffic"),
+    "renormalize": ListedCommand("statesvc.cli.renormalize_command", "read history again, append corrections"),
+    "archive": ListedCommand("statesvc.cli.archive", "the archives of bodies and of the log: list, run, verify, log"),
+    "backup": ListedCommand("statesvc.cli.backup_command", "what a restore would miss: check"),
+    "legal-hold": ListedCommand("statesvc.cli.legal_hold", "whose bodies outlive every retention"),
+    "log": ListedCommand("statesvc.cli.log_fork", "continue the log after a restore that lost published entries: fork"),
+    "verify": ListedCommand("statesvc.cli.verify", "check the whole log against its signed heads and one stored elsewhere"),
+    "storage": ListedCommand("statesvc.cli.storage", "what fills the disk, what it grows by a day, how long it lasts, what to change"),
+    "queue": ListedCommand("statesvc.cli.queue", "what waits: messages by carrier, and notifications"),
+    "shipments": ListedCommand("statesvc.cli.shipments", "parcels: find, show, history"),
+    "subscriptions": ListedCommand(
         "statesvc.cli.subscriptions", "who is notified, and with what success: list, show, pause, resume, test, replay"
     ),
-    "workers": Command("statesvc.cli.workers", "the running processes, and when each was last seen"),
-    "cell": Command("statesvc.cli.cell", "the directory of cells: list, status, add, assign, check, proxy, keys, move"),
-    "shovel": Command("statesvc.cli.shovel_command", "move messages from another broker into the inbox, and back"),
-    "rollout": Command(
+    "workers": ListedCommand("statesvc.cli.workers", "the running processes, and when each was last seen"),
+    "cell": ListedCommand("statesvc.cli.cell", "the directory of cells: list, status, add, assign, check, proxy, keys, move"),
+    "shovel": ListedCommand("statesvc.cli.shovel_command", "move messages from another broker into the inbox, and back"),
+    "rollout": ListedCommand(
         "statesvc.cli.rollout", "the share of each carrier that a candidate normalizer reads, and the kill switch", calls_api=True
     ),
 }

@@ -1,17 +1,12 @@
-"""The calls of the API that a command makes: of a running service anywhere, or in its own process on the service's machine."""
+"""The calls of the API that a command makes, wherever they are answered: one, or those of work in parts."""
 
-import argparse
-import os
-import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Mapping
 from typing import Any, Final, Protocol
 
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.operation_table import ListedOperation, operation_named
 from statesvc.cli.output import end_progress, show_progress
-from statesvc.cli.service_profile import Service, named_service
-from statesvc.http.progress import Progress
+from statesvc.http.call_progress import Progress
 
 Json = Any
 """What a call takes and answers: values as JSON has them."""
@@ -25,7 +20,7 @@ class Calls(Protocol):
         """The answer's JSON; None where it has none. `why`: of a call whose body has no member for it. Raises CommandError."""
 
 
-class RefusedError(CommandError):
+class CallRefusedError(CommandError):
     """A call was refused. `problem`: the document of RFC 9457."""
 
     def __init__(self, problem: Mapping[str, Any], operation: ListedOperation) -> None:
@@ -44,31 +39,6 @@ def _place(pointer: str, operation: ListedOperation) -> str:
     name = pointer.split("/")[2] if pointer.count("/") > 1 else ""
     field = operation.fields.get(name)
     return name if field is None else field.option
-
-
-def calls_afar(options: argparse.Namespace) -> bool:
-    """Whether a service was named to be called."""
-    return _service(options) is not None
-
-
-def _service(options: argparse.Namespace) -> Service | None:
-    return named_service(url=options.service_url, key_file=options.key_file, profile=options.profile, environment=os.environ)
-
-
-@asynccontextmanager
-async def api_calls(options: argparse.Namespace) -> AsyncIterator[Calls]:
-    """Those of the service that was named; otherwise they are made here. Standard error says which service, or which database."""
-    service = _service(options)
-    if service is not None:
-        from statesvc.cli.remote_calls import RemoteCalls  # noqa: PLC0415 - loads TLS, which a command on the machine does not need
-
-        sys.stderr.write(f"service: {service.url}\n")
-        yield RemoteCalls(service)
-        return
-    from statesvc.cli.local_calls import local_calls  # noqa: PLC0415 - loads the database driver, which a call from afar does not need
-
-    async with local_calls() as calls:
-        yield calls
 
 
 async def work(

@@ -4,11 +4,12 @@ import argparse
 import asyncio
 from typing import Final
 
-from statesvc.cli.api_calls import Json, api_calls, calls_afar
+from statesvc.cli.api_calls import Json
 from statesvc.cli.code_mappings import configure_mapping, run_mapping
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.operation_table import add_fields
 from statesvc.cli.output import write_line
+from statesvc.cli.service_calls import api_calls, calls_afar
 
 _NO_BOUND: Final = "none"
 

@@ -9,11 +9,12 @@ import shlex
 from collections.abc import Mapping
 from typing import Any, Final
 
-from statesvc.cli.api_calls import Calls, Json, RefusedError, api_calls, work
+from statesvc.cli.api_calls import CallRefusedError, Calls, Json, work
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.declared import Subcommands
 from statesvc.cli.operation_table import add_fields
 from statesvc.cli.output import minute, second, write_json, write_line, write_table
+from statesvc.cli.service_calls import api_calls
 from statesvc.repair.dead_letters.dead_letter import SENTENCES, Obstacle
 
 _TEXT: Final = "text"
@@ -109,7 +110,7 @@ async def _teach(calls: Calls, lesson: Mapping[str, Json], options: argparse.Nam
     order = {**lesson, "why": options.why, "replaces": preview["replaces"], "force": force}
     try:
         revision = (await calls.call("teach_code", order, carrier_id=options.carrier))["revision"]
-    except RefusedError as error:
+    except CallRefusedError as error:
         latest = error.problem.get("latest_revision")
         raise error if latest is None else CommandError(f"{error} (`statesvc carriers map {options.carrier} --show {latest}`)") from error
     document: dict[str, Json] = {"revision": revision, "preview": preview}
@@ -193,7 +194,7 @@ async def _with_texts(calls: Calls, operation_id: str, **given: Json) -> Json:
     """Texts in place of codes may be personal: they are shown to who may read them, on record, and to all others what stands for them."""
     try:
         return await calls.call(operation_id, **given, include="personal")
-    except RefusedError as error:
+    except CallRefusedError as error:
         if error.problem.get("code") != "missing_scope" or error.problem.get("required_scope") != "pii":
             raise
     return await calls.call(operation_id, **given)

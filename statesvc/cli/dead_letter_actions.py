@@ -10,17 +10,19 @@ from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, Final
 
-from statesvc.cli.api_calls import Calls, Json, api_calls, work
+from statesvc.cli.api_calls import Calls, Json, work
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.declared import Subcommands
 from statesvc.cli.operation_table import add_fields
 from statesvc.cli.output import write_json_line, write_line, write_table
+from statesvc.cli.service_calls import api_calls
 from statesvc.repair.dead_letters.dead_letter import IN_WORDS, SENTENCES, Obstacle, Way
 from statesvc.repair.dead_letters.replay_pace import ReplayEnd, ReplayLimits
 
 FILTER: Final = ("carrier_id", "cause", "kind", "since", "until")
 _LIMITS: Final = ReplayLimits()
 _PATIENCE_OF_A_CALL: Final = 8.0
+_LIMIT_OF_A_CALL: Final = 500
 _LINE_SECONDS: Final = 1.0
 _WHY_STOPPED: Final = {
     ReplayEnd.CANARY_FAILED: "stopped: too many of the canary are failing again. The rest is untouched; fix the cause and run it again.",
@@ -80,7 +82,7 @@ async def _replay(calls: Calls, options: argparse.Namespace) -> int:
     if not replayable:
         obstacles = {obstacle for line in plan["plan"] for obstacle in line["obstacles"]}
         raise CommandError("nothing was replayed: " + "; ".join(SENTENCES[Obstacle(each)] for each in sorted(obstacles)))
-    order = {**wanted, "patience_seconds": min(options.patience, _PATIENCE_OF_A_CALL), "wait": True}
+    order = {**wanted, "patience_seconds": min(options.patience, _PATIENCE_OF_A_CALL), "wait": True, "limit": _LIMIT_OF_A_CALL}
     ended = await _to_the_end(calls, order, planned=plan["remaining"], patience=options.patience, as_json=options.json)
     _write_end(ended, as_json=options.json)
     # what another operator replayed meanwhile is done nevertheless
@@ -93,7 +95,7 @@ async def _to_the_end(calls: Calls, order: Mapping[str, Json], *, planned: int, 
     written_at = float("-inf")
     verdicts, heard_at = 0, time.monotonic()
     ended: dict[str, Any] = {}
-    async with aclosing(work(calls, "replay_dead_letters", order, counted="dead letters", total=planned)) as parts:
+    async with aclosing(work(calls, "replay_dead_letters", order, counted="replayed", total=planned)) as parts:
         async for progress, answer in parts:
             refused.update(answer["refused"])
             ended = {**answer, **progress.sums, "planned": planned, "refused": dict(refused)}

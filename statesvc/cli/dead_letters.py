@@ -5,10 +5,10 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, Final
 
-from statesvc.cli.api_calls import api_calls
 from statesvc.cli.dead_letter_actions import FILTER, configure_actions, filter_of, run_discard, run_replay
 from statesvc.cli.operation_table import add_fields
 from statesvc.cli.output import cell, minute, second, write_json, write_line, write_table
+from statesvc.cli.service_calls import api_calls
 from statesvc.repair.dead_letters.dead_letter import IN_WORDS, SENTENCES, DeadLetter, Obstacle, Way
 
 

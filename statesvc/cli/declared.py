@@ -5,9 +5,10 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from statesvc.cli.api_calls import Calls, Json, api_calls, work
+from statesvc.cli.api_calls import Calls, Json, work
 from statesvc.cli.operation_table import ListedOperation, add_fields, commands_of, operation_named
 from statesvc.cli.output import cell, write_json, write_line, write_table
+from statesvc.cli.service_calls import api_calls
 from statesvc.http.faces import Command
 
 

@@ -13,9 +13,9 @@ from psycopg.pq import TransactionStatus
 
 from events.carriers import CARRIERS
 from events.crypto.keyring import Keyring
-from statesvc.api.context import Context
+from statesvc.api.operation_context import Context
 from statesvc.api.personal_reads import PersonalReadings
-from statesvc.cli.api_calls import Json, RefusedError
+from statesvc.cli.api_calls import CallRefusedError, Json
 from statesvc.cli.operation_table import operation_named
 from statesvc.cli.session import actor, service_connection
 from statesvc.database.keyring_store import load_keyring
@@ -71,7 +71,7 @@ class LocalCalls:
         try:
             return await calls.call(None, self._caller, listed.where, given=given, body=body, why=why)
         except Problem as problem:
-            raise RefusedError(problem.document(), listed) from None
+            raise CallRefusedError(problem.document(), listed) from None
 
 
 @asynccontextmanager

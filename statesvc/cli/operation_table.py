@@ -12,8 +12,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final
 
+from statesvc.http.call_progress import CallParts
 from statesvc.http.faces import Command
-from statesvc.http.progress import Parts
 
 _CHOICES_SHOWN: Final = 8
 _TYPES: Final[Mapping[str, type]] = {"integer": int, "number": float}
@@ -49,7 +49,7 @@ class ListedOperation:
     module: str
     seconds: float | None
     fields: Mapping[str, TakenField]
-    parts: Parts | None
+    parts: CallParts | None
     commands: tuple[Command, ...]
 
 
@@ -70,7 +70,7 @@ def operation_named(operation_id: str) -> ListedOperation:
         module=listed.get("module", ""),
         seconds=listed.get("seconds"),
         fields={name: TakenField(name=name, **described) for name, described in listed.get("fields", {}).items()},
-        parts=None if parts is None else Parts(**parts),
+        parts=None if parts is None else CallParts(**parts),
         commands=tuple(Command(**command) for command in listed.get("commands", ())),
     )
 

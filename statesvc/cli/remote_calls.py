@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from statesvc import __version__
-from statesvc.cli.api_calls import Json, RefusedError
+from statesvc.cli.api_calls import CallRefusedError, Json
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.operation_table import ListedOperation, operation_named
 from statesvc.cli.service_profile import Service
@@ -77,7 +77,7 @@ class RemoteCalls:
             content = error.read()
         if error.headers.get_content_type() == _PROBLEM:
             problem: Mapping[str, Any] = json.loads(content)
-            return RefusedError(problem, operation)
+            return CallRefusedError(problem, operation)
         return CommandError(f"{self._service.url} answered {error.code} {error.reason}: is it the address of a service?")
 
 

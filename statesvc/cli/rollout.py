@@ -12,10 +12,11 @@ from operator import itemgetter
 from typing import Any, Final
 
 from statesvc.cli import declared
-from statesvc.cli.api_calls import Calls, Json, api_calls
+from statesvc.cli.api_calls import Calls, Json
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.operation_table import add_fields
 from statesvc.cli.output import write_json, write_line, write_table
+from statesvc.cli.service_calls import api_calls
 
 DIFFS_SHOWN: Final = 20
 

@@ -26,11 +26,11 @@ from pydantic_core import CoreSchema
 
 from statesvc.http.api_keys import Caller, Keys, caller_of
 from statesvc.http.call import WHY_CHARS_MAX, WHY_HEADER, Call, why_details
+from statesvc.http.call_progress import CallParts
 from statesvc.http.closed_model import ClosedModel
 from statesvc.http.faces import Command, Form
 from statesvc.http.key_store import Scope
 from statesvc.http.problem import CONTENT_TYPE, NO_CONTENT, NOT_MODIFIED, OK, Code
-from statesvc.http.progress import Parts
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 M = TypeVar("M", bound=BaseModel)
@@ -163,7 +163,7 @@ class Operation(Generic[T]):
     is_computed: bool = False
     deadline_seconds: float | None = DEADLINE_SECONDS
     run: Callable[[Any, Call[Any, Any]], Awaitable[T]] | None = None
-    parts: Parts | None = None
+    parts: CallParts | None = None
     commands: tuple[Command, ...] = ()
     forms: tuple[Form, ...] = ()
 

@@ -60,7 +60,7 @@ class ReplayRequest:
 
 
 @dataclass(slots=True)
-class Progress:
+class RangeProgress:
     """What one call did, or would do. `after` None: the range is done."""
 
     matched: int = 0
@@ -91,10 +91,10 @@ async def read_status(connection: AsyncConnection[Any], subscription_id: UUID) -
 
 async def replay(
     connection: AsyncConnection[Any], request: ReplayRequest, *, archive: LogArchive, after: ReplayPosition = START
-) -> Progress:
+) -> RangeProgress:
     """Works on from `after`, within the bounds of one call. Raises LogArchiveError."""
     await archive.bring_back_period(connection, max(request.since, after.at), request.until)
-    progress, deadline = Progress(after=after), time.monotonic() + CALL_SECONDS
+    progress, deadline = RangeProgress(after=after), time.monotonic() + CALL_SECONDS
     while progress.after is not None and progress.matched < CALL_ROWS and time.monotonic() < deadline:
         await _page(connection, request, progress, progress.after)
     if progress.after is None and not request.dry_run:
@@ -116,7 +116,7 @@ class _Found(NamedTuple):
         return ReplayPosition(self.at, self.shipment_id, self.sequence)
 
 
-async def _page(connection: AsyncConnection[Any], request: ReplayRequest, progress: Progress, after: ReplayPosition) -> None:
+async def _page(connection: AsyncConnection[Any], request: ReplayRequest, progress: RangeProgress, after: ReplayPosition) -> None:
     bounds = {"subscription_id": request.subscription_id, "since": request.since, "until": request.until, **after._asdict()}
     row = await (await connection.execute(_SQL["window_end"], {**bounds, "window": WINDOW_ROWS}, binary=True)).fetchone()
     end = None if row is None else ReplayPosition(*row)

@@ -8,7 +8,7 @@ NEXT: str = "next_cursor"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
+class CallParts:
     """What the answers of such an operation count. `summed`: what one call did.
 
     `left`: what is not done yet, where the answers say so; else the first of `summed` is what is worked through. `repeats`: the call is
@@ -30,7 +30,7 @@ class Progress:
     sums: Mapping[str, int] = field(default_factory=dict)
     goes_on: bool = True
 
-    def after(self, answer: Mapping[str, Any], parts: Parts) -> "Progress":
+    def after(self, answer: Mapping[str, Any], parts: CallParts) -> "Progress":
         """With one more call."""
         sums = {name: self.sums.get(name, 0) + answer[name] for name in parts.summed}
         cursor = None if parts.repeats else answer[NEXT]
