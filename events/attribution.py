@@ -41,6 +41,7 @@ FIELDS: Final[Mapping[str, Callable[[Reading, Event], object]]] = {
     "place": lambda reading, _: reading.place,
     "estimated_delivery": lambda reading, _: (reading.estimated_delivery, reading.stamp),
     "service": lambda _, event: event.service,
+    "parcel_carrier_id": lambda reading, _: reading.parcel_carrier_id,
     "description": lambda reading, _: reading.description,
     "signed_by": lambda reading, _: reading.signed_by,
     "delivery_address": lambda reading, _: reading.delivery_address,

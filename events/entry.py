@@ -141,6 +141,7 @@ def _statement(event: Event) -> dict[str, Any]:
         "piece": event.piece,
         "estimated_delivery": event.estimated_delivery,
         "service": event.service,
+        "parcel_carrier_id": event.parcel_carrier_id,
         "corrects": event.corrects,
         "anchor": event.anchor,
         "stamp": event.stamp,

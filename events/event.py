@@ -115,6 +115,8 @@ class Reading:
     corrects: str | None = None
     service: str | None = None
     """What the shipper bought, as the carrier names it. Not part of the identity, and never a conflict."""
+    parcel_carrier_id: str | None = None
+    """Of an aggregator: the carrier that it names, where that is one of ours. Not part of the identity either."""
 
 
 @value(frozen=True, slots=True, kw_only=True)
@@ -182,6 +184,7 @@ class Event:
     time_flag: str | None = None
     estimated_delivery: str | None = None
     service: str | None = None
+    parcel_carrier_id: str | None = None
     corrects: str | None = None
     anchor: str | None = None
     """Of an enrichment (`e1-`): the event that it belongs to."""

@@ -104,6 +104,7 @@ def identify(reading: Reading, *, carrier_id: str, digest: Digest, allow_unnumbe
         time_flag=time.flag,
         estimated_delivery=reading.estimated_delivery,
         service=service_name(reading.service),
+        parcel_carrier_id=reading.parcel_carrier_id,
         corrects=reading.corrects,
         stamp=reading.stamp,
         personal=_personal(reading, clear),

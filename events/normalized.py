@@ -110,6 +110,7 @@ class _Reading(_Form):
     stamp: str = ""
     corrects: str | None = None
     service: Annotated[str | None, Field(max_length=SERVICE_CHARACTERS_MAX)] = None
+    parcel_carrier_id: Annotated[str | None, Field(pattern=r"^[a-z0-9][a-z0-9_]{0,63}$")] = None
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
@@ -143,6 +144,7 @@ class _Reading(_Form):
             stamp=self.stamp,
             corrects=self.corrects,
             service=self.service,
+            parcel_carrier_id=self.parcel_carrier_id,
         )
 
 

@@ -19,7 +19,7 @@ from events.parsing.lists import JsonObject, as_list, child, objects_at
 from events.parsing.meanings import Meaning, finest, meanings
 from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
-from events.parsing.scan import Scan, reading_of
+from events.parsing.scan import Scan, carried_by, reading_of
 from events.parsing.silence import NO_CONTAINER, says_nothing
 from events.parsing.text import signer, text_unless
 from events.parsing.times import Clock
@@ -107,7 +107,7 @@ def _tracking(tracking: JsonObject, where: str, received_at: datetime, rejection
             rejections,
             service=service,
         )
-    readings = with_signer(readings, signer(_text(tracking.get("signed_by"))))
+    readings = with_signer(carried_by(readings, _text(tracking.get("slug"))), signer(_text(tracking.get("signed_by"))))
     return with_estimate(readings, estimate(_estimate(tracking), CLOCK.formats), stamp=_text(tracking.get("updated_at")) or "")
 
 

@@ -150,6 +150,10 @@ class CanonicalEvent(BaseModel):
             description="What the shipper bought, as the carrier names it: `UPS Ground`, `FEDEX_2_DAY`", max_length=SERVICE_CHARACTERS_MAX
         ),
     ] = None
+    parcel_carrier_id: Annotated[
+        str | None,
+        Field(pattern=r"^[a-z0-9][a-z0-9_]{0,63}$", description="Of an aggregator: the carrier that carries the parcel under this number"),
+    ] = None
     signed_by: Short | None = None
     corrects: Annotated[Id | None, Field(description="event_id of the event that a correction takes back or re-reads")] = None
 
@@ -298,6 +302,7 @@ def _reading(stated: CanonicalEvent) -> Reading:
         description=stated.description,
         signed_by=stated.signed_by,
         estimated_delivery=stated.estimated_delivery,
+        parcel_carrier_id=stated.parcel_carrier_id,
         corrects=stated.corrects,
         service=stated.service,
     )

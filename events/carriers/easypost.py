@@ -19,7 +19,7 @@ from events.parsing.lines import reported_place
 from events.parsing.lists import JsonObject, as_list, child, object_at, objects_at
 from events.parsing.meanings import UNMAPPED, Meaning, meanings
 from events.parsing.rejections import Rejections, normalizer
-from events.parsing.scan import Scan, readings_of
+from events.parsing.scan import Scan, carried_by, readings_of
 from events.parsing.silence import holds_dated
 from events.parsing.text import signer, text
 from events.parsing.times import Clock
@@ -103,7 +103,7 @@ def _tracker(tracker: JsonObject, where: str, received_at: datetime, rejections:
         scans = list(_rollup(tracker, where))
     number = text(tracker.get("tracking_code"))
     readings = readings_of((_scan(scan, pointer, received_at) for pointer, scan in scans), number, rejections, service=_service(tracker))
-    readings = with_signer(readings, signer(tracker.get("signed_by")))
+    readings = with_signer(carried_by(readings, text(tracker.get("carrier"))), signer(tracker.get("signed_by")))
     expected = estimate(text(tracker.get("est_delivery_date")), CLOCK.formats)
     return with_estimate(readings, expected, stamp=text(tracker.get("updated_at")) or "")
 

@@ -20,7 +20,7 @@ from events.parsing.lists import JsonObject, as_list, child, object_at, objects_
 from events.parsing.meanings import UNMAPPED, Meaning, finest, meanings
 from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
-from events.parsing.scan import Scan, reading_of
+from events.parsing.scan import Scan, carried_by, reading_of
 from events.parsing.text import text
 from events.parsing.times import Clock
 from events.parsing.whereabouts import Journey, home_of
@@ -99,8 +99,15 @@ def _package(package: JsonObject, where: str, received_at: datetime, rejections:
         )
     if not readings and not newest:
         readings += _rollup(latest, number, where, received_at, rejections)
+    readings = carried_by(readings, _only_provider(tracking))
     window = child(info, "time_metrics", "estimated_delivery_date")
     return with_estimate(readings, estimate(text(window.get("to")) or text(window.get("from")), CLOCK.formats))
+
+
+def _only_provider(tracking: JsonObject) -> str | None:
+    """The name of the carrier; None where several carry the parcel one after the other."""
+    names = {text(child(provider, "provider").get("name")) for provider in as_list(tracking.get("providers")) if type(provider) is dict}
+    return next(iter(names)) if len(names) == 1 else None
 
 
 def _event(

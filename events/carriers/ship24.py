@@ -21,7 +21,7 @@ from events.parsing.lists import JsonObject, child, objects_at
 from events.parsing.meanings import UNMAPPED, Meaning, meanings
 from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
-from events.parsing.scan import Scan, readings_of
+from events.parsing.scan import Scan, carried_by, readings_of
 from events.parsing.text import signer, text
 from events.parsing.times import Clock
 from events.parsing.whereabouts import Journey, home_of
@@ -73,7 +73,8 @@ def _readings(tracking: JsonObject, where: str, received_at: datetime, rejection
     found = []
     for index, event in objects_at(tracking, "events", where, rejections):
         number = text(event.get("eventTrackingNumber")) or text(event.get("trackingNumber")) or of_tracker
-        found += readings_of((_scan(event, f"{where}/events/{index}", received_at, journey),), number, rejections, service=service)
+        scan = _scan(event, f"{where}/events/{index}", received_at, journey)
+        found += carried_by(readings_of((scan,), number, rejections, service=service), text(event.get("courierCode")))
     return found
 
 

@@ -21,7 +21,7 @@ from events.parsing.lines import reported_place
 from events.parsing.lists import JsonObject, child, objects_at
 from events.parsing.meanings import UNMAPPED, Meaning, meanings
 from events.parsing.rejections import Rejections, normalizer
-from events.parsing.scan import Scan, readings_of
+from events.parsing.scan import Scan, carried_by, readings_of
 from events.parsing.sentences import by_sentence
 from events.parsing.text import text
 from events.parsing.times import Clock
@@ -77,7 +77,8 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> lis
     if (text(push.get("resource_type")) or _TRACK) != _TRACK or text(tracking.get("status_code")) == _UNKNOWN:
         rejections.note_nothing()
     number = text(tracking.get("tracking_number"))
-    readings = readings_of(_scans(tracking, where, _rollup(push, tracking), received_at, rejections), number, rejections)
+    rollup = _rollup(push, tracking)
+    readings = carried_by(readings_of(_scans(tracking, where, rollup, received_at, rejections), number, rejections), rollup.carrier)
     return with_estimate(readings, estimate(text(tracking.get("estimated_delivery_date")), FORMATS))
 
 

@@ -19,7 +19,7 @@ from events.parsing.lines import reported_place
 from events.parsing.lists import JsonObject, as_list, child, objects_at
 from events.parsing.meanings import UNMAPPED, Meaning, meanings
 from events.parsing.rejections import Rejections, normalizer
-from events.parsing.scan import Scan, readings_of
+from events.parsing.scan import Scan, carried_by, readings_of
 from events.parsing.text import text, text_unless
 from events.parsing.times import Clock
 from events.parsing.whereabouts import Journey, home_of
@@ -58,7 +58,7 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> lis
     level = child(track, "servicelevel")
     service = text(level.get("token")) or text(level.get("name"))
     scans, number = _scans(track, where, received_at, rejections), text(track.get("tracking_number"))
-    readings = readings_of(scans, number, rejections, service=service)
+    readings = carried_by(readings_of(scans, number, rejections, service=service), text(track.get("carrier")))
     return with_estimate(readings, estimate(text(track.get("eta")), ISO))
 
 

@@ -21,7 +21,7 @@ from events.parsing.lists import JsonObject, object_at, objects, objects_at
 from events.parsing.meanings import Meaning, finest, meanings
 from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
-from events.parsing.scan import Scan, readings_of
+from events.parsing.scan import Scan, carried_by, readings_of
 from events.parsing.silence import holds_dated
 from events.parsing.text import text
 from events.parsing.times import Clock
@@ -44,7 +44,7 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
     """Events of one push or answer."""
     for where, shipment in _shipments(read_json(body), rejections):
         found = readings_of(_scans(shipment, where, received_at, rejections), text(shipment.get("tracking_number")), rejections)
-        found = with_signer(found, text(shipment.get("signed_by")))
+        found = with_signer(carried_by(found, _courier(shipment)), text(shipment.get("signed_by")))
         yield from with_estimate(found, estimate(text(shipment.get("scheduled_delivery_date")), FORMATS))
 
 
@@ -67,7 +67,7 @@ def _scans(shipment: JsonObject, where: str, received_at: datetime, rejections: 
     journey = Journey(
         origin if origin.country else origin_of_item(text(shipment.get("tracking_number"))),
         place(country=shipment.get("destination_country")),
-        home_of(text(shipment.get("courier_code")) or text(shipment.get("carrier_code"))),
+        home_of(_courier(shipment)),
     )
     if not shipment.keys() & _KNOWN_LEGS and not holds_dated(shipment):
         # the answer to the registration of a number
@@ -88,6 +88,10 @@ def _scans(shipment: JsonObject, where: str, received_at: datetime, rejections: 
                 place=at,
                 description=text(step.get("tracking_detail")) or text(step.get("StatusDescription")),
             )
+
+
+def _courier(shipment: JsonObject) -> str | None:
+    return text(shipment.get("courier_code")) or text(shipment.get("carrier_code"))
 
 
 def _place(step: JsonObject, of_shipment: tuple[str | None, ...]) -> EventPlace:

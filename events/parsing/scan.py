@@ -5,12 +5,14 @@ on a delivery only.
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from events.event import NOWHERE, EventPlace, PrintedTime, Raw, Reading
 from events.parsing.meanings import Meaning
 from events.parsing.rejections import Rejections
 from events.parsing.text import signer
+from events.parsing.whereabouts import carrier_of
 from events.vocabulary import Status
 
 NO_WORDS: Final = "neither a code nor a text"
@@ -32,6 +34,12 @@ class Scan(NamedTuple):
     piece: str | None = None
     native_id: str | None = None
     native_id_per_number: bool = False
+
+
+def carried_by(readings: Iterable[Reading], name: str | None) -> list[Reading]:
+    """The readings of one shipment of an aggregator, with the carrier that it names."""
+    carrier_id = carrier_of(name)
+    return [replace(reading, parcel_carrier_id=carrier_id) for reading in readings] if carrier_id else list(readings)
 
 
 def readings_of(scans: Iterable[Scan], number: str | None, rejections: Rejections, *, service: str | None = None) -> list[Reading]:

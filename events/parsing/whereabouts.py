@@ -154,9 +154,20 @@ def home_of(name: str | None) -> str | None:
     `couriers.csv` is maintained by hand: the zone of the carrier's country, or of its head office if it works in several zones. Only
     letters and digits of the name count.
     """
-    return _homes().get("".join(character for character in (name or "").casefold() if character.isalnum()))
+    courier = _courier(name)
+    return None if courier is None else courier["zone"]
+
+
+def carrier_of(name: str | None) -> str | None:
+    """The `carrier_id` of a carrier that an aggregator names; None for one that is not ours, or that the name does not tell from others."""
+    courier = _courier(name)
+    return None if courier is None else courier["carrier_id"] or None
+
+
+def _courier(name: str | None) -> dict[str, str] | None:
+    return _couriers().get("".join(character for character in (name or "").casefold() if character.isalnum()))
 
 
 @cache
-def _homes() -> dict[str, str]:
-    return {row["name"]: row["zone"] for row in rows_of("couriers.csv")}
+def _couriers() -> dict[str, dict[str, str]]:
+    return {row["name"]: row for row in rows_of("couriers.csv")}

@@ -112,6 +112,7 @@ STATEMENT: Final = (
     Field("piece", TEXT, NULLABLE, AT_TIMES, "One of several pieces under one number."),
     Field("estimated_delivery", TEXT, NULLABLE, AT_TIMES, "A date, or a time of RFC 3339."),
     Field("service", TEXT, NULLABLE_AT_TIMES, AT_TIMES, "What the shipper bought, as the carrier names it."),
+    Field("parcel_carrier_id", TEXT, NULLABLE_AT_TIMES, AT_TIMES, "Of an aggregator: the `carrier_id` of the carrier that it names."),
     Field("corrects", TEXT, NULLABLE, AT_TIMES, "Of a correction: the event that it is about."),
     Field("anchor", TEXT, NULLABLE, AT_TIMES, "Of a value that came later: the event that it belongs to."),
     Field("stamp", TEXT, NEVER, ALWAYS, "Of an enrichment: the carrier's own time of its update, as printed."),

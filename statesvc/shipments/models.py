@@ -82,6 +82,9 @@ class StatedEvent(PersonalPart):
     piece: str | None
     estimated_delivery: str | None
     service: NotRequired[ServiceText | None]
+    parcel_carrier_id: NotRequired[
+        Annotated[str | None, Field(description="Of an aggregator: the `carrier_id` of the carrier that it names.")]
+    ]
     corrects: Annotated[str | None, Field(description="Of a correction: the event that it is about.")]
     anchor: Annotated[str | None, Field(description="Of a value that came later: the event that it belongs to.")]
 

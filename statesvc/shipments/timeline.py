@@ -87,6 +87,7 @@ def stated_event(document: dict[str, Any], personal: OpenedPart) -> StatedEvent:
         "piece": known("piece"),
         "estimated_delivery": known("estimated_delivery"),
         "service": known("service"),
+        "parcel_carrier_id": known("parcel_carrier_id"),
         "corrects": known("corrects"),
         "anchor": known("anchor"),
         **personal.fields,

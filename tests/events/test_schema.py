@@ -67,6 +67,7 @@ FULL: Final = CarrierEvent(
     time_flag="ambiguous",
     estimated_delivery="2026-11-22",
     service="UPS Ground",
+    parcel_carrier_id="ups",
     corrects="d1-261121-abc",
     anchor="d1-261121-abc",
     stamp="S",

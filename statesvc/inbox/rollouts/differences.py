@@ -60,6 +60,7 @@ _PLAIN: Final[Mapping[str, Callable[[Event], object]]] = {
     "piece": lambda event: event.piece,
     "estimated_delivery": lambda event: event.estimated_delivery,
     "service": lambda event: event.service,
+    "parcel_carrier_id": lambda event: event.parcel_carrier_id,
     "corrects": lambda event: event.corrects,
     "stamp": lambda event: event.stamp or None,
 }
