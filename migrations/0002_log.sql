@@ -54,6 +54,8 @@ CREATE TABLE statesvc.batch (
 -- `entries_until`: when something else about the shipment was recorded (an attempt, an observation, a reading) in a later month than its
 -- last event; NULL: nothing was. It moves at most once a month, so most entries leave the row alone. Readers plan with the months up to
 -- the later of it and `recorded_at`.
+-- `parcel_id`: the shipment id that stands for the parcel, where several shipments are one parcel, or may be: that of the carrier and number
+-- that an aggregator names, or that a shipper stated; NULL: nobody else speaks of it.
 CREATE TABLE statesvc.stream (
     shipment_id uuid PRIMARY KEY,
     carrier_id text NOT NULL,
@@ -69,11 +71,14 @@ CREATE TABLE statesvc.stream (
     entries_until timestamptz,
     packed_keys bytea CHECK (octet_length(packed_keys) % 8 = 0),
     packed_values bytea CHECK (octet_length(packed_values) % 8 = 0),
+    parcel_id uuid,
     CHECK ((sealed_key IS NULL) = (erased_at IS NOT NULL))
 ) WITH (fillfactor = 70);
 CREATE INDEX stream_number ON statesvc.stream (carrier_id, number);
 -- without `version` in its predicate: else no append to a shipment would be a heap-only update
 CREATE INDEX stream_named ON statesvc.stream (named_at) WHERE named_at IS NOT NULL;
+
+CREATE INDEX stream_parcel ON statesvc.stream (parcel_id) WHERE parcel_id IS NOT NULL;
 
 -- That a `carrier_id` + `event_id` takes effect once is a promise that outlives the partitions: no row goes before its digest stands in its
 -- shipment's `packed_keys`, and a row with facts to contradict, or with an alias, never goes. `facts_digest` is empty

@@ -4,7 +4,7 @@
 -- the narrow row that waits, and goes away when the subscriber has it.
 
 -- `owner`: that of the key that made it; other owners' keys do not see it. `shipments`: only of these, each `carrier_id/NUMBER`. `pii`: a full payload holds personal fields, which the maker of
--- the subscription had to be allowed to read. `signature`: of the current secret. `give_up_after`: seconds by type, after which a
+-- the subscription had to be allowed to read. `parcels`: of a parcel that several sources push, all that they say, or each status once. `signature`: of the current secret. `give_up_after`: seconds by type, after which a
 -- notification is not tried again. `missed_since`: from then on nothing was collected, or every attempt failed; a replay from there
 -- sends what was missed. `url` is shown, so it never holds a login: that of a message broker is in `sealed_login`, sealed under the
 -- master key and bound to the subscription (NULL: it has none).
@@ -21,6 +21,7 @@ CREATE TABLE statesvc.subscription (
     statuses text[],
     types text[],
     shipments text[],
+    parcels text NOT NULL DEFAULT 'all' CHECK (parcels IN ('all', 'once')),
     payload text NOT NULL DEFAULT 'thin' CHECK (payload IN ('thin', 'full')),
     pii boolean NOT NULL DEFAULT false,
     rate_per_second double precision CHECK (rate_per_second > 0),

@@ -1153,6 +1153,7 @@ CREATE TABLE statesvc.stream (
     entries_until timestamp with time zone,
     packed_keys bytea,
     packed_values bytea,
+    parcel_id uuid,
     CONSTRAINT stream_check CHECK (((sealed_key IS NULL) = (erased_at IS NOT NULL))),
     CONSTRAINT stream_head_hash_check CHECK ((octet_length(head_hash) = 32)),
     CONSTRAINT stream_packed_keys_check CHECK (((octet_length(packed_keys) % 8) = 0)),
@@ -1164,6 +1165,7 @@ ALTER TABLE ONLY statesvc.stream
     ADD CONSTRAINT stream_pkey PRIMARY KEY (shipment_id);
 CREATE INDEX stream_named ON statesvc.stream USING btree (named_at) WHERE (named_at IS NOT NULL);
 CREATE INDEX stream_number ON statesvc.stream USING btree (carrier_id, number);
+CREATE INDEX stream_parcel ON statesvc.stream USING btree (parcel_id) WHERE (parcel_id IS NOT NULL);
 
 CREATE TABLE statesvc.subscription (
     subscription_id uuid NOT NULL,
@@ -1178,6 +1180,7 @@ CREATE TABLE statesvc.subscription (
     statuses text[],
     types text[],
     shipments text[],
+    parcels text DEFAULT 'all'::text NOT NULL,
     payload text DEFAULT 'thin'::text NOT NULL,
     pii boolean DEFAULT false NOT NULL,
     rate_per_second double precision,
@@ -1188,6 +1191,7 @@ CREATE TABLE statesvc.subscription (
     disabled_why text,
     missed_since timestamp with time zone,
     deleted_at timestamp with time zone,
+    CONSTRAINT subscription_parcels_check CHECK ((parcels = ANY (ARRAY['all'::text, 'once'::text]))),
     CONSTRAINT subscription_payload_check CHECK ((payload = ANY (ARRAY['thin'::text, 'full'::text]))),
     CONSTRAINT subscription_rate_per_second_check CHECK ((rate_per_second > (0)::double precision)),
     CONSTRAINT subscription_signature_check CHECK ((signature = ANY (ARRAY['hmac'::text, 'ed25519'::text])))

@@ -3,18 +3,20 @@
 A parcel that a carrier and an aggregator both push is several shipments, each with its own log. Their changes of status, in the order of
 the log, are told or not by one rule, which needs nothing else: so the answer is the same at every reading of the log.
 A status that comes back is another turn of it: in transit, exception, in transit again. A source that has followed the parcel to where it
-is moves it on, whatever it says. Any other source is behind: it moves the parcel only forward, and only to a turn that was not told.
+is moves it on; any other is behind, and moves it only forward. Neither tells a turn that was told.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Final, NamedTuple
 from uuid import UUID
 
 from events.vocabulary import RANK, Status
 from projections.lifecycle import MOVES, TERMINAL
 
+_EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
 _STATUSES: Final = {status.value: status for status in Status}
 
 
@@ -27,27 +29,31 @@ class ParcelSource(NamedTuple):
 
 
 class SourceChange(NamedTuple):
-    """One change of status of one source."""
+    """One change of a source; equal statuses: an update of what is known of the status, or something that was observed."""
 
     source: ParcelSource
     sequence: int
     from_status: str
     to_status: str
+    occurred_at: datetime
 
 
 @dataclass(slots=True)
 class ParcelProgress:
-    """What was told of a parcel. `teller`: the shipment whose change gave the parcel its status."""
+    """What was told of a parcel. `teller`: the shipment whose change gave the parcel its status; it occurred at `since`."""
 
     status: Status = Status.UNKNOWN
     teller: UUID | None = None
+    since: datetime = _EARLIEST
     _turns_told: Counter[Status] = field(default_factory=Counter)
     _turns: Counter[tuple[UUID, Status]] = field(default_factory=Counter)
     _shipments: dict[tuple[str, str], set[UUID]] = field(default_factory=dict)
 
     def tell(self, change: SourceChange) -> bool:
-        """Whether this change, the next in the order of the log, is told."""
+        """Whether this change, the next in the order of the log, is told. What is about the present status is told by who told that."""
         source = change.source
+        if change.from_status == change.to_status:
+            return self.teller in (None, source.shipment_id)
         self._begin_anew_if_used_again(source)
         before, after = _STATUSES.get(change.from_status), _STATUSES.get(change.to_status)
         if before is None or after is None:
@@ -55,10 +61,13 @@ class ParcelProgress:
             return True
         follows = before is self.status and self._turns[source.shipment_id, before] >= self._turns_told[before]
         self._turns[source.shipment_id, after] += 1
-        turn = self._turns_told[after] + 1 if follows else self._turns[source.shipment_id, after]
-        if not follows and not (turn > self._turns_told[after] and _is_forward(self.status, after)):
+        turn, told = self._turns[source.shipment_id, after], self._turns_told[after]
+        if follows and turn <= told and change.occurred_at > self.since:
+            # it saw fewer turns than were told, and this is another: later than all of them
+            turn = told + 1
+        if turn <= told or not (follows or _is_forward(self.status, after)):
             return False
-        self.status, self.teller = after, source.shipment_id
+        self.status, self.teller, self.since = after, source.shipment_id, change.occurred_at
         self._turns_told[after] = self._turns[source.shipment_id, after] = turn
         return True
 

@@ -24,7 +24,8 @@ _TICK: Final = timedelta(microseconds=1)
 class StreamHead:
     """The locked end of one shipment's stream; moves on as events are assembled. `key` None: erased, nothing is sealed any more.
 
-    `seen`: the version under the lock. `packed`: its dedupe keys, where they left their table.
+    `seen`: the version under the lock. `packed`: its dedupe keys, where they left their table. `parcel_id`: of the parcel that it is one of
+    several shipments of; None: it is the only one.
     """
 
     version: int
@@ -35,6 +36,7 @@ class StreamHead:
     moved: bool = False
     seen: int = 0
     packed: PackedKeys | None = None
+    parcel_id: UUID | None = None
 
 
 @value(frozen=True, slots=True, kw_only=True)

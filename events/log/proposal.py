@@ -49,6 +49,8 @@ class Proposal:
     source: Provenance
     message: int
     enrichments: tuple[Enrichment, ...] = ()
+    parcel_id: UUID | None = None
+    """The shipment id that stands for the parcel, where the message prints another than this shipment's own."""
 
     @property
     def key(self) -> Key:

@@ -21,6 +21,7 @@ from statesvc.inbox.claim import Settlement
 from statesvc.inbox.read_message import Read
 from statesvc.log.batch_row import NO_TICK, Tick
 from statesvc.log.event_store import NamedStream
+from statesvc.log.parcel_log import ParcelLog
 from statesvc.telemetry.stages import Stage
 
 Connection = Sender
@@ -65,6 +66,12 @@ class AppendBatch:
     known: dict[Key, Known] = field(default_factory=dict)
     heads: dict[UUID, StreamHead] = field(default_factory=dict)
     """The locked ends of all streams that the messages name."""
+    parcels: dict[UUID, UUID] = field(default_factory=dict)
+    """The parcel of each shipment that the messages name, where others may speak of it too."""
+    locked_parcels: dict[UUID, Collection[UUID] | None] = field(default_factory=dict)
+    """Parcels whose id this transaction holds; with the shipments of other sources that have a stream, None: it has a stream of its own."""
+    unlinked_parcels: set[UUID] = field(default_factory=set)
+    """Of the streams that are locked, those that are of no parcel yet."""
     new_keys: dict[UUID, bytes] = field(default_factory=dict)
     """Sealed keys of the streams that are new, and that this transaction alone may make."""
     keys: dict[UUID, SealingKey | None] = field(default_factory=dict)
@@ -81,6 +88,8 @@ class AppendBatch:
     # decide
     decision: Decision = field(default_factory=Decision)
     # assemble, project
+    told_parcels: Mapping[UUID, ParcelLog] = field(default_factory=dict)
+    """What the log says of parcels that have several sources and that change."""
     events: list[EventRow] = field(default_factory=list)
     conflicts: list[ConflictRow] = field(default_factory=list)
     projection: Projection = field(default_factory=Projection)

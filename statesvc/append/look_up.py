@@ -15,6 +15,7 @@ from events.log.packed_keys import known_from
 from events.log.proposal import depend_on
 from statesvc.append.append_batch import AppendBatch, WhenLocked, drop, forget_erased
 from statesvc.append.outbox import read_subscribed
+from statesvc.append.parcel_locks import lock_linked, note_parcels, overtaken, printed_parcels
 from statesvc.append.proposals import propose
 from statesvc.append.retry import LockedShipmentsError
 from statesvc.append.settlements import streams_named
@@ -36,8 +37,10 @@ async def look_up(batch: AppendBatch) -> None:
     batch.proposals = propose(batch.messages, batch.keyring)
     batch.named = streams_named(batch.messages, batch.proposals)
     shipments = {shipment for _, shipment in batch.named}
-    asked_heads = await lock_streams(connection, batch.keyring, shipments)
-    asked_new = await reserve_streams(connection, shipments, bounded=batch.when_locked is WhenLocked.POSTPONE)
+    printed = printed_parcels(batch)
+    wanted = shipments | set(printed.values())
+    asked_heads = await lock_streams(connection, batch.keyring, wanted)
+    asked_new = await reserve_streams(connection, wanted, bounded=batch.when_locked is WhenLocked.POSTPONE)
     asked_known = await known_keys(connection, (key for proposal in batch.proposals for key in proposal.dedupe_keys()))
     asked_states = await read_states(connection, shipments)
     asked_subscribed = await read_subscribed(connection, batch.proposals)
@@ -45,12 +48,15 @@ async def look_up(batch: AppendBatch) -> None:
     if batch.still_leased is not None:
         leased = await batch.still_leased.rows()
         drop(batch, {place for place, read in enumerate(batch.messages) if read.message_id not in leased})
-    batch.heads = await asked_heads.rows()
-    for new in await asked_new.rows() - batch.heads.keys():
+    heads, absent = await asked_heads.rows(), await asked_new.rows()
+    batch.heads = {shipment: head for shipment, head in heads.items() if shipment in shipments}
+    for new in (shipments & absent.keys()) - heads.keys():
         key = SealingKey.fresh()
         batch.new_keys[new] = batch.keyring.seal_shipment_key(key, new)
         batch.heads[new] = StreamHead(0, NO_PREVIOUS, _NEVER, _NEVER, key)
-    if locked := {shipment for _, shipment in batch.named} - batch.heads.keys():
+    note_parcels(batch, printed, heads, absent)
+    await lock_linked(batch)
+    if locked := ({shipment for _, shipment in batch.named} - batch.heads.keys()) | overtaken(batch):
         _postpone(batch, locked)
     batch.keys = {shipment: head.key for shipment, head in batch.heads.items()}
     packed = {shipment: head.packed for shipment, head in batch.heads.items() if head.packed is not None}
@@ -62,7 +68,7 @@ async def look_up(batch: AppendBatch) -> None:
 def _postpone(batch: AppendBatch, locked: Collection[UUID]) -> None:
     """Takes out the messages that name one of these shipments, and those that depend on them. Raises LockedShipmentsError."""
     if batch.when_locked is WhenLocked.WAIT:
-        raise LockedShipmentsError(locked)
+        raise LockedShipmentsError({*locked, *(batch.parcels[shipment] for shipment in locked if shipment in batch.parcels)})
     places = depend_on({place for place, shipment in batch.named if shipment in locked}, batch.proposals, batch.named)
     batch.postponed += [batch.messages[place] for place in sorted(places)]
     drop(batch, places)

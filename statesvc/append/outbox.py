@@ -5,19 +5,22 @@ entry of the log never names a notification that was not made.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final, NamedTuple, Self
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple, Self
 from uuid import UUID
 
 from events.event import value
 from events.log.proposal import Proposal
 from projections.notification_type import type_of_change
+from projections.parcel import ParcelSource, SourceChange
 from projections.project import Change
 from statesvc.database.arrays import Columns, byteas, encoded, ints, texts, timestamps, uuids
 from statesvc.database.pending import Pending, Sender, send
 from statesvc.database.queries import queries
 from statesvc.log.fanouts import Fanout
+from statesvc.log.parcel_log import ParcelLog
 
 _SQL = queries("statesvc.append", "outbox")
 _COLUMNS: Final[Columns] = {
@@ -96,15 +99,60 @@ class SubscribedTo(NamedTuple):
     statuses: frozenset[str] | None
     types: frozenset[str] | None
     shipments: frozenset[str] | None
+    once: bool = False
+    """Each status of a parcel once, whichever source says it first."""
 
     def matches(self, change: OutboxChange) -> bool:
         """Whether it is notified of the change."""
         return (
             (self.statuses is None or change.to_status in self.statuses)
             and (self.types is None or change.type in self.types)
-            and (self.carriers is None or change.carrier_id in self.carriers)
-            and (self.shipments is None or f"{change.carrier_id}/{change.number}" in self.shipments)
+            and self.lets_through(change)
         )
+
+    def lets_through(self, source: OutboxChange | ParcelSource) -> bool:
+        """Whether it asks for shipments of this carrier and number."""
+        return (self.carriers is None or source.carrier_id in self.carriers) and (
+            self.shipments is None or f"{source.carrier_id}/{source.number}" in self.shipments
+        )
+
+
+def _subscribed_to(subscription_id: UUID, *row: Any) -> SubscribedTo:  # noqa: ANN401 - as the database has them
+    *filters, parcels = row
+    carriers, statuses, types, shipments = (None if words is None else frozenset(words) for words in filters)
+    return SubscribedTo(subscription_id, carriers, statuses, types, shipments, once=parcels == "once")
+
+
+@dataclass(slots=True)
+class ParcelChanges:
+    """Changes of one parcel that has several sources, in the order of the log."""
+
+    parcel: ParcelLog
+    changes: list[SourceChange] = field(default_factory=list)
+    _told: dict[tuple[UUID, ...], set[tuple[UUID, int]]] = field(default_factory=dict)
+
+    def told_to(self, subscription: SubscribedTo, change: OutboxChange) -> bool:
+        """Whether it is told to one who asks for each status once."""
+        sources = tuple(sorted(each.shipment_id for each in self.parcel.sources.values() if subscription.lets_through(each)))
+        if sources not in self._told:
+            self._told[sources] = self.parcel.told(self.changes, through=subscription.lets_through)
+        return (change.shipment_id, change.sequence) in self._told[sources]
+
+
+def of_parcels(
+    changes: Iterable[OutboxChange], parcel_ids: Mapping[UUID, UUID], parcels: Mapping[UUID, ParcelLog]
+) -> dict[UUID, ParcelChanges]:
+    """By shipment, the changes of the parcel that it is one of several sources of. `parcel_ids`: by shipment."""
+    found = {each: ParcelChanges(parcel) for each, parcel in parcels.items()}
+    for change in changes:
+        if (of := found.get(parcel_ids.get(change.shipment_id, change.shipment_id))) is not None:
+            source = of.parcel.sources.setdefault(change.shipment_id, ParcelSource(change.shipment_id, change.carrier_id, change.number))
+            of.changes.append(SourceChange(source, change.sequence, change.from_status, change.to_status, change.occurred_at))
+    several = {each: of for each, of in found.items() if of.parcel.has_several_sources}
+    return {shipment_id: several[parcel_id] for shipment_id, parcel_id in parcel_ids.items() if parcel_id in several}
+
+
+NO_PARCELS: Final[Mapping[UUID, ParcelChanges]] = MappingProxyType({})
 
 
 async def read_subscribed(connection: Sender, proposals: Iterable[Proposal]) -> Pending[list[SubscribedTo]]:
@@ -124,13 +172,22 @@ async def read_subscribed_to(connection: Sender, numbers: Iterable[tuple[str, st
         connection,
         _SQL["subscribed"],
         parameters,
-        lambda rows: [SubscribedTo(row[0], *(None if words is None else frozenset(words) for words in row[1:])) for row in rows],
+        lambda rows: [_subscribed_to(*row) for row in rows],
     )
 
 
-def fan_out(changes: Iterable[OutboxChange], subscribed: Sequence[SubscribedTo]) -> list[tuple[OutboxChange, list[UUID]]]:
-    """Each change that any subscription matches, with the subscriptions, sorted."""
-    found = ((change, sorted(each.subscription_id for each in subscribed if each.matches(change))) for change in changes)
+def fan_out(
+    changes: Iterable[OutboxChange], subscribed: Sequence[SubscribedTo], parcels: Mapping[UUID, ParcelChanges] = NO_PARCELS
+) -> list[tuple[OutboxChange, list[UUID]]]:
+    """Each change that any subscription matches, with the subscriptions, sorted. `parcels`: `of_parcels`."""
+
+    def is_notified(each: SubscribedTo, change: OutboxChange) -> bool:
+        if not each.matches(change):
+            return False
+        parcel = parcels.get(change.shipment_id) if each.once else None
+        return parcel is None or parcel.told_to(each, change)
+
+    found = ((change, sorted(each.subscription_id for each in subscribed if is_notified(each, change))) for change in changes)
     return [(change, subscriptions) for change, subscriptions in found if subscriptions]
 
 

@@ -1,6 +1,6 @@
 -- name: subscribed
 -- The live subscriptions that may match a change of these shipments.
-SELECT s.subscription_id, s.carriers, s.statuses, s.types, s.shipments
+SELECT s.subscription_id, s.carriers, s.statuses, s.types, s.shipments, s.parcels
 FROM statesvc.subscription s
 WHERE s.deleted_at IS NULL AND s.disabled_at IS NULL
     AND (s.carriers IS NULL OR s.carriers && %(carrier_ids)b::text[])

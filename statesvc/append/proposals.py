@@ -45,7 +45,16 @@ def _proposal(event: Event, read: Read, place: int, keyring: Keyring) -> Proposa
         source=read.source,
         message=place,
         enrichments=_enrichments(event, shipment, digest) if event.kind is Kind.SCAN else (),
+        parcel_id=_parcel(event),
     )
+
+
+def _parcel(event: Event) -> UUID | None:
+    """A parcel has the id of its carrier's shipment without discriminator: an aggregator names that carrier."""
+    carrier_id = event.parcel_carrier_id or event.carrier_id
+    if carrier_id == event.carrier_id and not event.discriminator:
+        return None
+    return _shipment(carrier_id, event.tracking_number, "")[1]
 
 
 @lru_cache(maxsize=4096)

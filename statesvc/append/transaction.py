@@ -21,6 +21,7 @@ from events.vocabulary import Kind
 from projections.project import facts_from_log, project
 from statesvc.append.append_batch import AppendBatch
 from statesvc.append.look_up import look_up
+from statesvc.append.parcel_locks import read_told
 from statesvc.append.raise_dead_letters import raise_codes, raise_rejections
 from statesvc.append.settlements import settlements_of
 from statesvc.append.write_entries import write_entries, write_streams
@@ -66,6 +67,7 @@ async def append(batch: AppendBatch) -> AppendBatch:
     if batch.wrote:
         await assemble(batch)
         await project_events(batch)
+        await read_told(batch)
     await write_streams(batch)
     if batch.wrote:
         await write_entries(batch)

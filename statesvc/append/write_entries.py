@@ -3,7 +3,7 @@
 from events.entry import Leaf, leaf, transition_document
 from projections.project import Change
 from statesvc.append.append_batch import AppendBatch
-from statesvc.append.outbox import OutboxChange, fan_out, fanout_of, write_notifications
+from statesvc.append.outbox import OutboxChange, fan_out, fanout_of, of_parcels, write_notifications
 from statesvc.log.batch_row import write_batch
 from statesvc.log.event_store import (
     insert_aliases,
@@ -80,7 +80,8 @@ async def write_conclusions(batch: AppendBatch, *, before: int) -> list[bytes]:
 
 async def notify(batch: AppendBatch, *, before: int) -> list[bytes]:
     """Who is notified: fan-outs, and the notifications in the outbox."""
-    fanned_out = fan_out((OutboxChange.of(change, batch.traceparents) for change in batch.changes), batch.subscribed)
+    changes = [OutboxChange.of(change, batch.traceparents) for change in batch.changes]
+    fanned_out = fan_out(changes, batch.subscribed, of_parcels(changes, batch.parcels, batch.told_parcels))
     batch.notifications = await write_notifications(batch.connection, fanned_out, epoch=batch.tick.epoch)
     fanouts = [fanout_of(change, subscriptions) for change, subscriptions in fanned_out]
     return await append_fanouts(batch.connection, fanouts, now=batch.tick, before=before)

@@ -59,6 +59,12 @@ def uuids(members: Sequence[UUID]) -> Array:
     return _array(_UUID, len(members), size + size.join([member.int.to_bytes(16) for member in members]))
 
 
+def uuids_or_null(members: Sequence[UUID | None]) -> Array:
+    """Of `uuid`."""
+    size = _length(16)
+    return _array(_UUID, len(members), b"".join([_NULL if member is None else size + member.bytes for member in members]))
+
+
 def texts(members: Sequence[str | None]) -> Array:
     """Of `text`."""
     sized = [_NULL if member is None else _length(len(text := member.encode())) + text for member in members]

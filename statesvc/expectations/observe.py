@@ -22,13 +22,23 @@ from events.entry import Leaf, leaf, observation_document
 from projections.expectations import Deadline, ExpectationRules, flagged, next_deadline, passed
 from projections.notification_type import type_of_observation
 from projections.state import ShipmentState
-from statesvc.append.outbox import OutboxChange, fan_out, fanout_of, read_subscribed_to, write_notifications
+from statesvc.append.outbox import (
+    NO_PARCELS,
+    OutboxChange,
+    ParcelChanges,
+    fan_out,
+    fanout_of,
+    of_parcels,
+    read_subscribed_to,
+    write_notifications,
+)
 from statesvc.database.arrays import Columns, byteas, encoded, ints, texts, timestamps, uuids
 from statesvc.database.queries import queries
 from statesvc.delivery.notification import stated_observation
 from statesvc.log.batch_row import Tick, tick, write_batch
 from statesvc.log.event_store import extend_streams
 from statesvc.log.fanouts import append_fanouts
+from statesvc.log.parcel_log import parcels_of, read_present_parcels
 from statesvc.shipments.expectation_rules import rule_book
 
 AT_ONCE: Final = 200
@@ -164,7 +174,8 @@ async def _write(connection: Connection, report: WatchReport, now: Tick, worker:
     observations = report.observations
     numbers = {(one.shipment.carrier_id, one.shipment.number) for one in observations}
     subscribed = await (await read_subscribed_to(connection, numbers)).rows()
-    fanned_out = fan_out(map(_change, observations), subscribed)
+    changes = list(map(_change, observations))
+    fanned_out = fan_out(changes, subscribed, await _parcels(connection, changes))
     report.notifications = await write_notifications(connection, fanned_out, epoch=now.epoch)
     leaf_hashes = await append_fanouts(connection, [fanout_of(change, to) for change, to in fanned_out], now=now)
     await connection.execute(
@@ -179,6 +190,14 @@ async def _write(connection: Connection, report: WatchReport, now: Tick, worker:
     await extend_streams(connection, (one.shipment.shipment_id for one in observations), now.recorded_at)
     leaf_hashes += [one.entry.leaf_hash for one in observations]
     await write_batch(connection, batch_id=now.batch_id, recorded_at=now.recorded_at, leaf_hashes=leaf_hashes, writer=worker)
+
+
+async def _parcels(connection: Connection, changes: Sequence[OutboxChange]) -> Mapping[UUID, ParcelChanges]:
+    """The parcels of several sources: one that asks for each status once is told of it by the source that told the status."""
+    parcel_ids = await parcels_of(connection, (change.shipment_id for change in changes))
+    if not parcel_ids:
+        return NO_PARCELS
+    return of_parcels(changes, parcel_ids, await (await read_present_parcels(connection, set(parcel_ids.values()))).rows())
 
 
 def _rows(observations: Iterable[Observation]) -> list[tuple[Any, ...]]:

@@ -18,7 +18,7 @@ from events.entry import Leaf
 from events.log.assemble import ConflictRow, EventRow, StreamHead
 from events.log.packed_keys import PackedKeys, unpack
 from events.log.proposal import Conflict, Key, Known, Proposal, keys_of
-from statesvc.database.arrays import Columns, bools, byteas, encoded, ints, texts, timestamps, uuids
+from statesvc.database.arrays import Columns, bools, byteas, encoded, ints, texts, timestamps, uuids, uuids_or_null
 from statesvc.database.pending import Pending, Sender, columns, send
 from statesvc.database.queries import queries
 from statesvc.log.batch_row import Tick
@@ -35,6 +35,7 @@ _STREAMS: Final[Columns] = {
     "first_recorded_ats": timestamps,
     "sealed_keys": byteas,
     "named_ats": timestamps,
+    "parcel_ids": uuids_or_null,
 }
 _KEYS: Final[Columns] = {
     "carrier_ids": texts,
@@ -149,22 +150,25 @@ async def lock_streams(connection: Sender, keyring: Keyring, shipment_ids: Itera
 
     def read(answer: list[Any]) -> dict[UUID, StreamHead]:
         heads = {}
-        for shipment_id, version, head_hash, recorded_at, first_recorded_at, sealed, packed_keys, packed_values in answer:
+        for shipment_id, version, head_hash, recorded_at, first_recorded_at, sealed, packed_keys, packed_values, parcel_id in answer:
             key = None if sealed is None else keyring.open_shipment_key(sealed, shipment_id)
             packed = None if packed_keys is None else unpack(packed_keys, packed_values)
-            heads[shipment_id] = StreamHead(version, head_hash, recorded_at, first_recorded_at, key, seen=version, packed=packed)
+            heads[shipment_id] = StreamHead(
+                version, head_hash, recorded_at, first_recorded_at, key, seen=version, packed=packed, parcel_id=parcel_id
+            )
         return heads
 
     return await send(connection, _SQL["lock_streams"], {"shipment_ids": uuids(list(shipment_ids))}, read)
 
 
-async def reserve_streams(connection: Sender, shipment_ids: Iterable[UUID], *, bounded: bool) -> Pending[set[UUID]]:
+async def reserve_streams(connection: Sender, shipment_ids: Iterable[UUID], *, bounded: bool) -> Pending[dict[UUID, list[UUID]]]:
     """The shipments without a stream that this transaction may make one for, without those that another one is making.
 
-    A thousand are reserved for it alone. `bounded`: no more than these; otherwise another transaction may make one of the rest first.
+    Each with the shipments of other sources whose parcel it stands for. A thousand are reserved for it alone. `bounded`: no more than
+    these; otherwise another transaction may make one of the rest first.
     """
     parameters = {"shipment_ids": uuids(list(shipment_ids)), "most": NEW_STREAMS_MAX, "bounded": bounded}
-    return await send(connection, _SQL["reserve_streams"], parameters, lambda rows: {shipment_id for (shipment_id,) in rows})
+    return await send(connection, _SQL["reserve_streams"], parameters, dict)
 
 
 async def wait_for_streams(connection: AsyncConnection[Any], shipment_ids: Collection[UUID], *, seconds: float) -> None:
@@ -187,6 +191,7 @@ async def make_streams(connection: Sender, streams: Sequence[tuple[UUID, NamedSt
             *(head.version, head.head_hash, head.recorded_at, head.first_recorded_at),
             sealed_key,
             None if head.moved else stream.named_at,
+            head.parcel_id,
         )
         for shipment_id, stream, head, sealed_key in streams
     ]

@@ -22,19 +22,19 @@ SELECT set_config('lock_timeout', %(milliseconds)s::text, true);
 
 -- name: lock_streams
 -- Looks at the heads of these shipments, as far as they exist, and locks them in their order, without those that another transaction holds.
-SELECT shipment_id, version, head_hash, recorded_at, first_recorded_at, sealed_key, packed_keys, packed_values FROM statesvc.stream
-WHERE shipment_id = ANY (%(shipment_ids)b::uuid[]) ORDER BY shipment_id FOR NO KEY UPDATE SKIP LOCKED;
+SELECT shipment_id, version, head_hash, recorded_at, first_recorded_at, sealed_key, packed_keys, packed_values, parcel_id
+FROM statesvc.stream WHERE shipment_id = ANY (%(shipment_ids)b::uuid[]) ORDER BY shipment_id FOR NO KEY UPDATE SKIP LOCKED;
 
 -- name: reserve_streams
 -- Those of these shipments that have no stream, for this transaction alone, without those that another transaction is making: an insert
 -- would wait for one that is not committed. Advisory locks take shared memory, so their number is bounded. Materialised, because the lock
--- is to be taken for these rows, in their order, and for no other.
+-- is to be taken for these rows, in their order, and for no other. With each the shipments of other sources whose parcel it stands for.
 WITH absent AS MATERIALIZED (
     SELECT u.shipment_id, row_number() OVER (ORDER BY u.shipment_id) AS place FROM unnest(%(shipment_ids)b::uuid[]) AS u(shipment_id)
     WHERE NOT EXISTS (SELECT FROM statesvc.stream s WHERE s.shipment_id = u.shipment_id)
     ORDER BY u.shipment_id
 )
-SELECT a.shipment_id FROM absent a
+SELECT a.shipment_id, ARRAY(SELECT o.shipment_id FROM statesvc.stream o WHERE o.parcel_id = a.shipment_id) FROM absent a
 WHERE CASE WHEN a.place <= %(most)s THEN pg_try_advisory_xact_lock(uuid_hash_extended(a.shipment_id, 0)) ELSE NOT %(bounded)s END;
 
 -- name: wait_for_streams
@@ -54,13 +54,15 @@ SELECT count(pg_advisory_xact_lock(uuid_hash_extended(a.shipment_id, 0))) FROM a
 -- Makes the reserved streams, with the heads that they have now; one without an event is named by a message.
 WITH made AS (
     INSERT INTO statesvc.stream
-        (shipment_id, carrier_id, number, discriminator, version, head_hash, recorded_at, first_recorded_at, sealed_key, named_at)
+        (shipment_id, carrier_id, number, discriminator, version, head_hash, recorded_at, first_recorded_at, sealed_key, named_at,
+        parcel_id)
     SELECT u.shipment_id, u.carrier_id, u.number, u.discriminator, u.version, u.head_hash, u.recorded_at, u.first_recorded_at, u.sealed_key,
-        u.named_at
+        u.named_at, u.parcel_id
     FROM unnest(%(shipment_ids)b::uuid[], %(carrier_ids)b::text[], %(numbers)b::text[], %(discriminators)b::text[], %(versions)b::int[],
         %(head_hashes)b::bytea[], %(recorded_ats)b::timestamptz[], %(first_recorded_ats)b::timestamptz[], %(sealed_keys)b::bytea[],
-        %(named_ats)b::timestamptz[])
-        AS u(shipment_id, carrier_id, number, discriminator, version, head_hash, recorded_at, first_recorded_at, sealed_key, named_at)
+        %(named_ats)b::timestamptz[], %(parcel_ids)b::uuid[])
+        AS u(shipment_id, carrier_id, number, discriminator, version, head_hash, recorded_at, first_recorded_at, sealed_key, named_at,
+            parcel_id)
     ORDER BY u.shipment_id
     ON CONFLICT DO NOTHING
     RETURNING 1

@@ -8,7 +8,7 @@ from projections.lifecycle import ACTIVE, MOVES, RULES, TERMINAL, Flag, Move, ma
 PAIRS = list(product(Status, Status))
 
 
-class Parcel:
+class ParcelLog:
     """A model that a `transitions` machine drives; notes the flags that are raised."""
 
     state: str
@@ -38,7 +38,7 @@ def test_a_life_cycle_with_a_hole_is_noticed() -> None:
 
 @pytest.mark.parametrize("out_again", [False, True])
 def test_the_lookup_answers_as_the_machine_does(*, out_again: bool) -> None:
-    parcel = Parcel(out_again=out_again)
+    parcel = ParcelLog(out_again=out_again)
     driver = machine(parcel)
     for current, scanned in PAIRS:
         driver.set_state(current.value)

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from random import Random
 from typing import Any
@@ -15,6 +16,7 @@ from events.vocabulary import Status
 from projections.lifecycle import TERMINAL
 from projections.parcel import ParcelSource, SourceChange, progress_of, told_of
 
+MORNING = datetime(2026, 3, 1, 8, 0, tzinfo=UTC)
 UPS = ParcelSource(UUID(int=1), "ups", "1Z1")
 AFTERSHIP = ParcelSource(UUID(int=2), "aftership", "1Z1")
 SHIPPO = ParcelSource(UUID(int=3), "shippo", "1Z1")
@@ -32,7 +34,7 @@ def changes(said: Iterable[tuple[ParcelSource, str]]) -> list[SourceChange]:
     found = []
     for sequence, (source, status) in enumerate(said, 1):
         if at[source] != status:
-            found.append(SourceChange(source, sequence, at[source], status))
+            found.append(SourceChange(source, sequence, at[source], status, MORNING + timedelta(minutes=sequence)))
             at[source] = status
     return found
 
@@ -107,6 +109,19 @@ def test_a_source_goes_on_where_another_falls_silent_though_it_saw_fewer_turns()
     seen = [(UPS, "exception"), (UPS, "in_transit"), (UPS, "exception"), (UPS, "in_transit"), (UPS, "out_for_delivery")]
     alone = [(SHIPPO, "in_transit"), (SHIPPO, "out_for_delivery"), (SHIPPO, "exception"), (SHIPPO, "delivered")]
     assert tell(*seen, *alone) == ["exception", "in_transit", "exception", "in_transit", "out_for_delivery", "exception", "delivered"]
+
+
+def test_a_source_that_is_at_another_turn_of_the_same_status_tells_nothing_twice() -> None:
+    """It is where the parcel is only by its word: what it says next happened before."""
+    first, third = MORNING, MORNING + timedelta(hours=2)
+    said = [
+        SourceChange(SHIPPO, 1, "unknown", "exception", MORNING + timedelta(hours=1)),
+        SourceChange(SHIPPO, 2, "exception", "in_transit", third),
+        SourceChange(UPS, 1, "unknown", "in_transit", first),
+        SourceChange(UPS, 2, "in_transit", "exception", MORNING + timedelta(hours=1)),
+        SourceChange(UPS, 3, "exception", "in_transit", third),
+    ]
+    assert [(change.source, change.to_status) for change in told_of(said)] == [(SHIPPO, "exception"), (SHIPPO, "in_transit")]
 
 
 def test_a_correction_of_what_was_told_is_told() -> None:

@@ -11,6 +11,7 @@ from statesvc.inbox.claim import lock_leased
 
 STATEMENTS = {
     ("statesvc.log", "event_store"): ("known_keys", "read_streams", "lock_streams", "reserve_streams", "move_heads", "read_events"),
+    ("statesvc.log", "parcel_log"): ("link_streams", "parcel_changes", "parcels_of"),
     ("statesvc.shipments", "projection_store"): ("read_states", "save_shipments"),
     ("statesvc.inbox", "claim"): ("settle",),
 }

@@ -1,0 +1,73 @@
+"""Parcels of several shipments: which they are, and what the log says of them (docs/decisions/0032-parcels.md)."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+from uuid import UUID
+
+from projections.parcel import ParcelProgress, ParcelSource, SourceChange
+from statesvc.database.arrays import Columns, encoded, uuids
+from statesvc.database.pending import Pending, Sender, send
+from statesvc.database.queries import queries
+from statesvc.log.archive.log_archive_errors import ArchivedHistoryError
+
+_SQL = queries("statesvc.log", "parcel_log")
+_LINKS: Final[Columns] = {"shipment_ids": uuids, "parcel_ids": uuids}
+
+
+@dataclass(slots=True)
+class ParcelLog:
+    """The shipments of one parcel, and their changes of status in the order of the log."""
+
+    sources: dict[UUID, ParcelSource] = field(default_factory=dict)
+    logged: list[SourceChange] = field(default_factory=list)
+
+    @property
+    def has_several_sources(self) -> bool:
+        """Whether it is pushed under more than one carrier and number."""
+        return len({(source.carrier_id, source.number) for source in self.sources.values()}) > 1
+
+    def told(self, changes: Iterable[SourceChange], *, through: Callable[[ParcelSource], bool]) -> set[tuple[UUID, int]]:
+        """Those of these changes, the next in the log, that are told to who asks for the sources `through`: shipment and sequence."""
+        progress = ParcelProgress()
+        for change in self.logged:
+            if through(change.source):
+                progress.tell(change)
+        return {(change.source.shipment_id, change.sequence) for change in changes if through(change.source) and progress.tell(change)}
+
+
+async def link_streams(connection: Sender, links: Mapping[UUID, UUID]) -> None:
+    """Says of which parcel shipments are that were of none; their streams, and those of the parcels, are locked."""
+    await connection.execute(_SQL["link_streams"], encoded(links.items(), _LINKS))
+
+
+async def parcels_of(connection: Sender, shipment_ids: Iterable[UUID]) -> dict[UUID, UUID]:
+    """The parcels of those of these shipments that are one of several."""
+    rows = await connection.execute(_SQL["parcels_of"], {"shipment_ids": uuids(list(shipment_ids))}, binary=True)
+    return dict(await rows.fetchall())
+
+
+async def read_parcels(connection: Sender, parcel_ids: Collection[UUID]) -> Pending[dict[UUID, ParcelLog]]:
+    """What the log says of these parcels. Raises ArchivedHistoryError when its rows are read."""
+    return await send(connection, _SQL["parcel_changes"], {"parcel_ids": uuids(list(parcel_ids))}, _whole_parcels)
+
+
+async def read_present_parcels(connection: Sender, parcel_ids: Collection[UUID]) -> Pending[dict[UUID, ParcelLog]]:
+    """The same without what is archived."""
+    return await send(connection, _SQL["parcel_changes"], {"parcel_ids": uuids(list(parcel_ids))}, _parcels)
+
+
+def _whole_parcels(rows: list[Any]) -> dict[UUID, ParcelLog]:
+    if archived := {shipment_id for _, shipment_id, _, _, version, events, *_ in rows if events < version}:
+        raise ArchivedHistoryError(sorted(archived))
+    return _parcels(rows)
+
+
+def _parcels(rows: list[Any]) -> dict[UUID, ParcelLog]:
+    found: dict[UUID, ParcelLog] = {}
+    for parcel_id, shipment_id, carrier_id, number, _, _, sequence, *change in rows:
+        parcel = found.setdefault(parcel_id, ParcelLog())
+        source = parcel.sources.setdefault(shipment_id, ParcelSource(shipment_id, carrier_id, number))
+        if sequence is not None:
+            parcel.logged.append(SourceChange(source, sequence, *change))
+    return found

@@ -1,0 +1,29 @@
+-- name: link_streams
+-- Says of which parcel these shipments are; what was said before stays.
+UPDATE statesvc.stream s SET parcel_id = u.parcel_id
+FROM unnest(%(shipment_ids)b::uuid[], %(parcel_ids)b::uuid[]) AS u(shipment_id, parcel_id)
+WHERE s.shipment_id = u.shipment_id AND s.parcel_id IS NULL;
+
+-- name: parcel_changes
+-- The shipments of these parcels, each with its changes of status in the order of the log; `events`: how many of its events are here, less
+-- than its version where some are archived.
+SELECT p.parcel_id, s.shipment_id, s.carrier_id, s.number, s.version,
+    (SELECT count(*) FROM statesvc.event e
+        WHERE e.shipment_id = s.shipment_id AND e.recorded_at BETWEEN s.first_recorded_at AND s.recorded_at) AS events,
+    t.sequence, t.from_status, t.to_status, n.occurred_at
+FROM unnest(%(parcel_ids)b::uuid[]) AS p(parcel_id)
+CROSS JOIN LATERAL (
+    SELECT o.shipment_id, o.carrier_id, o.number, o.version, o.first_recorded_at, o.recorded_at
+    FROM statesvc.stream o WHERE o.parcel_id = p.parcel_id
+    UNION ALL
+    SELECT o.shipment_id, o.carrier_id, o.number, o.version, o.first_recorded_at, o.recorded_at
+    FROM statesvc.stream o WHERE o.shipment_id = p.parcel_id AND o.parcel_id IS NULL
+) s
+LEFT JOIN statesvc.transition t ON t.shipment_id = s.shipment_id AND t.recorded_at BETWEEN s.first_recorded_at AND s.recorded_at
+LEFT JOIN statesvc.event n ON n.shipment_id = t.shipment_id AND n.version = t.sequence AND n.recorded_at = t.recorded_at
+ORDER BY p.parcel_id, t.batch_id, t.ordinal;
+
+-- name: parcels_of
+-- The parcels of those of these shipments that are one of several.
+SELECT s.shipment_id, s.parcel_id FROM statesvc.stream s
+WHERE s.shipment_id = ANY (%(shipment_ids)b::uuid[]) AND s.parcel_id IS NOT NULL;

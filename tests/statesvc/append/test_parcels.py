@@ -1,0 +1,277 @@
+"""One parcel that a carrier and aggregators push: who is notified of what, whatever comes first."""
+
+import asyncio
+from collections import Counter
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from random import Random
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from psycopg import AsyncConnection
+
+from events.identity import shipment_id
+from projections.parcel import ParcelSource, SourceChange, told_of
+from statesvc.expectations.observe import observe
+from tests.statesvc.worker.log_check import check_log
+from tests.world.shop import ACME, CARRIER_ID, MORNING, Shop, says
+
+HUBS = ("hub_one", "hub_two")
+SOURCES = (CARRIER_ID, *HUBS)
+JOURNEY = ("info_received", "picked_up", "in_transit", "exception", "in_transit", "out_for_delivery", "delivered")
+SUBSCRIBE = """
+INSERT INTO statesvc.subscription
+    (subscription_id, created_at, created_by, owner, url, sealed_secrets, parcels, carriers, statuses)
+VALUES (%s, statesvc.clock(), 'test', 'test', 'https://shop.example', '{}', %s, %s, %s)
+"""
+TOLD = """
+SELECT n.carrier_id, n.to_status FROM statesvc.notification n JOIN statesvc.fanout f USING (shipment_id, sequence)
+WHERE n.subscription_id = %s AND n.subscription_id = ANY (f.subscriptions) ORDER BY f.batch_id, f.ordinal
+"""
+PARCELS = 500
+"""Twice as many random orders in all."""
+KILL = """
+SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+WHERE xact_start IS NOT NULL AND pid <> pg_backend_pid() AND backend_type = 'client backend' AND datname = current_database()
+"""
+IN_ORDER = """
+SELECT k.shipment_id, k.carrier_id, k.number, t.sequence, t.from_status, t.to_status, e.occurred_at
+FROM statesvc.transition t JOIN statesvc.stream k USING (shipment_id)
+JOIN statesvc.event e ON e.shipment_id = t.shipment_id AND e.version = t.sequence ORDER BY t.batch_id, t.ordinal
+"""
+
+
+@dataclass
+class ParcelShop:
+    """A shop that a carrier and two aggregators push to."""
+
+    shop: Shop
+
+    async def subscribe(self, parcels: str, *, carriers: list[str] | None = None, statuses: list[str] | None = None) -> UUID:
+        subscription_id = uuid4()
+        await self.shop.connection.execute(SUBSCRIBE, (subscription_id, parcels, carriers, statuses))
+        return subscription_id
+
+    async def say(self, carrier_id: str, number: str, status: str, minute: int = 0, **more: Any) -> None:
+        await self.shop.push(scan(carrier_id, number, status, minute, **more), carrier_id=carrier_id)
+        await self.shop.work()
+
+    async def told(self, subscription_id: UUID) -> list[tuple[str, str]]:
+        return await self.shop.rows(TOLD, subscription_id)
+
+
+def scan(carrier_id: str, number: str, status: str, minute: int = 0, **more: Any) -> bytes:
+    named = {} if carrier_id == CARRIER_ID else {"parcel_carrier_id": CARRIER_ID}
+    return says({"number": number, "status": status, "minute": minute, "code": f"{status}{minute}", **named, **more})
+
+
+@pytest.fixture
+def parcels(shop: Shop) -> ParcelShop:
+    carriers = {each: replace(ACME, carrier_id=each) for each in SOURCES}
+    shop.context.carriers.update(carriers)  # type: ignore[attr-defined]
+    return ParcelShop(shop)
+
+
+async def test_whoever_says_a_status_first_is_heard_and_the_others_are_not(parcels: ParcelShop) -> None:
+    once, everything = await parcels.subscribe("once"), await parcels.subscribe("all")
+    said = [
+        ("hub_one", "in_transit"),
+        (CARRIER_ID, "in_transit"),
+        (CARRIER_ID, "delivered"),
+        ("hub_two", "delivered"),
+        ("hub_one", "delivered"),
+    ]
+    for carrier_id, status in said:
+        await parcels.say(carrier_id, "P1", status, minute=("in_transit", "delivered").index(status))
+    assert await parcels.told(once) == [("hub_one", "in_transit"), (CARRIER_ID, "delivered")]
+    assert await parcels.told(everything) == said
+
+
+async def test_a_carrier_that_comes_after_the_aggregator_finds_its_parcel(parcels: ParcelShop) -> None:
+    once = await parcels.subscribe("once")
+    await parcels.say("hub_one", "P1", "in_transit")
+    await parcels.say(CARRIER_ID, "P1", "in_transit")
+    await parcels.say(CARRIER_ID, "P1", "delivered", 1)
+    await parcels.say("hub_one", "P1", "delivered", 1)
+    assert await parcels.told(once) == [("hub_one", "in_transit"), (CARRIER_ID, "delivered")]
+    linked = await parcels.shop.rows("SELECT DISTINCT parcel_id FROM statesvc.stream")
+    assert linked == [(shipment_id(CARRIER_ID, "P1", ""),)]
+
+
+async def test_all_sources_in_one_batch_are_told_once(parcels: ParcelShop) -> None:
+    once = await parcels.subscribe("once")
+    for carrier_id in SOURCES:
+        await parcels.shop.push(scan(carrier_id, "P1", "in_transit"), carrier_id=carrier_id)
+    await parcels.shop.work()
+    assert [status for _, status in await parcels.told(once)] == ["in_transit"]
+
+
+async def test_a_parcel_with_one_source_costs_no_statement_and_says_nothing_of_others(parcels: ParcelShop) -> None:
+    once = await parcels.subscribe("once")
+    await parcels.say(CARRIER_ID, "P1", "in_transit")
+    await parcels.say(CARRIER_ID, "P1", "exception", 1)
+    await parcels.say(CARRIER_ID, "P1", "in_transit", 2)
+    assert [status for _, status in await parcels.told(once)] == ["in_transit", "exception", "in_transit"]
+    assert await parcels.shop.value("SELECT count(*) FROM statesvc.stream WHERE parcel_id IS NOT NULL") == 0
+
+
+async def test_who_asks_for_one_carrier_is_told_all_that_it_says(parcels: ParcelShop) -> None:
+    of_acme = await parcels.subscribe("once", carriers=[CARRIER_ID])
+    of_hubs = await parcels.subscribe("once", carriers=list(HUBS))
+    for status in ("in_transit", "delivered"):
+        for carrier_id in reversed(SOURCES):
+            await parcels.say(carrier_id, "P1", status, minute=("in_transit", "delivered").index(status))
+    assert await parcels.told(of_acme) == [(CARRIER_ID, "in_transit"), (CARRIER_ID, "delivered")]
+    assert await parcels.told(of_hubs) == [("hub_two", "in_transit"), ("hub_two", "delivered")]
+
+
+async def test_a_filter_of_statuses_changes_nothing_about_who_was_first(parcels: ParcelShop) -> None:
+    deliveries = await parcels.subscribe("once", statuses=["delivered"])
+    for carrier_id in SOURCES:
+        await parcels.say(carrier_id, "P1", "in_transit")
+    for carrier_id in reversed(SOURCES):
+        await parcels.say(carrier_id, "P1", "delivered", 1)
+    assert await parcels.told(deliveries) == [("hub_two", "delivered")]
+
+
+async def test_the_same_number_of_another_carrier_is_another_parcel(parcels: ParcelShop) -> None:
+    once = await parcels.subscribe("once")
+    await parcels.say("hub_one", "P1", "in_transit", parcel_carrier_id="bravo")
+    await parcels.say(CARRIER_ID, "P1", "in_transit")
+    assert len(await parcels.told(once)) == 2
+
+
+async def test_a_number_that_is_used_again_is_told_again(parcels: ParcelShop) -> None:
+    once = await parcels.subscribe("once")
+    for use, minute in (("first", 0), ("second", 10)):
+        await parcels.say(CARRIER_ID, "P1", "in_transit", minute, discriminator=use)
+        await parcels.say("hub_one", "P1", "in_transit", minute, discriminator=use)
+        await parcels.say("hub_one", "P1", "delivered", minute + 1, discriminator=use)
+        await parcels.say(CARRIER_ID, "P1", "delivered", minute + 1, discriminator=use)
+    assert await parcels.told(once) == [(CARRIER_ID, "in_transit"), ("hub_one", "delivered")] * 2
+
+
+async def test_discriminators_alone_make_no_second_source(parcels: ParcelShop) -> None:
+    once = await parcels.subscribe("once")
+    for use in ("first", "second"):
+        await parcels.say(CARRIER_ID, "P1", "in_transit", discriminator=use)
+    assert len(await parcels.told(once)) == 2
+
+
+async def test_an_update_comes_from_who_told_the_status(parcels: ParcelShop) -> None:
+    once, everything = await parcels.subscribe("once"), await parcels.subscribe("all")
+    for carrier_id in SOURCES:
+        await parcels.say(carrier_id, "P1", "delivered")
+    for carrier_id in reversed(SOURCES):
+        await parcels.say(carrier_id, "P1", "out_for_delivery", 1)
+        await parcels.say(carrier_id, "P1", "delivered", 2)
+    assert await parcels.told(once) == [(CARRIER_ID, "delivered")] * 2
+    assert len(await parcels.told(everything)) == 6
+
+
+async def test_a_silence_is_told_by_who_told_the_status(parcels: ParcelShop) -> None:
+    once, everything = await parcels.subscribe("once"), await parcels.subscribe("all")
+    now = (await parcels.shop.database.clock.now() - MORNING) // timedelta(minutes=1)
+    await parcels.say(CARRIER_ID, "P1", "in_transit", now)
+    await parcels.say("hub_one", "P1", "in_transit", now)
+    await parcels.say("hub_two", "P1", "out_for_delivery", now)
+    await parcels.shop.database.clock.advance(121 * 3600)
+    assert len((await observe(parcels.shop.connection, worker="watcher")).observations) == 4
+    silences = "SELECT carrier_id, type FROM statesvc.notification WHERE subscription_id = %s AND sequence < 0 ORDER BY carrier_id, type"
+    assert await parcels.shop.rows(silences, once) == [("hub_two", "shipment.delivery_missed"), ("hub_two", "shipment.stalled")]
+    assert len(await parcels.shop.rows(silences, everything)) == 4
+
+
+async def test_an_erased_shipments_statuses_stay_told(parcels: ParcelShop) -> None:
+    once = await parcels.subscribe("once")
+    await parcels.say(CARRIER_ID, "P1", "delivered")
+    await parcels.shop.connection.execute("UPDATE statesvc.stream SET sealed_key = NULL, erased_at = statesvc.clock()")
+    await parcels.say("hub_one", "P1", "delivered")
+    assert await parcels.told(once) == [(CARRIER_ID, "delivered")]
+
+
+async def test_a_parcel_that_is_being_appended_holds_up_its_other_sources(parcels: ParcelShop) -> None:
+    shop, once = parcels.shop, await parcels.subscribe("once")
+    await parcels.say(CARRIER_ID, "P1", "in_transit")
+    async with await AsyncConnection.connect(shop.database.service_dsn) as other:
+        await other.execute("SELECT FROM statesvc.stream WHERE number = 'P1' FOR NO KEY UPDATE")
+        await shop.push(scan("hub_one", "P1", "delivered", 1), scan("hub_one", "P2", "delivered", 1), carrier_id="hub_one")
+        assert await shop.process(await shop.claim()) == 1, "the other parcel goes on"
+    assert [number for (number,) in await shop.rows("SELECT tracking_number FROM statesvc.notification ORDER BY created_at")] == [
+        "P1",
+        "P2",
+    ]
+    assert await shop.value("SELECT count(*) FROM statesvc.inbox WHERE token IS NULL") == 1
+    assert [status for _, status in await parcels.told(once)] == ["in_transit", "delivered"]
+
+
+async def test_of_a_carrier_and_an_aggregator_that_are_both_new_one_waits(parcels: ParcelShop) -> None:
+    shop = parcels.shop
+    async with await AsyncConnection.connect(shop.database.service_dsn) as other:
+        await other.execute("SELECT pg_advisory_xact_lock(uuid_hash_extended(%s, 0))", (shipment_id(CARRIER_ID, "P1", ""),))
+        await shop.push(scan("hub_one", "P1", "delivered"), carrier_id="hub_one")
+        assert await shop.process(await shop.claim()) == 0
+    assert await shop.value("SELECT count(*) FROM statesvc.inbox") == 1
+
+
+def _journeys(random: Random, number: str, *, in_order: bool) -> list[tuple[str, bytes]]:
+    """What all sources push of one parcel; each in its order, or not."""
+    pushed = {carrier_id: [scan(carrier_id, number, status, minute) for minute, status in enumerate(JOURNEY)] for carrier_id in SOURCES}
+    said: list[tuple[str, bytes]] = []
+    while waiting := [carrier_id for carrier_id, left in pushed.items() if left]:
+        carrier_id = random.choice(waiting)
+        said.append((carrier_id, pushed[carrier_id].pop(0 if in_order else random.randrange(len(pushed[carrier_id])))))
+    return said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("in_order", [True, False])
+async def test_parcels_of_three_sources_in_any_order_on_four_workers_that_are_killed(parcels: ParcelShop, in_order: bool) -> None:  # noqa: FBT001 - a parameter
+    """Of every order the log holds all, and who asks for each status once is told what the rule says of that log."""
+    shop, random = parcels.shop, Random(20261126)
+    once, everything = await parcels.subscribe("once"), await parcels.subscribe("all")
+    numbers = [f"P{n}" for n in range(PARCELS)]
+    streams = {number: _journeys(random, number, in_order=in_order) for number in numbers}
+    kills = 0
+    while any(streams.values()):
+        # the next push of each parcel's order, or two of them: several sources of one parcel are in progress at once
+        pushed: dict[str, list[bytes]] = {carrier_id: [] for carrier_id in SOURCES}
+        for stream in streams.values():
+            for carrier_id, body in [stream.pop(0) for _ in stream[: random.randint(1, 2)]]:
+                pushed[carrier_id].append(body)
+        for carrier_id, bodies in pushed.items():
+            await shop.push(*bodies, carrier_id=carrier_id)
+        kills += await _work_with_kills(shop, random)
+    assert kills >= 5
+    await check_log(shop.connection, shop.keyring)
+    changes: dict[str, list[SourceChange]] = {number: [] for number in numbers}
+    for shipment, carrier_id, number, *change in await shop.rows(IN_ORDER):
+        changes[number].append(SourceChange(ParcelSource(shipment, carrier_id, number), *change))
+    told = await shop.rows("SELECT shipment_id, sequence FROM statesvc.notification WHERE subscription_id = %s", once)
+    assert set(told) == {(one.source.shipment_id, one.sequence) for said in changes.values() for one in told_of(said)}
+    assert len(told) == len(set(told))
+    for said in changes.values():
+        statuses = [change.to_status for change in told_of(said)]
+        assert statuses[-1] == "delivered"
+        assert Counter(statuses) <= Counter(JOURNEY), "each turn of a status once"
+    assert await shop.value("SELECT count(*) FROM statesvc.notification WHERE subscription_id = %s", everything) == sum(
+        map(len, changes.values())
+    )
+
+
+async def _work_with_kills(shop: Shop, random: Random) -> int:
+    """Four workers at once until nothing waits; sessions of some are ended in their transactions, and their leases rescued."""
+    kills = 0
+    while await shop.value("SELECT count(*) FROM statesvc.inbox"):
+        batches = [messages for _ in range(4) if (messages := await shop.claim(64))]
+        work = [asyncio.ensure_future(shop.process(messages)) for messages in batches]
+        if random.random() < 0.2:
+            killed = 0
+            while not killed and not all(one.done() for one in work):
+                killed = await shop.value(KILL)
+            kills += killed
+        await asyncio.gather(*work, return_exceptions=True)
+        if not batches:
+            await asyncio.sleep(0.01)
+    return kills
