@@ -11,6 +11,7 @@ from typing import Any, Final
 import orjson
 from pydantic import BaseModel
 
+from statesvc.http.call import WHY_HEADER
 from statesvc.http.faces import Asked
 from statesvc.http.operation import Operation, Route
 from tests.openapi_document import calls
@@ -42,6 +43,7 @@ def _described(route: Route) -> dict[str, Any]:
         "summary": operation.summary,
         "module": None if operation.run is None else operation.run.__module__,
         "seconds": operation.deadline_seconds,
+        "takes_why": WHY_HEADER in operation.request_headers,
         "fields": fields,
         "parts": None if operation.parts is None else _without_defaults(asdict(operation.parts)),
         "commands": [_without_defaults(asdict(command)) for command in operation.commands],

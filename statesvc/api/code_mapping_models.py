@@ -100,7 +100,9 @@ class TaughtMeaning(ClosedModel):
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"kind": "scan", "status": "delivery_attempted"}], **_WHOLE})
 
-    kind: Annotated[Literal["scan", "info"], Field(description="A scan has a status; an `info` never moves one.")] = "scan"
+    kind: Annotated[Literal["scan", "info"], Field(description="A scan has a status; an `info` never moves one."), Asked(label="Means")] = (
+        "scan"
+    )
     status: Status | None = None
     reason: Reason | None = None
 
@@ -131,7 +133,12 @@ class PreviewRequest(ClosedModel):
     raw_type: Annotated[
         Part | None,
         Field(description="Null: the carrier prints none.", json_schema_extra=_NO_LISTED_TEXT),
-        Asked(label="Type", flag="--type", help="as the carrier prints it, where it prints one"),
+        Asked(
+            label="Type",
+            hint="As the carrier prints it; empty where it prints none.",
+            flag="--type",
+            help="as the carrier prints it, where it prints one",
+        ),
     ] = None
     raw_code: Annotated[
         Part | None,
@@ -139,17 +146,26 @@ class PreviewRequest(ClosedModel):
             description="Null: the carrier prints none. Without `raw_type` also `TYPE/CODE`, as `carrier_code` has it.",
             json_schema_extra=_NO_LISTED_TEXT,
         ),
-        Asked(label="Code", flag="--code", help="as the carrier prints it, TYPE/CODE as `unmapped` does, or the text in its place"),
+        Asked(
+            label="Code",
+            hint="Or the text in its place, or the text-... of a history.",
+            flag="--code",
+            help="as the carrier prints it, TYPE/CODE as `unmapped` does, or the text in its place",
+        ),
     ] = None
     raw_reason: Annotated[
         Part | None,
         Field(description="Only with this reason code next to it; null: any."),
-        Asked(label="Only with this reason code", flag="--carrier-reason", metavar="CODE"),
+        Asked(label="Only with this reason code", hint="Empty: any.", flag="--carrier-reason", metavar="CODE"),
     ] = None
     raw_text: Annotated[
         Part | None,
         Field(description="Only with this text; case and blanks do not matter. Alone where the carrier prints no code."),
-        Asked(label="Only with this text", flag="--text"),
+        Asked(
+            label="Only with this text",
+            hint="Empty: any. Alone where the carrier prints no code. It is stored sealed; its digest stands in the log.",
+            flag="--text",
+        ),
     ] = None
     meaning: Annotated[TaughtMeaning | None, Field(description="Null: as the normalizer says, again.")]
 

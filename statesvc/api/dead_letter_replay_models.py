@@ -56,7 +56,7 @@ class MeantDeadLetters(ClosedModel):
     )
 
     kind: DeadLetterKind | None = None
-    carrier_id: Name | None = None
+    carrier_id: Annotated[Name | None, Asked(label="Carrier", hint="Empty: any. Name at least one of the three.")] = None
     cause: Cause | None = None
     since: Annotated[AwareDatetime | None, Field(description="Buried then or later.")] = None
     until: Annotated[AwareDatetime | None, Field(description="Buried before then.")] = None

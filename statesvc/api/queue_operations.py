@@ -11,7 +11,7 @@ from statesvc.api.rollout_operations import WHY_LENGTH_MAX
 from statesvc.database.wakeups.channels import INBOX
 from statesvc.http.call import Call
 from statesvc.http.closed_model import ClosedModel
-from statesvc.http.faces import Asked
+from statesvc.http.faces import Asked, Command, Form
 from statesvc.http.operation import WHY_TAKEN, PartialChange, operation
 from statesvc.http.paging import NEWEST, Page, PageParameters, before_number, encode_cursor
 from statesvc.http.problem import Code, Problem
@@ -51,7 +51,7 @@ class AllotmentChange(PartialChange):
     in_flight_max: Annotated[
         int | None,
         Field(ge=1, le=IN_FLIGHT_MAX, description="Messages leased by workers at a time; null: no bound."),
-        Asked(label="Messages in hand at a time, at most"),
+        Asked(label="Messages in hand at a time, at most", hint="Empty: no bound."),
     ] = None
     why: Annotated[str, Field(max_length=WHY_LENGTH_MAX, pattern=r"^[^\x00]*$")] = ""
 
@@ -119,7 +119,17 @@ async def change_allotment(context: Context, call: Call[AllotmentParameters, All
     return changed
 
 
-@operation("GET /v1/notices", scope="ops", tag=_NOTICES, problems=(Code.INVALID_CURSOR,))
+@operation(
+    "GET /v1/notices",
+    scope="ops",
+    tag=_NOTICES,
+    problems=(Code.INVALID_CURSOR,),
+    commands=(
+        Command(
+            name="notices list", columns=("notice_id", "created_at", "kind", "target", "details", "seen_by"), nothing="no notice is there"
+        ),
+    ),
+)
 async def list_notices(context: Context, call: Call[NoticesParameters, None]) -> Page[StoredNotice]:
     """List notices.
 
@@ -133,7 +143,24 @@ async def list_notices(context: Context, call: Call[NoticesParameters, None]) ->
     return Page(items, None if more is None else encode_cursor([more], bound_to))
 
 
-@operation("POST /v1/notices/{notice_id}/seen", scope="ops", tag=_NOTICES, request_headers=WHY_TAKEN, problems=(Code.NOT_FOUND,))
+@operation(
+    "POST /v1/notices/{notice_id}/seen",
+    scope="ops",
+    tag=_NOTICES,
+    request_headers=WHY_TAKEN,
+    problems=(Code.NOT_FOUND,),
+    commands=(Command(name="notices seen", done="notice {notice_id} is marked as seen"),),
+    forms=(
+        Form(
+            path="/console/notices/{notice_id}/seen",
+            title="Notice {notice_id}",
+            button="Mark as seen",
+            would=("Notice {notice_id} is marked as seen by your key, and leaves the list of those that nobody saw.",),
+            done="Notice {notice_id} is marked as seen.",
+            then="/console/notices",
+        ),
+    ),
+)
 async def mark_notice_seen(context: Context, call: Call[NoticeParameters, None]) -> StoredNotice:
     """Mark a notice as seen.
 

@@ -69,6 +69,7 @@ COMMANDS: Final[Mapping[str, ListedCommand]] = {
     "subscriptions": ListedCommand(
         "statesvc.cli.subscriptions", "who is notified, and with what success: list, show, pause, resume, test, replay"
     ),
+    "notices": ListedCommand("statesvc.cli.declared", "what the service wants you to know: list, seen", calls_api=True),
     "workers": ListedCommand("statesvc.cli.workers", "the running processes, and when each was last seen"),
     "cell": ListedCommand("statesvc.cli.cell", "the directory of cells: list, status, add, assign, check, proxy, keys, move"),
     "shovel": ListedCommand("statesvc.cli.shovel_command", "move messages from another broker into the inbox, and back"),

@@ -33,6 +33,8 @@ def add_declared(subcommands: Subcommands, group: str) -> None:
         parser = subcommands.add_parser(command.name.split()[-1], help=summary, description=summary)
         arguments = _arguments(operation, command)
         add_fields(parser, operation.operation_id, *arguments, *_options(operation, command), arguments=arguments)
+        if operation.takes_why:
+            parser.add_argument("--why", default="", help="recorded in the log")
         if command.preview:
             parser.add_argument("--yes", action="store_true", help="do it; without it, only show what it would do")
         parser.add_argument("--json", action="store_true", help="for scripts")
@@ -60,24 +62,25 @@ async def _run(options: argparse.Namespace) -> int:
     operation = operation_named(operation_id)
     taken = [*_arguments(operation, command), *_options(operation, command)]
     stated = {name: getattr(options, name) for name in taken} | dict(command.fixed)
+    why = options.why if operation.takes_why else ""
     async with api_calls(options) as calls:
         if command.preview and not options.yes:
             _write(await _answer(calls, operation_named(command.preview), stated), command, stated, as_json=options.json)
             if not options.json:
                 write_line("nothing was changed; --yes does it")
             return 0
-        answer = await _answer(calls, operation, stated)
+        answer = await _answer(calls, operation, stated, why=why)
     _write(answer, command, stated, as_json=options.json)
     return 0
 
 
-async def _answer(calls: Calls, operation: ListedOperation, stated: Mapping[str, Json]) -> Json:
+async def _answer(calls: Calls, operation: ListedOperation, stated: Mapping[str, Json], *, why: str = "") -> Json:
     """What was not said is not sent."""
     said = {name: value for name, value in stated.items() if value is not None and name in operation.fields}
     body = {name: value for name, value in said.items() if operation.fields[name].place == "body"}
     given = {name: value for name, value in said.items() if operation.fields[name].place != "body"}
     if operation.parts is None:
-        return await calls.call(operation.operation_id, body, **given)
+        return await calls.call(operation.operation_id, body, why=why, **given)
     answer: Json = None
     async for progress, part in work(calls, operation.operation_id, body, counted=operation.parts.summed[0], **given):
         answer = {**part, **progress.sums}

@@ -16,6 +16,7 @@ from statesvc.http.call_progress import CallParts
 from statesvc.http.faces import Command
 
 _CHOICES_SHOWN: Final = 8
+_WHY: Final = "recorded in the log"
 _TYPES: Final[Mapping[str, type]] = {"integer": int, "number": float}
 
 
@@ -48,6 +49,8 @@ class ListedOperation:
     summary: str
     module: str
     seconds: float | None
+    takes_why: bool
+    """Besides its fields: why it is done, for the log."""
     fields: Mapping[str, TakenField]
     parts: CallParts | None
     commands: tuple[Command, ...]
@@ -69,6 +72,7 @@ def operation_named(operation_id: str) -> ListedOperation:
         summary=listed["summary"],
         module=listed.get("module", ""),
         seconds=listed.get("seconds"),
+        takes_why=listed.get("takes_why", False),
         fields={name: TakenField(name=name, **described) for name, described in listed.get("fields", {}).items()},
         parts=None if parts is None else CallParts(**parts),
         commands=tuple(Command(**command) for command in listed.get("commands", ())),
@@ -95,7 +99,8 @@ def add_fields(
     fields = operation_named(operation_id).fields
     for name in names:
         field = fields[name]
-        described: dict[str, Any] = {"help": (words.get(name) or field.help).replace("%", "%%")}
+        told = words.get(name) or field.help or (_WHY if name == "why" else "")
+        described: dict[str, Any] = {"help": told.replace("%", "%%")}
         if field.type == "boolean":
             described |= {"action": "store_true", "default": None}
         else:
@@ -107,7 +112,7 @@ def add_fields(
             if field.many:
                 described["action"] = "append"
         if name in arguments:
-            parser.add_argument(name, **described)
+            parser.add_argument(name, **{**described, "metavar": described.get("metavar") or name.removesuffix("_id")})
         else:
             parser.add_argument(field.option, dest=name, required=field.required or name in required, **described)
 

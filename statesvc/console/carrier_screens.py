@@ -6,9 +6,11 @@ from typing import Any, Final
 
 from events.carriers import CARRIERS
 from events.carriers.carrier import Carrier
+from statesvc.api.queue_operations import AllotmentChange
 from statesvc.api.rollout_operations import RolloutChange
 from statesvc.console.carrier_board import CarrierLine, read_board
 from statesvc.console.charts import Bar, bars
+from statesvc.console.operation_forms import inputs_of
 from statesvc.console.screen import Done, DryRun, FormAction, Input, Screen, Values, Visit
 from statesvc.database.pool import Connections
 from statesvc.http.inner_calls import checked_body
@@ -154,23 +156,8 @@ class CarrierScreens:
         """As it is allotted now."""
         carrier_id = self._carrier(visit).carrier_id
         items = (await visit.ask("GET /v1/allotments"))["items"]
-        present = next((one for one in items if one["carrier_id"] == carrier_id), {"weight": 1.0, "in_flight_max": None})
-        return [
-            Input(
-                name="weight",
-                label="Weight",
-                type="text",
-                value=f"{present['weight']:g}",
-                hint="Its part of each claim, where the others have 1.",
-            ),
-            Input(
-                name="in_flight_max",
-                label="Messages in hand at a time, at most",
-                type="number",
-                value="" if present["in_flight_max"] is None else str(present["in_flight_max"]),
-                hint="Empty: no bound.",
-            ),
-        ]
+        present = next((one for one in items if one["carrier_id"] == carrier_id), None)
+        return inputs_of(AllotmentChange, "weight", "in_flight_max", values=present)
 
     async def would_allot(self, visit: Visit, values: Values) -> DryRun:
         """The part before and after."""

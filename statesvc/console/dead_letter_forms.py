@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from events.errors import Cause
-from statesvc.console.progress_page import WorkProgress, count_in
+from statesvc.api.dead_letter_replay_models import DiscardMany, ReplayMany
+from statesvc.console.operation_forms import inputs_of, stated_in
+from statesvc.console.progress_page import WorkProgress, next_part, stated
 from statesvc.console.screen import Done, DryRun, FormAction, Input, Shown, Values, Visit, counted
 from statesvc.http.key_store import Scope
 from statesvc.repair.dead_letters.dead_letter import IN_WORDS, SENTENCES, Obstacle, Way
@@ -15,6 +16,8 @@ GROUP: Final = LIST + "/group"
 ONE: Final = LIST + "/{dead_letter_id}"
 _AT_ONCE: Final = 100
 """Dead letters of one call: small enough that its page shows progress."""
+_FILTER: Final = ("kind", "carrier_id", "cause")
+_PACE: Final = ("canary", "stop_at_percent", "patience_seconds")
 _LIMITS: Final = ReplayLimits()
 _STOPPED: Final[Mapping[str, str]] = {
     ReplayEnd.CANARY_FAILED: "Stopped: too many of the canary fail again. The rest is untouched: fix the cause, then replay again.",
@@ -23,38 +26,17 @@ _STOPPED: Final[Mapping[str, str]] = {
 }
 
 
-async def filter_inputs(visit: Visit) -> Sequence[Input]:
+async def _filter_inputs(visit: Visit) -> Sequence[Input]:
     """Which dead letters are meant."""
-    kinds = [("", "any"), ("message", "message"), ("code", "code"), ("notification", "notification")]
-    causes = [("", "any"), *((cause.value, cause.value) for cause in Cause)]
-    return [
-        Input(name="kind", label="Kind", value=visit.query("kind"), options=kinds),
-        Input(name="carrier_id", label="Carrier", value=visit.query("carrier_id"), hint="Empty: any. Name at least one of the three."),
-        Input(name="cause", label="Cause", value=visit.query("cause"), options=causes),
-    ]
+    return inputs_of(ReplayMany, *_FILTER, values=visit.request.query)
 
 
 async def _replay_inputs(visit: Visit) -> Sequence[Input]:
-    return [
-        *await filter_inputs(visit),
-        Input(
-            name="canary",
-            label="Canary: this many go first, the rest only when they went well",
-            type="number",
-            value=str(_LIMITS.canary),
-            hint="0: no canary.",
-        ),
-        Input(name="stop_at_percent", label="Stop when more than this percentage fails again", value=f"{_LIMITS.stop_at_percent:g}"),
-    ]
-
-
-def _filter(values: Values) -> dict[str, Any]:
-    return {name: values[name] for name in ("kind", "carrier_id", "cause") if values.get(name)}
+    return [*await _filter_inputs(visit), *inputs_of(ReplayMany, "canary", "stop_at_percent")]
 
 
 def _wish(values: Values) -> dict[str, Any]:
-    pace = {name: values[name] for name in ("canary", "stop_at_percent") if values.get(name)}
-    return {**_filter(values), **pace, "limit": _AT_ONCE, "why": values["why"]}
+    return {**stated_in(values, ReplayMany, *_FILTER, *_PACE), "limit": _AT_ONCE, "why": values["why"]}
 
 
 async def _would_replay(visit: Visit, values: Values) -> DryRun:
@@ -85,15 +67,11 @@ async def _would_replay(visit: Visit, values: Values) -> DryRun:
 
 
 async def _replay(visit: Visit, values: Values) -> Shown:
-    answer = await visit.ask("POST /v1/dead-letters/replay", {**_wish(values), "cursor": values.get("cursor") or None})
-    cursor = answer["next_cursor"]
-    total = max(count_in(values), answer["remaining"])
-    sent_along = {name: values.get(name, "") for name in ("kind", "carrier_id", "cause", "canary", "stop_at_percent")}
+    progress, answer = await next_part(visit, "POST /v1/dead-letters/replay", _wish(values), values)
     return WorkProgress(
+        progress=progress,
         sentences=_outcome(answer),
-        done=total - answer["remaining"],
-        total=total,
-        next_part=None if cursor is None else {**sent_along, "cursor": cursor, "total": str(total)},
+        order=stated(values, (*_FILTER, *_PACE)),
         trouble=_STOPPED.get(answer["ended"]),
         then=LIST,
         then_label="To the dead letters",
@@ -120,7 +98,8 @@ def _reread(answer: Mapping[str, Any]) -> str:
 
 
 async def _would_discard(visit: Visit, values: Values) -> DryRun:
-    answer = await visit.ask("POST /v1/dead-letters/discard", {**_filter(values), "dry_run": True, "why": values["why"]})
+    order = {**stated_in(values, DiscardMany, *_FILTER), "dry_run": True, "why": values["why"]}
+    answer = await visit.ask("POST /v1/dead-letters/discard", order)
     count = answer["remaining"]
     return DryRun(
         sentences=[
@@ -133,14 +112,12 @@ async def _would_discard(visit: Visit, values: Values) -> DryRun:
 
 
 async def _discard(visit: Visit, values: Values) -> Shown:
-    answer = await visit.ask("POST /v1/dead-letters/discard", {**_filter(values), "why": values["why"]})
-    remaining, total = answer["remaining"], max(count_in(values), answer["remaining"])
-    sent_along = {name: values.get(name, "") for name in ("kind", "carrier_id", "cause")}
+    order = {**stated_in(values, DiscardMany, *_FILTER), "why": values["why"]}
+    progress, answer = await next_part(visit, "POST /v1/dead-letters/discard", order, values)
     return WorkProgress(
-        sentences=[f"Discarded: {total - remaining:,}. Remaining: {remaining:,}."],
-        done=total - remaining,
-        total=total,
-        next_part={**sent_along, "total": str(total)} if remaining and answer["discarded"] else None,
+        progress=progress,
+        sentences=[f"Discarded: {progress.done:,}. Remaining: {answer['remaining']:,}."],
+        order=stated(values, _FILTER),
         then=LIST,
         then_label="To the dead letters",
     ).page
@@ -164,17 +141,12 @@ async def _would_replay_one(visit: Visit, _values: Values) -> DryRun:
 
 async def _replay_one(visit: Visit, values: Values) -> Done | Shown:
     dead_letter_id = visit.path("dead_letter_id")
-    order = {"why": values["why"], "cursor": values.get("cursor") or None}
-    answer = await visit.ask("POST /v1/dead-letters/{id}/replay", order, id=dead_letter_id)
+    progress, answer = await next_part(visit, "POST /v1/dead-letters/{id}/replay", {"why": values["why"]}, values, id=dead_letter_id)
     then = ONE.format(dead_letter_id=answer["dead_letter_id"])
-    if answer["next_cursor"] is None and not values.get("cursor"):
+    if not progress.goes_on and not values.get("cursor"):
         return Done(sentence=f"Dead letter {dead_letter_id} is replayed: {IN_WORDS[Way(answer['way'])]}.", then=then)
-    return WorkProgress(
-        sentences=[_reread(answer)],
-        next_part=None if answer["next_cursor"] is None else {"cursor": answer["next_cursor"]},
-        then=then,
-        then_label="To the dead letter",
-    ).page
+    sentences = [_reread({**answer, **progress.sums})]
+    return WorkProgress(progress=progress, sentences=sentences, order={}, then=then, then_label="To the dead letter").page
 
 
 async def _would_discard_one(visit: Visit, _values: Values) -> DryRun:
@@ -214,7 +186,7 @@ def dead_letter_actions() -> list[FormAction]:
             path=LIST + "/discard",
             title="Discard dead letters",
             button="Discard them",
-            inputs=filter_inputs,
+            inputs=_filter_inputs,
             dry_run=_would_discard,
             carry_out=_discard,
             is_drastic=True,

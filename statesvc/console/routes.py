@@ -9,6 +9,7 @@ from statesvc.console.event_screen import event_pages
 from statesvc.console.evidence_screen import evidence_pages
 from statesvc.console.expectation_screens import expectation_pages
 from statesvc.console.frame import ScreenFrame
+from statesvc.console.operation_forms import declared_actions
 from statesvc.console.overview import Overview
 from statesvc.console.pages import Templates
 from statesvc.console.promise_screens import promise_pages
@@ -40,7 +41,7 @@ def routes(calls: Sequence[Route], *, pool: Connections, keys: Keys, limits: Key
         subscription_pages(pool),
         (*expectation_pages(), []),
         (promise_pages(), [], []),
-        (*work_pages(), []),
+        (work_pages(), [*declared_actions(calls)], []),
     ]
     frame = ScreenFrame(
         pages=Templates(),

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from statesvc.api.subscriptions.routes import ONE as CALL
 from statesvc.console.html_exchange import utc_instant
-from statesvc.console.progress_page import WorkProgress, count_in
+from statesvc.console.progress_page import WorkProgress, next_part, stated
 from statesvc.console.screen import Done, DryRun, FormAction, Input, Shown, Values, Visit, counted
 from statesvc.delivery.event_catalogue import CONNECTION_TEST, EVENT_TYPES
 from statesvc.http.key_store import Scope
@@ -14,7 +14,6 @@ from statesvc.subscriptions.subscription_secrets import ROTATION_GRACE_HOURS_MAX
 
 LIST: Final = "/console/subscriptions"
 ONE: Final = LIST + "/{subscription_id}"
-_SUMS: Final = ("put", "waiting", "delivered")
 
 
 async def _ask(visit: Visit, deed: str, body: Mapping[str, Any] | None = None, **given: Any) -> Any:  # noqa: ANN401 - JSON
@@ -92,7 +91,7 @@ async def _replay_inputs(visit: Visit) -> Sequence[Input]:
 
 def _range(values: Values, *, dry_run: bool) -> dict[str, Any]:
     times = {name: utc_instant(values[name], name) for name in ("since", "until") if values.get(name)}
-    return {**times, "delivered_too": values.get("delivered_too") == "1", "dry_run": dry_run, "cursor": values.get("cursor") or None}
+    return {**times, "delivered_too": values.get("delivered_too") == "1", "dry_run": dry_run}
 
 
 async def _would_replay(visit: Visit, values: Values) -> DryRun:
@@ -109,21 +108,17 @@ async def _would_replay(visit: Visit, values: Values) -> DryRun:
 
 
 async def _replay(visit: Visit, values: Values) -> Shown:
-    answer = await _ask(visit, "replay", _range(values, dry_run=False))
-    sums = {name: count_in(values, name) + answer[name] for name in _SUMS}
-    matched, total = count_in(values, "matched") + answer["matched"], count_in(values)
-    sent_along = {name: values.get(name, "") for name in ("since", "until", "delivered_too")}
-    counts = {name: str(count) for name, count in {**sums, "matched": matched, "total": total}.items()}
-    cursor = answer["next_cursor"]
+    order = _range(values, dry_run=False)
+    progress, _ = await next_part(visit, f"POST {CALL}/replay", order, values, subscription_id=visit.path("subscription_id"))
+    sums = progress.sums
     return WorkProgress(
+        progress=progress,
         sentences=[
             f"Put into the outbox: {counted(sums['put'], 'notification')}.",
             f"Left alone: {sums['waiting']:,} that wait anyway, {sums['delivered']:,} that the receiver has taken.",
-            "That was all." if cursor is None else "The range goes on.",
+            "The range goes on." if progress.goes_on else "That was all.",
         ],
-        done=min(matched, total),
-        total=total,
-        next_part=None if cursor is None else {**sent_along, **counts, "cursor": cursor},
+        order=stated(values, ("since", "until", "delivered_too")),
         then=_then(visit),
         then_label="To the subscription",
     ).page

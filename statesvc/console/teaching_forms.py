@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from events.vocabulary import Reason, Status
-from statesvc.console.progress_page import WorkProgress, count_in
+from statesvc.api.code_mapping_models import TaughtMeaning, TeachRequest
+from statesvc.console.operation_forms import inputs_of, stated_in
+from statesvc.console.progress_page import WorkProgress, next_part
 from statesvc.console.screen import Done, DryRun, FormAction, Input, Shown, Values, Visit, counted
 from statesvc.http.key_store import Scope
 from statesvc.http.problem import Code, Problem
@@ -21,37 +22,16 @@ def code_in_words(code: Mapping[str, Any]) -> str:
 
 
 async def _teach_inputs(visit: Visit) -> Sequence[Input]:
-    statuses = [status.value for status in Status if status is not Status.UNKNOWN]
     return [
-        Input(name="raw_type", label="Type", value=visit.query("raw_type"), hint="As the carrier prints it; empty where it prints none."),
-        Input(name="raw_code", label="Code", value=visit.query("raw_code"), hint="Or the text in its place, or the text-... of a history."),
-        Input(name="raw_reason", label="Only with this reason code", value=visit.query("raw_reason"), hint="Empty: any."),
-        Input(
-            name="raw_text",
-            label="Only with this text",
-            hint="Empty: any. Alone where the carrier prints no code. It is stored sealed; its digest stands in the log.",
-        ),
-        Input(name="kind", label="Means", options=[("scan", "a scan, with a status"), ("info", "information that never moves a status")]),
-        Input(
-            name="status",
-            label="Status",
-            value=visit.query("status"),
-            options=[("", "none"), *((status, status) for status in statuses)],
-        ),
-        Input(
-            name="reason",
-            label="Reason",
-            value=visit.query("reason"),
-            options=[("", "none"), *((reason.value, reason.value) for reason in Reason)],
-        ),
+        *inputs_of(TeachRequest, *_PARTS, values=visit.request.query),
+        *inputs_of(TaughtMeaning, "kind", "status", "reason", values=visit.request.query, left_out="none"),
         Input(name="force", label="Where no event has the code", options=[("", "refuse it"), ("yes", "map it all the same")]),
     ]
 
 
 def _taught(values: Values) -> dict[str, Any]:
-    code = {name: values.get(name) or None for name in _PARTS}
-    meaning = {name: values.get(name) or None for name in ("status", "reason")}
-    return {**code, "meaning": {"kind": values.get("kind") or "scan", **meaning}}
+    meaning = {"kind": values.get("kind") or "scan", **stated_in(values, TaughtMeaning, "status", "reason")}
+    return {**stated_in(values, TeachRequest, *_PARTS), "meaning": meaning}
 
 
 async def _would_teach(visit: Visit, values: Values) -> DryRun:
@@ -140,12 +120,9 @@ async def _would_reread(visit: Visit, _values: Values) -> DryRun:
 
 
 async def _reread(visit: Visit, values: Values) -> Shown:
-    asked = {"carrier_id": visit.path("carrier_id"), "revision": visit.path("revision")}
-    order = {"why": values["why"], "cursor": values.get("cursor") or None}
-    answer = await visit.ask(f"POST {_MAPPINGS}/{{revision}}/renormalize", order, **asked)
-    names = ("messages", "corrected", "retracted", "added", "unreadable", "transitions", "notifications")
-    sums = {name: count_in(values, name) + answer[name] for name in names}
-    total = max(count_in(values, "total"), sums["messages"])
+    whose = {"carrier_id": visit.path("carrier_id"), "revision": visit.path("revision")}
+    progress, answer = await next_part(visit, f"POST {_MAPPINGS}/{{revision}}/renormalize", {"why": values["why"]}, values, **whose)
+    sums = progress.sums
     sentences = [
         f"Read again: {counted(sums['messages'], 'message')}.",
         f"Events corrected: {sums['corrected']:,}; added: {sums['added']:,}; taken back: {sums['retracted']:,}.",
@@ -156,15 +133,7 @@ async def _reread(visit: Visit, values: Values) -> Shown:
     if answer["done"] and answer["dead_letter_id"] is not None:
         is_open = answer["obstacle"] is not None
         sentences.append(f"Dead letter {answer['dead_letter_id']} {'stays open: ' + answer['obstacle'] if is_open else 'is settled'}.")
-    sent_along = {"cursor": answer["next_cursor"] or "", "total": str(total), **{name: str(sums[name]) for name in names}}
-    return WorkProgress(
-        sentences=sentences,
-        done=total if answer["done"] else sums["messages"],
-        total=total,
-        next_part=None if answer["done"] else sent_along,
-        then=MAPPING.format_map(asked),
-        then_label="To the mapping",
-    ).page
+    return WorkProgress(progress=progress, sentences=sentences, order={}, then=MAPPING.format_map(whose), then_label="To the mapping").page
 
 
 def _meaning_in_words(meaning: Mapping[str, Any]) -> str:

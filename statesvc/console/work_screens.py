@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from statesvc.console.screen import Done, DryRun, FormAction, Screen, Values, Visit
+from statesvc.console.screen import Screen, Visit
 from statesvc.http.key_store import Scope
 
 QUEUE: Final = "/console/queue"
@@ -49,33 +49,11 @@ async def show_notices(visit: Visit) -> Mapping[str, Any]:
     return {"unseen": unseen, "notices": page["items"], "next_cursor": page["next_cursor"]}
 
 
-async def _would_see(visit: Visit, _values: Values) -> DryRun:
-    return DryRun(
-        sentences=[f"Notice {visit.path('notice_id')} is marked as seen by your key, and leaves the list of those that nobody saw."]
-    )
-
-
-async def _see(visit: Visit, _values: Values) -> Done:
-    await visit.ask("POST /v1/notices/{notice_id}/seen", notice_id=visit.path("notice_id"))
-    return Done(sentence=f"Notice {visit.path('notice_id')} is marked as seen.", then=NOTICES)
-
-
-def work_pages() -> tuple[list[Screen], list[FormAction]]:
-    """The rows of the tables."""
+def work_pages() -> list[Screen]:
+    """The rows of the table."""
     return [
         Screen(path=QUEUE, title="Queue", template="queue.html", scope=Scope.OPS, show=show_queue, menu="Queue"),
         Screen(path=WORKERS, title="Workers", template="workers.html", scope=Scope.OPS, show=show_workers, menu="Workers"),
         Screen(path=NOTICES, title="Notices", template="notices.html", scope=Scope.OPS, show=show_notices, menu="Notices"),
         Screen(path=RECORD, title="Record", template="record.html", scope=Scope.OPS, show=show_record, menu="Record"),
-    ], [
-        FormAction(
-            path=NOTICES + "/{notice_id}/seen",
-            title="Notice {notice_id}",
-            button="Mark as seen",
-            scope=Scope.OPS,
-            section=NOTICES,
-            back=NOTICES,
-            dry_run=_would_see,
-            carry_out=_see,
-        )
     ]

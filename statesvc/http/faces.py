@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """Stands among a field's annotations: how people are asked for it. `label`: on a form; `flag`, `metavar`: of a command.
+    """Stands among a field's annotations: how people are asked for it. `label`, `hint`: on a form; `flag`, `metavar`: of a command.
 
-    `help`: of the command, where the document's text speaks of JSON.
+    `hint` and `help`, of the command, only where the document's own text does not do for people.
     """
 
     label: str = ""
+    hint: str = ""
     flag: str = ""
     metavar: str = ""
     help: str = ""

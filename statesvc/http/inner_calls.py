@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from statesvc.http.api_keys import CALLER, Caller, require_scope
 from statesvc.http.call import Call
+from statesvc.http.call_progress import CallParts
 from statesvc.http.key_limits import KeyLimits
 from statesvc.http.key_store import Scope
 from statesvc.http.middleware import invalid
@@ -34,6 +35,13 @@ class InnerCalls:
         """What a caller must have for it. Raises KeyError."""
         scope = self._routes[name].operation.scope
         return None if scope is None else Scope(scope)
+
+    def parts(self, name: str) -> CallParts:
+        """What its answers count, of a call that does work in parts. Raises KeyError."""
+        parts = self._routes[name].operation.parts
+        if parts is None:
+            raise KeyError(name)
+        return parts
 
     def check(self, name: str, body: Mapping[str, Json]) -> None:
         """That the call would take the body. Raises Problem."""

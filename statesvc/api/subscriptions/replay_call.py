@@ -14,6 +14,7 @@ from statesvc.database.pool import Connections
 from statesvc.database.wakeups.channels import OUTBOX
 from statesvc.database.wakeups.waker import Wakes
 from statesvc.http.api_keys import caller_of
+from statesvc.http.call_progress import CallParts
 from statesvc.http.key_store import Scope
 from statesvc.http.operation import WHY_TAKEN, Reply, Route, answer, body, parameters, route, why_of
 from statesvc.http.paging import decode_cursor, encode_cursor
@@ -118,5 +119,6 @@ def replay_routes(pool: Connections, waker: Wakes, archive: LogArchive) -> Seque
             response=ReplayProgress,
             problems=(Code.NOT_FOUND, Code.CONFLICT, Code.INVALID_CURSOR),
             deadline_seconds=_DEADLINE_SECONDS,
+            parts=CallParts(summed=("matched", "put", "waiting", "delivered")),
         )
     ]
