@@ -18,12 +18,16 @@ from psycopg import AsyncConnection, Notify, sql
 
 from statesvc.background.waiting import cancel_fully, set_within
 from statesvc.database.queries import queries
+from statesvc.database.wakeups.channels import ONE_IS_ENOUGH
 from statesvc.database.wakeups.direct import connect_direct, reconnect_delays
 from statesvc.database.wakeups.local import LocalListener
 from statesvc.database.wakeups.wakeup import prepare_to_send, send_wakeups
 
 PING_SECONDS: Final = 30.0
 """As often as the sweeps that find what a lost wake-up left: a dead connection costs one of them at most."""
+
+_SECOND_SECONDS: Final = 0.05
+"""How long it leaves to the listener on the sender's machine that was woken at once: mostly nothing is left then."""
 
 _SQL = queries("statesvc.database.wakeups", "listener")
 _log = structlog.get_logger()
@@ -153,8 +157,13 @@ class Listener:
             self._hear(Notify(notification.relname.decode(), notification.extra.decode(), notification.be_pid))
 
     def _hear(self, notification: Notify) -> None:
-        if notification.payload not in self._local_senders:
-            self._events[notification.channel].set()
+        channel, sender = notification.channel, notification.payload
+        if sender in self._local_senders:
+            return
+        if sender and channel in ONE_IS_ENOUGH:
+            asyncio.get_running_loop().call_later(_SECOND_SECONDS, self._events[channel].set)
+        else:
+            self._events[channel].set()
 
     def _heard(self, channel: str, sender: str) -> None:
         self._local_senders.add(sender)
