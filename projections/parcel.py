@@ -7,10 +7,10 @@ is moves it on; any other is behind, and moves it only forward. Neither tells a 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 from uuid import UUID
 
 from events.vocabulary import RANK, Status
@@ -26,6 +26,31 @@ class ParcelSource(NamedTuple):
     shipment_id: UUID
     carrier_id: str
     number: str
+
+
+class HasNumber(Protocol):
+    """What is of a carrier, with a number of it."""
+
+    @property
+    def carrier_id(self) -> str:
+        """Whose."""
+
+    @property
+    def number(self) -> str:
+        """As it is compared."""
+
+
+class SourceFilter(NamedTuple):
+    """Which shipments a subscription asks for; None: all. `shipments` are `carrier_id/NUMBER`."""
+
+    carriers: Collection[str] | None
+    shipments: Collection[str] | None
+
+    def lets_through(self, source: HasNumber) -> bool:
+        """Whether it asks for shipments of this carrier and number."""
+        return (self.carriers is None or source.carrier_id in self.carriers) and (
+            self.shipments is None or f"{source.carrier_id}/{source.number}" in self.shipments
+        )
 
 
 class SourceChange(NamedTuple):

@@ -32,10 +32,11 @@ from statesvc.shipments.find import (
     listed,
     number_of_shipment,
     other_of_number,
+    other_sources,
     signed_by,
 )
 from statesvc.shipments.known_texts import KnownTexts
-from statesvc.shipments.models import AsOf, Audit, HistoryPage, Shipment, Signer
+from statesvc.shipments.models import AsOf, Audit, HistoryPage, SameParcel, Shipment, Signer
 from statesvc.shipments.observation_trail import read_observations
 from statesvc.shipments.references import AttachedTo, awaited_numbers
 from statesvc.shipments.timeline import timeline
@@ -212,7 +213,9 @@ async def _shipment(
     if keyring is not None:
         signer = {"signed_by": await signed_by(connection, found.shipment, keyring)}
     others = [other_of_number(other) for other in found.others]
-    return {**listed(found.shipment), **_as_of(horizon), **signer, "others": others}
+    sources = [] if horizon is not None else await other_sources(connection, found.shipment)
+    same_parcel: SameParcel = {"same_parcel": sources} if sources else {}
+    return {**listed(found.shipment), **_as_of(horizon), **signer, "others": others, **same_parcel}
 
 
 async def _awaited(connection: AsyncConnection[Any], asked: ShipmentParameters, *, personal: bool) -> Shipment | None:
@@ -223,7 +226,8 @@ async def _awaited(connection: AsyncConnection[Any], asked: ShipmentParameters, 
     if not found:
         return None
     signer: Signer = {"signed_by": None} if personal else {}
-    return {**found[0].listed(), **_as_of(None), **signer, "others": []}
+    alone: SameParcel = {}
+    return {**found[0].listed(), **_as_of(None), **signer, "others": [], **alone}
 
 
 def _as_of(horizon: Horizon | None) -> AsOf:

@@ -14,7 +14,7 @@ from uuid import UUID
 from events.event import value
 from events.log.proposal import Proposal
 from projections.notification_type import type_of_change
-from projections.parcel import ParcelSource, SourceChange
+from projections.parcel import ParcelSource, SourceChange, SourceFilter
 from projections.project import Change
 from statesvc.database.arrays import Columns, byteas, encoded, ints, texts, timestamps, uuids
 from statesvc.database.pending import Pending, Sender, send
@@ -107,14 +107,13 @@ class SubscribedTo(NamedTuple):
         return (
             (self.statuses is None or change.to_status in self.statuses)
             and (self.types is None or change.type in self.types)
-            and self.lets_through(change)
+            and self.sources.lets_through(change)
         )
 
-    def lets_through(self, source: OutboxChange | ParcelSource) -> bool:
-        """Whether it asks for shipments of this carrier and number."""
-        return (self.carriers is None or source.carrier_id in self.carriers) and (
-            self.shipments is None or f"{source.carrier_id}/{source.number}" in self.shipments
-        )
+    @property
+    def sources(self) -> SourceFilter:
+        """Whose changes it asks for."""
+        return SourceFilter(self.carriers, self.shipments)
 
 
 def _subscribed_to(subscription_id: UUID, *row: Any) -> SubscribedTo:  # noqa: ANN401 - as the database has them
@@ -129,13 +128,14 @@ class ParcelChanges:
 
     parcel: ParcelLog
     changes: list[SourceChange] = field(default_factory=list)
-    _told: dict[tuple[UUID, ...], set[tuple[UUID, int]]] = field(default_factory=dict)
+    _told: dict[frozenset[UUID], set[tuple[UUID, int]]] = field(default_factory=dict)
 
     def told_to(self, subscription: SubscribedTo, change: OutboxChange) -> bool:
         """Whether it is told to one who asks for each status once."""
-        sources = tuple(sorted(each.shipment_id for each in self.parcel.sources.values() if subscription.lets_through(each)))
+        asked = subscription.sources
+        sources = frozenset(each.shipment_id for each in self.parcel.sources.values() if asked.lets_through(each))
         if sources not in self._told:
-            self._told[sources] = self.parcel.told(self.changes, through=subscription.lets_through)
+            self._told[sources] = self.parcel.told(asked, self.changes)
         return (change.shipment_id, change.sequence) in self._told[sources]
 
 

@@ -269,7 +269,7 @@ def _document(one: store.Subscription) -> dict[str, Any]:
 
 
 _SHOWN: Final = (
-    *("url", "owner", "created_at", "created_by", "carriers", "statuses", "types", "shipments", "payload", "pii", "signature"),
+    *("url", "owner", "created_at", "created_by", "carriers", "statuses", "types", "shipments", "parcels", "payload", "pii", "signature"),
     *("rate_per_second", "coalesce", "paused_at", "disabled_at", "disabled_why", "missed_since", "failing_since", "failures"),
     *("last_outcome", "last_status_code"),
 )

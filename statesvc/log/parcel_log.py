@@ -1,11 +1,12 @@
 """Parcels of several shipments: which they are, and what the log says of them (docs/decisions/0032-parcels.md)."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Final
 from uuid import UUID
 
-from projections.parcel import ParcelProgress, ParcelSource, SourceChange
+from projections.parcel import ParcelProgress, ParcelSource, SourceChange, SourceFilter
 from statesvc.database.arrays import Columns, encoded, uuids
 from statesvc.database.pending import Pending, Sender, send
 from statesvc.database.queries import queries
@@ -27,13 +28,10 @@ class ParcelLog:
         """Whether it is pushed under more than one carrier and number."""
         return len({(source.carrier_id, source.number) for source in self.sources.values()}) > 1
 
-    def told(self, changes: Iterable[SourceChange], *, through: Callable[[ParcelSource], bool]) -> set[tuple[UUID, int]]:
-        """Those of these changes, the next in the log, that are told to who asks for the sources `through`: shipment and sequence."""
-        progress = ParcelProgress()
-        for change in self.logged:
-            if through(change.source):
-                progress.tell(change)
-        return {(change.source.shipment_id, change.sequence) for change in changes if through(change.source) and progress.tell(change)}
+    def told(self, asked: SourceFilter, changes: Iterable[SourceChange] = ()) -> set[tuple[UUID, int]]:
+        """What was told to who asks for these sources, and of `changes`, the next in the log, what is: shipment and sequence of each."""
+        progress, of_asked = ParcelProgress(), (change for change in chain(self.logged, changes) if asked.lets_through(change.source))
+        return {(change.source.shipment_id, change.sequence) for change in of_asked if progress.tell(change)}
 
 
 async def link_streams(connection: Sender, links: Mapping[UUID, UUID]) -> None:

@@ -12,13 +12,7 @@ SELECT p.parcel_id, s.shipment_id, s.carrier_id, s.number, s.version,
         WHERE e.shipment_id = s.shipment_id AND e.recorded_at BETWEEN s.first_recorded_at AND s.recorded_at) AS events,
     t.sequence, t.from_status, t.to_status, n.occurred_at
 FROM unnest(%(parcel_ids)b::uuid[]) AS p(parcel_id)
-CROSS JOIN LATERAL (
-    SELECT o.shipment_id, o.carrier_id, o.number, o.version, o.first_recorded_at, o.recorded_at
-    FROM statesvc.stream o WHERE o.parcel_id = p.parcel_id
-    UNION ALL
-    SELECT o.shipment_id, o.carrier_id, o.number, o.version, o.first_recorded_at, o.recorded_at
-    FROM statesvc.stream o WHERE o.shipment_id = p.parcel_id AND o.parcel_id IS NULL
-) s
+JOIN statesvc.stream s ON s.parcel_id = p.parcel_id
 LEFT JOIN statesvc.transition t ON t.shipment_id = s.shipment_id AND t.recorded_at BETWEEN s.first_recorded_at AND s.recorded_at
 LEFT JOIN statesvc.event n ON n.shipment_id = t.shipment_id AND n.version = t.sequence AND n.recorded_at = t.recorded_at
 ORDER BY p.parcel_id, t.batch_id, t.ordinal;

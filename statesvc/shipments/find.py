@@ -17,7 +17,7 @@ from events.crypto.keyring import Keyring
 from projections.row import ShipmentRow
 from statesvc.database.queries import queries
 from statesvc.shipments.local_time import local_times
-from statesvc.shipments.models import ListedShipment, OtherShipment, ShipmentSummary
+from statesvc.shipments.models import ListedShipment, OtherShipment, OtherSource, ShipmentSummary
 from statesvc.shipments.personal import Opener
 
 _SQL = queries("statesvc.shipments", "find")
@@ -53,6 +53,8 @@ class StoredShipment:
     """The leaf hash of its last event."""
     last_entry_at: datetime
     """In a later month nothing of any kind is recorded about it: what is looked for may be as late as the end of this one."""
+    parcel_id: UUID | None = None
+    """Of the parcel that others may push, too."""
 
     def recorded(self) -> dict[str, Any]:
         """What bounds a query for the shipment's entries, and its id.
@@ -121,6 +123,15 @@ async def find_shipment(
     if discriminator is not None and rows[0].discriminator != discriminator:
         return OtherDiscriminators(len(rows))
     return FoundShipment(rows[0], rows[1:])
+
+
+async def other_sources(connection: AsyncConnection[Any], shipment: StoredShipment) -> list[OtherSource]:
+    """The shipments of other carriers and numbers that are the same parcel, the latest first."""
+    if shipment.parcel_id is None:
+        return []
+    cursor = connection.cursor(binary=True, row_factory=dict_row)
+    await cursor.execute(_SQL["other_sources"], {"shipment_id": shipment.shipment_id, "limit": OTHERS_MAX})
+    return [OtherSource(**row) for row in await cursor.fetchall()]  # type: ignore[typeddict-item]
 
 
 async def recorded_outside(connection: AsyncConnection[Any], shipment: StoredShipment) -> dict[str, Any]:

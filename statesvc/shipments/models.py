@@ -270,6 +270,21 @@ class OtherShipment(TypedDict):
     recorded_at: AwareDatetime
 
 
+class OtherSource(OtherShipment):
+    """The same parcel as another carrier or aggregator pushes it."""
+
+    carrier_id: str
+    tracking_number: str
+
+
+class SameParcel(TypedDict, total=False):
+    """Only where another source pushes the parcel, and without `as_of`."""
+
+    same_parcel: Annotated[
+        list[OtherSource], Field(description="The parcel's shipments of other carriers and aggregators, the latest first; 100 at most.")
+    ]
+
+
 class AsOf(TypedDict, total=False):
     """Only where `as_of` was asked for: the instant that the answer is about, and the last entry that was sealed by then."""
 
@@ -292,7 +307,7 @@ class Signer(TypedDict, total=False):
     signed_by: Personal
 
 
-class Shipment(ListedShipment, AsOf, Signer):
+class Shipment(ListedShipment, AsOf, Signer, SameParcel):
     """A shipment's current state, or the one that we knew."""
 
     others: Annotated[list[OtherShipment], Field(description="Further shipments of this number, the latest first; 100 at most.")]

@@ -17,12 +17,14 @@ from uuid import UUID
 from psycopg import AsyncConnection
 
 from events.entry import rfc3339
+from projections.parcel import SourceFilter
 from statesvc.database.pending import columns
 from statesvc.database.queries import queries
 from statesvc.log.actions import Action, append_actions
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.batch_row import tick, write_batch
 from statesvc.log.fanouts import append_fanouts, fanouts_again
+from statesvc.log.parcel_log import parcels_of, read_present_parcels
 
 PAGE_ROWS: Final = 500
 WINDOW_ROWS: Final = 20_000
@@ -123,10 +125,12 @@ async def _page(connection: AsyncConnection[Any], request: ReplayRequest, progre
     window = {"end_at": end and end.at, "end_shipment_id": end and end.shipment_id, "end_sequence": end and end.sequence}
     cursor = await connection.execute(_SQL["page"], {**bounds, **window, "limit": PAGE_ROWS}, binary=True)
     found = [_Found(*row) for row in await cursor.fetchall()]
-    wanted = [one for one in found if not one.waiting and (request.delivered_too or not one.delivered)]
-    progress.matched += len(found)
-    progress.waiting += sum(one.waiting for one in found)
-    progress.delivered += 0 if request.delivered_too else sum(one.delivered and not one.waiting for one in found)
+    said_before = await _said_before(connection, request.subscription_id, [one for one in found if not one.written])
+    matched = [one for one in found if one not in said_before]
+    wanted = [one for one in matched if not one.waiting and (request.delivered_too or not one.delivered)]
+    progress.matched += len(matched)
+    progress.waiting += sum(one.waiting for one in matched)
+    progress.delivered += 0 if request.delivered_too else sum(one.delivered and not one.waiting for one in matched)
     if request.dry_run:
         progress.put += len(wanted)
         progress.never_written += sum(not one.written for one in wanted)
@@ -135,6 +139,18 @@ async def _page(connection: AsyncConnection[Any], request: ReplayRequest, progre
         progress.put += put
         progress.never_written += never_written
     progress.after = found[-1].position if len(found) == PAGE_ROWS else end
+
+
+async def _said_before(connection: AsyncConnection[Any], subscription_id: UUID, missed: Sequence[_Found]) -> set[_Found]:
+    """Those of these that another source of the parcel had said before, where the subscription wants each status once."""
+    row = await (await connection.execute(_SQL["once"], {"subscription_id": subscription_id})).fetchone()
+    parcel_ids = {} if row is None else await parcels_of(connection, {one.shipment_id for one in missed})
+    if row is None or not parcel_ids:
+        return set()
+    parcels = await (await read_present_parcels(connection, set(parcel_ids.values()))).rows()
+    several = {parcel_id: parcel.told(SourceFilter(*row)) for parcel_id, parcel in parcels.items() if parcel.has_several_sources}
+    told = {shipment_id: several[parcel_id] for shipment_id, parcel_id in parcel_ids.items() if parcel_id in several}
+    return {one for one in missed if one.shipment_id in told and (one.shipment_id, one.sequence) not in told[one.shipment_id]}
 
 
 async def _put(connection: AsyncConnection[Any], request: ReplayRequest, wanted: Sequence[_Found]) -> tuple[int, int]:

@@ -104,6 +104,11 @@ UPDATE statesvc.subscription SET missed_since = %(until)s::timestamptz
 WHERE subscription_id = %(subscription_id)s AND missed_since >= %(since)s::timestamptz
     AND (%(until)s::timestamptz IS NULL OR missed_since < %(until)s::timestamptz);
 
+-- name: once
+-- Whose changes a subscription asks for, where it wants each status of a parcel once.
+SELECT s.carriers, s.shipments FROM statesvc.subscription s
+WHERE s.subscription_id = %(subscription_id)s AND s.parcels = 'once';
+
 -- name: read_status
 -- When the subscription was made, whether it is disabled, and the time.
 SELECT s.created_at, s.disabled_at IS NOT NULL, statesvc.clock() FROM statesvc.subscription s

@@ -33,7 +33,7 @@ from statesvc.subscriptions.test_delivery import SigningMeans
 _SQL = queries("statesvc.subscriptions", "subscription_store")
 
 CHANGEABLE: Final = (
-    *("url", "carriers", "statuses", "types", "shipments", "payload", "pii", "rate_per_second", "coalesce", "give_up_after"),
+    *("url", "carriers", "statuses", "types", "shipments", "parcels", "payload", "pii", "rate_per_second", "coalesce", "give_up_after"),
 )
 
 _WIDENING: Final = frozenset({"url", "carriers", "statuses", "types", "shipments", "payload", "pii"})
@@ -57,6 +57,8 @@ class SubscriptionRequest:
     types: Sequence[str] | None = None
     shipments: Sequence[str] | None = None
     """`carrier_id/NUMBER` each, the number normalized."""
+    parcels: str = "all"
+    """`once`: each status of a parcel once, whichever of its sources says it first."""
     payload: str = "thin"
     pii: bool = False
     """A full payload holds personal fields."""
@@ -86,6 +88,7 @@ class Subscription:
     statuses: list[str] | None
     types: list[str] | None
     shipments: list[str] | None
+    parcels: str
     payload: str
     pii: bool
     signature: SignatureKind
@@ -138,6 +141,7 @@ async def create(
                 "statuses": _listed(request.statuses),
                 "types": _listed(request.types),
                 "shipments": _listed(request.shipments),
+                "parcels": request.parcels,
                 "payload": request.payload,
                 "pii": request.pii,
                 "signature": request.signature,
@@ -168,7 +172,8 @@ async def is_as_wished(
 ) -> bool:
     """Whether the stored subscription is the one that this wish would make, signed with this secret."""
     same = all(
-        getattr(stored, name) == getattr(wish, name) for name in ("url", "payload", "pii", "signature", "rate_per_second", "coalesce")
+        getattr(stored, name) == getattr(wish, name)
+        for name in ("url", "parcels", "payload", "pii", "signature", "rate_per_second", "coalesce")
     )
     filters = all(_listed(getattr(stored, name)) == _listed(getattr(wish, name)) for name in ("carriers", "statuses", "types", "shipments"))
     if not (same and filters and stored.give_up_after == wish.give_up_after and stored.has_login == (wish.login is not None)):

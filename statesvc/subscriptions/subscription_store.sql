@@ -1,15 +1,15 @@
 -- name: insert
 -- Makes a subscription.
-INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, owner, url, carriers, statuses, types, shipments, payload, pii,
+INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, owner, url, carriers, statuses, types, shipments, parcels, payload, pii,
     signature, rate_per_second, coalesces, give_up_after, sealed_secrets, sealed_login)
 VALUES (%(subscription_id)s, statesvc.clock(), %(created_by)s, %(owner)s, %(url)s, %(carriers)s::text[], %(statuses)s::text[], %(types)s::text[],
-    %(shipments)s::text[], %(payload)s, %(pii)s, %(signature)s, %(rate_per_second)s::float8, %(coalesce)s, %(give_up_after)s::jsonb,
+    %(shipments)s::text[], %(parcels)s, %(payload)s, %(pii)s, %(signature)s, %(rate_per_second)s::float8, %(coalesce)s, %(give_up_after)s::jsonb,
     %(sealed_secrets)b::bytea[], %(sealed_login)b::bytea)
 ON CONFLICT (subscription_id) DO NOTHING;
 
 -- name: find
 -- One subscription that is not deleted.
-SELECT s.subscription_id, s.created_at, s.created_by, s.owner, s.url, s.carriers, s.statuses, s.types, s.shipments, s.payload, s.pii, s.signature,
+SELECT s.subscription_id, s.created_at, s.created_by, s.owner, s.url, s.carriers, s.statuses, s.types, s.shipments, s.parcels, s.payload, s.pii, s.signature,
     s.rate_per_second, s.coalesces AS "coalesce", s.give_up_after, s.sealed_login IS NOT NULL AS has_login, s.paused_at, s.disabled_at, s.disabled_why, s.missed_since, f.since AS failing_since, f.failures,
     f.last_outcome, f.last_status_code
 FROM statesvc.subscription s LEFT JOIN statesvc.subscription_failing f ON f.subscription_id = s.subscription_id
@@ -17,7 +17,7 @@ WHERE s.subscription_id = %(subscription_id)s AND s.deleted_at IS NULL;
 
 -- name: page
 -- Subscriptions of one owner (NULL: of all) in one condition (NULL: any) that are not deleted, the oldest first, after a position.
-SELECT s.subscription_id, s.created_at, s.created_by, s.owner, s.url, s.carriers, s.statuses, s.types, s.shipments, s.payload, s.pii, s.signature,
+SELECT s.subscription_id, s.created_at, s.created_by, s.owner, s.url, s.carriers, s.statuses, s.types, s.shipments, s.parcels, s.payload, s.pii, s.signature,
     s.rate_per_second, s.coalesces AS "coalesce", s.give_up_after, s.sealed_login IS NOT NULL AS has_login, s.paused_at, s.disabled_at, s.disabled_why, s.missed_since, f.since AS failing_since, f.failures,
     f.last_outcome, f.last_status_code
 FROM statesvc.subscription s LEFT JOIN statesvc.subscription_failing f ON f.subscription_id = s.subscription_id
@@ -67,6 +67,7 @@ UPDATE statesvc.subscription SET
     statuses = CASE WHEN 'statuses' = ANY (%(named)s::text[]) THEN %(statuses)s::text[] ELSE statuses END,
     types = CASE WHEN 'types' = ANY (%(named)s::text[]) THEN %(types)s::text[] ELSE types END,
     shipments = CASE WHEN 'shipments' = ANY (%(named)s::text[]) THEN %(shipments)s::text[] ELSE shipments END,
+    parcels = CASE WHEN 'parcels' = ANY (%(named)s::text[]) THEN %(parcels)s::text ELSE parcels END,
     payload = CASE WHEN 'payload' = ANY (%(named)s::text[]) THEN %(payload)s::text ELSE payload END,
     pii = CASE WHEN 'pii' = ANY (%(named)s::text[]) THEN %(pii)s::boolean ELSE pii END,
     give_up_after = CASE WHEN 'give_up_after' = ANY (%(named)s::text[]) THEN %(give_up_after)s::jsonb ELSE give_up_after END,

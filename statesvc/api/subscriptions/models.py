@@ -89,6 +89,13 @@ GiveUpAfter = Annotated[
 Shipments = Annotated[
     list[WatchedShipment] | None, Field(min_length=1, max_length=FILTER_MAX, description="Only these shipments; null: all of the carriers.")
 ]
+Parcels = Annotated[
+    Literal["all", "once"],
+    Field(
+        description="Of a parcel that several sources push, a carrier and an aggregator: `all` that they say, or each status `once`, from"
+        " whichever of those that match the filters says it first."
+    ),
+]
 Payload = Annotated[
     Literal["thin", "full"],
     Field(
@@ -134,6 +141,7 @@ class SubscriptionWish(ClosedModel):
     statuses: Statuses = None
     types: Types = None
     shipments: Shipments = None
+    parcels: Parcels = "all"
     payload: Payload = "thin"
     pii: Pii = False
     signature: Signature = "hmac"
@@ -197,6 +205,7 @@ class SubscriptionChange(PartialChange):
     statuses: Statuses = None
     types: Types = None
     shipments: Shipments = None
+    parcels: Parcels = "all"
     payload: Payload = "thin"
     pii: Pii = False
     rate_per_second: RatePerSecond = None
@@ -307,6 +316,7 @@ class SubscriptionShown(TypedDict):
     statuses: list[str] | None
     types: list[str] | None
     shipments: list[WatchedNumber] | None
+    parcels: Annotated[str, text_of(Literal["all", "once"])]
     payload: Annotated[str, text_of(Literal["thin", "full"])]
     pii: bool
     signature: SignatureKind

@@ -35,6 +35,7 @@ def subscription_shown(one: Subscription, public_keys: Mapping[UUID, list[str]])
         "statuses": one.statuses,
         "types": one.types,
         "shipments": None if one.shipments is None else [_number(watched) for watched in one.shipments],
+        "parcels": one.parcels,
         "payload": one.payload,
         "pii": one.pii,
         "signature": one.signature,

@@ -29,6 +29,7 @@ async def requested(asked: SubscriptionWish, allowed: Sequence[Network]) -> Subs
         statuses=None if asked.statuses is None else [status.value for status in asked.statuses],
         types=None if asked.types is None else [kind.value for kind in asked.types],
         shipments=watched(asked.shipments),
+        parcels=asked.parcels,
         payload=asked.payload,
         pii=asked.pii,
         signature=asked.signature,

@@ -48,6 +48,23 @@ async def test_a_parameter_that_the_call_does_not_take_is_refused(api: Any, scan
     assert (reply.status, reply.body["code"]) == (422, "invalid_request")
 
 
+async def test_the_shipments_of_one_parcel_know_each_other(api: Any, scan: Any) -> None:
+    await api.carriers.say(scan("1Z 9", Status.IN_TRANSIT, parcel_carrier_id="ups"), carrier_id="aftership")
+    alone = (await api.get("/v1/shipments/aftership/1Z9")).body
+    assert "same_parcel" not in alone
+    await api.carriers.say(scan("1Z9", Status.DELIVERED, minutes=5))
+    await api.carriers.say(scan("1Z9", Status.DELIVERED, minutes=5), carrier_id="fedex")
+    for carrier_id, other in (("ups", "aftership"), ("aftership", "ups")):
+        shown = await api.get(f"/v1/shipments/{carrier_id}/1Z9")
+        (source,) = shown.body["same_parcel"]
+        there = (await api.get(f"/v1/shipments/{other}/1Z9")).body
+        assert (source["carrier_id"], source["shipment_id"], source["status"]) == (other, there["shipment_id"], there["status"])
+        assert (await api.get(f"/v1/shipments/{carrier_id}/1Z9", headers={"If-None-Match": shown.headers["ETag"]})).status == 304
+    assert "same_parcel" not in (await api.get("/v1/shipments/fedex/1Z9")).body
+    (event,) = (await api.get("/v1/shipments/aftership/1Z9/history")).body["items"]
+    assert event["parcel_carrier_id"] == "ups"
+
+
 async def test_a_number_used_twice_answers_with_the_latest_shipment_and_lists_the_other(api: Any, scan: Any) -> None:
     await api.carriers.say(scan("8", Status.DELIVERED, minutes=500, discriminator="new"), carrier_id="fedex")
     await api.carriers.say(scan("8", Status.DELIVERED, minutes=10, discriminator="old"), carrier_id="fedex")

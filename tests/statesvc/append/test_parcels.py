@@ -14,6 +14,8 @@ from psycopg import AsyncConnection
 from events.identity import shipment_id
 from projections.parcel import ParcelSource, SourceChange, told_of
 from statesvc.expectations.observe import observe
+from statesvc.log.archive.log_archive import LogArchive
+from statesvc.subscriptions.replay import ReplayRequest, replay
 from tests.statesvc.worker.log_check import check_log
 from tests.world.shop import ACME, CARRIER_ID, MORNING, Shop, says
 
@@ -181,6 +183,30 @@ async def test_a_silence_is_told_by_who_told_the_status(parcels: ParcelShop) -> 
     silences = "SELECT carrier_id, type FROM statesvc.notification WHERE subscription_id = %s AND sequence < 0 ORDER BY carrier_id, type"
     assert await parcels.shop.rows(silences, once) == [("hub_two", "shipment.delivery_missed"), ("hub_two", "shipment.stalled")]
     assert len(await parcels.shop.rows(silences, everything)) == 4
+
+
+async def test_a_replay_of_what_was_missed_tells_each_status_once(parcels: ParcelShop) -> None:
+    once = await parcels.subscribe("once")
+    await parcels.shop.connection.execute("UPDATE statesvc.subscription SET disabled_at = statesvc.clock(), disabled_why = 'test'")
+    for status, minute in (("in_transit", 0), ("delivered", 1)):
+        for carrier_id in SOURCES if minute else reversed(SOURCES):
+            await parcels.say(carrier_id, "P1", status, minute)
+    assert await parcels.told(once) == []
+    await parcels.shop.connection.execute("UPDATE statesvc.subscription SET disabled_at = NULL, disabled_why = NULL")
+    now = await parcels.shop.database.clock.now()
+    asked = ReplayRequest(
+        subscription_id=once,
+        since=now - timedelta(hours=1),
+        until=now + timedelta(hours=1),
+        open_end=True,
+        delivered_too=False,
+        dry_run=False,
+        actor="test",
+        run_id=uuid4(),
+    )
+    done = await replay(parcels.shop.connection, asked, archive=LogArchive(None))
+    assert (done.matched, done.put, done.never_written) == (2, 2, 2)
+    assert set(await parcels.told(once)) == {("hub_two", "in_transit"), (CARRIER_ID, "delivered")}
 
 
 async def test_an_erased_shipments_statuses_stay_told(parcels: ParcelShop) -> None:
