@@ -27,6 +27,8 @@ CREATE TABLE statesvc.body (
 
 -- `available_at` is the one time that counts: of a new message, when it arrived or its ETA; after a retry, the end of the backoff;
 -- while leased, the end of the lease. `eta`: of a message that was put for later, when.
+--
+-- `normalizer`: the foreign reading that leased it last, `name@version`; NULL: a worker that named none.
 CREATE TABLE statesvc.inbox (
     message_id uuid PRIMARY KEY,
     received_at timestamptz NOT NULL,
@@ -42,12 +44,36 @@ CREATE TABLE statesvc.inbox (
     stage text NOT NULL DEFAULT 'raw' CHECK (stage IN ('raw', 'declined', 'normalized')),
     sealed_key bytea NOT NULL,
     worker text,
-    last_error text
+    last_error text,
+    normalizer text
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000,
         autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0.1);
 CREATE INDEX inbox_ready ON statesvc.inbox (carrier_id, available_at, message_id) WHERE token IS NULL;
 CREATE INDEX inbox_leased ON statesvc.inbox (available_at) WHERE token IS NOT NULL;
 CREATE INDEX inbox_token ON statesvc.inbox (token) WHERE token IS NOT NULL;
+
+-- In which of its carrier's 100 buckets a message is, by its id: those below `percent` are the candidate's share. 100: nothing is left to
+-- read (it was handed over), or a foreign worker declined it. An index holds it, so it never changes.
+CREATE FUNCTION statesvc.bucket(p_message_id uuid, p_carrier_id text, p_stage text) RETURNS int
+    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+DECLARE
+    v_digest bigint;
+BEGIN
+    IF p_stage <> 'raw' THEN
+        RETURN 100;
+    END IF;
+    v_digest := ('x' || encode(substring(sha256(
+        '\x726f6c6c6f75741f'::bytea || convert_to(p_carrier_id, 'UTF8') || '\x1f'::bytea || uuid_send(p_message_id)) FOR 8), 'hex'))::bit(64)::bigint;
+    -- of the unsigned number, modulo 10,000
+    RETURN (v_digest % 10000 + 10000 + CASE WHEN v_digest < 0 THEN 1616 ELSE 0 END) % 10000 / 100;
+END
+$$;
+-- Is this message in the share of `p_percent`?
+CREATE FUNCTION statesvc.in_share(p_message_id uuid, p_carrier_id text, p_percent int) RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN statesvc.bucket(p_message_id, p_carrier_id, 'raw') < p_percent;
+-- Where two readings share a carrier, each finds its own buckets, however much of the other's waits.
+CREATE INDEX inbox_bucket ON statesvc.inbox (carrier_id, statesvc.bucket(message_id, carrier_id, stage), available_at) WHERE token IS NULL;
 
 -- What a foreign worker read, until a Python worker appends it: canonical events, sealed like the body.
 CREATE TABLE statesvc.normalized (
@@ -79,11 +105,15 @@ CREATE TABLE statesvc.allotment (
 
 -- The dial: which version reads a carrier's messages, the guard that turns it back, and the kill switch. Carrier '*' stands for all.
 -- Read by the claim. `turned_at`: since when candidate, share and guard are as they are; the guard looks at nothing before it.
+-- A reading with an `@` is foreign (`name@version`): its own fleet claims what falls to it. `stable` NULL: ours. `fallback_seconds`: what
+-- its reader did not lease within that time, and does not ask for either, others may take.
 CREATE TABLE statesvc.rollout (
     carrier_id text PRIMARY KEY,
+    stable text CHECK (strpos(stable, '@') > 1),
     candidate text,
     percent smallint NOT NULL DEFAULT 0 CHECK (percent BETWEEN 0 AND 100),
     shadow boolean NOT NULL DEFAULT false,
+    fallback_seconds int NOT NULL DEFAULT 30 CHECK (fallback_seconds > 0),
     hold boolean NOT NULL DEFAULT false,
     turned_at timestamptz,
     guard_messages int CHECK (guard_messages > 0),
@@ -93,8 +123,49 @@ CREATE TABLE statesvc.rollout (
     changed_by text NOT NULL,
     why text NOT NULL DEFAULT '',
     CHECK (candidate IS NOT NULL OR (percent = 0 AND NOT shadow)),
+    CHECK (candidate <> stable),
     CHECK (guard_messages IS NOT NULL OR (guard_errors_percent IS NULL AND guard_differences_percent IS NULL))
 );
+
+-- Who asked for messages of carriers with a foreign reading, and when last (to two seconds): `statesvc` are our own workers, carrier '*'
+-- stands for all; `tried_at`: the same for trials. `fallbacks`: how many of a reading's messages others had to take, the last one at `fallback_at`.
+CREATE TABLE statesvc.reader (
+    normalizer text NOT NULL,
+    carrier_id text NOT NULL,
+    asked_at timestamptz,
+    tried_at timestamptz,
+    fallbacks bigint NOT NULL DEFAULT 0,
+    fallback_at timestamptz,
+    PRIMARY KEY (carrier_id, normalizer)
+) WITH (fillfactor = 50);
+
+-- A message that a foreign candidate is tried on, without effect: written by the transaction that settles the stable reading, leased by
+-- a claim of stage `trial`, compared with that reading by a Python worker, and gone then. `sealed_key`: of the body, under the inbox key;
+-- so an erasure deletes the row. `stable`, `stable_sealed`: the hand-over that took effect, where it is foreign; else our own version is
+-- run again. `verdict`: NULL: it waits for the candidate, or is leased. `sealed`: the candidate's hand-over.
+CREATE TABLE statesvc.trial (
+    trial_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    message_id uuid NOT NULL,
+    received_at timestamptz NOT NULL,
+    available_at timestamptz NOT NULL,
+    ends_at timestamptz NOT NULL,
+    token uuid,
+    attempts smallint NOT NULL DEFAULT 0,
+    body_bytes int NOT NULL,
+    carrier_id text NOT NULL,
+    candidate text NOT NULL,
+    stable text,
+    stable_sealed bytea STORAGE EXTERNAL,
+    shipments uuid[] NOT NULL,
+    sealed_key bytea NOT NULL,
+    verdict text CHECK (verdict IN ('read', 'declined')),
+    sealed bytea STORAGE EXTERNAL,
+    CHECK ((verdict IS NOT DISTINCT FROM 'read') = (sealed IS NOT NULL))
+);
+CREATE INDEX trial_carrier ON statesvc.trial (carrier_id, trial_id);
+CREATE INDEX trial_waiting ON statesvc.trial (candidate, trial_id) WHERE verdict IS NULL;
+CREATE INDEX trial_token ON statesvc.trial (token) WHERE token IS NOT NULL;
+CREATE INDEX trial_compared ON statesvc.trial (trial_id) WHERE verdict IS NOT NULL;
 
 -- What a candidate did is counted and compared in the next three tables and never in the log: they are evidence for a decision and
 -- may be pruned.

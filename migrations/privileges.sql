@@ -22,7 +22,9 @@ GRANT INSERT ON statesvc.body, statesvc.message, statesvc.notification, statesvc
 GRANT INSERT ON statesvc.code_mapping TO {service_role};
 REVOKE UPDATE, DELETE, TRUNCATE ON statesvc.code_mapping FROM {service_role};
 GRANT INSERT, DELETE ON statesvc.mapped_text TO {service_role};
-GRANT INSERT, UPDATE, DELETE ON statesvc.rollout_tally, statesvc.rollout_count, statesvc.rollout_diff TO {service_role};
+GRANT INSERT, UPDATE, DELETE ON
+    statesvc.rollout_tally, statesvc.rollout_count, statesvc.rollout_diff, statesvc.reader, statesvc.trial
+    TO {service_role};
 GRANT INSERT, UPDATE ON statesvc.allotment TO {service_role};
 GRANT INSERT, DELETE ON statesvc.message_attempt TO {service_role};
 GRANT INSERT, UPDATE ON statesvc.body_archive, statesvc.legal_hold TO {service_role};

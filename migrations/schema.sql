@@ -3,40 +3,50 @@
 -- Functions:
 --   announce_log_ddl(why text) RETURNS void
 --   await_sealing() RETURNS trigger
+--   bucket(p_message_id uuid, p_carrier_id text, p_stage text) RETURNS integer
 --   bury(p_token uuid, p_message_ids uuid[], p_causes text[], p_details text[], p_normalizers text[] DEFAULT NULL::text[]) RETURNS integer
 --   bury_locked(p_message_id uuid, p_cause text, p_detail text, p_normalizer text DEFAULT NULL::text) RETURNS void
 --   choose(p_lanes text[], p_starts timestamp with time zone[], p_low_waters timestamp with time zone[], p_weights double precision[],
---       p_rooms integer[], p_stage text, p_sweep boolean, p_now timestamp with time zone, p_limit integer, p_bytes_max bigint,
---       p_at_least_one boolean, p_busy uuid[], OUT message_ids uuid[], OUT seen integer, OUT lanes text[], OUT starts timestamp with time
---       zone[], OUT low_waters timestamp with time zone[], OUT weights double precision[], OUT rooms integer[], OUT moving text[], OUT
---       marks timestamp with time zone[]) RETURNS record
+--       p_rooms integer[], p_firsts integer[], p_lasts integer[], p_overdue timestamp with time zone[], p_stage text, p_sweep boolean,
+--       p_now timestamp with time zone, p_limit integer, p_bytes_max bigint, p_at_least_one boolean, p_busy uuid[], OUT message_ids uuid[],
+--       OUT seen integer, OUT lanes text[], OUT starts timestamp with time zone[], OUT low_waters timestamp with time zone[], OUT weights
+--       double precision[], OUT rooms integer[], OUT firsts integer[], OUT lasts integer[], OUT overdue timestamp with time zone[], OUT
+--       moving text[], OUT marks timestamp with time zone[]) RETURNS record
 --   choose_all(p_limit integer, p_bytes_max bigint, p_now timestamp with time zone) RETURNS uuid[]
 --   claim(p_worker text, p_limit integer, p_lease interval, p_stage text DEFAULT 'raw'::text, p_bytes_max bigint DEFAULT 4194304, p_sweep
 --       boolean DEFAULT false, p_rescue_first boolean DEFAULT true, p_report_burials boolean DEFAULT false, p_report_complete boolean
---       DEFAULT false) RETURNS TABLE(message_id uuid, carrier_id text, token uuid, attempts smallint, retries smallint, received_at
---       timestamp with time zone, stage text, candidate text, percent smallint, shadow boolean, sealed_key bytea, commitment bytea, headers
---       jsonb, sealed bytea, normalized_by text, normalized bytea, postponed smallint, rescued_from text, buried_for text, complete
---       boolean)
+--       DEFAULT false, p_normalizer text DEFAULT NULL::text, p_carriers text[] DEFAULT NULL::text[]) RETURNS TABLE(message_id uuid,
+--       carrier_id text, token uuid, attempts smallint, retries smallint, received_at timestamp with time zone, stage text, candidate text,
+--       percent smallint, shadow boolean, sealed_key bytea, commitment bytea, headers jsonb, sealed bytea, normalized_by text, normalized
+--       bytea, postponed smallint, rescued_from text, buried_for text, complete boolean, stable text, in_share boolean, fallback_for text)
 --   claim_bounds(p_held text[], OUT bounded_carriers text[], OUT open_carriers text[], OUT rooms integer[], OUT full_carriers text[])
 --       RETURNS record
---   claim_ready(p_token uuid, p_worker text, p_limit integer, p_lease interval, p_stage text, p_bytes_max bigint, p_sweep boolean, p_now
---       timestamp with time zone, p_without text[], p_open text[], p_rooms integer[], OUT message_ids uuid[], OUT since timestamp with time
---       zone, OUT until timestamp with time zone, OUT moving text[], OUT marks timestamp with time zone[]) RETURNS record
---   claim_suspect(p_token uuid, p_worker text, p_lease interval, p_stage text, p_now timestamp with time zone, p_from timestamp with time
---       zone, p_held text[], p_full text[], OUT message_id uuid, OUT received_at timestamp with time zone, OUT rescued_from text, OUT
---       buried uuid[], OUT buried_carriers text[]) RETURNS record
+--   claim_ready(p_token uuid, p_worker text, p_normalizer text, p_limit integer, p_lease interval, p_stage text, p_bytes_max bigint,
+--       p_sweep boolean, p_now timestamp with time zone, p_without text[], p_open text[], p_rooms integer[], p_split text[], p_firsts
+--       integer[], p_lasts integer[], p_overdue timestamp with time zone[], OUT message_ids uuid[], OUT since timestamp with time zone, OUT
+--       until timestamp with time zone, OUT moving text[], OUT marks timestamp with time zone[]) RETURNS record
+--   claim_suspect(p_token uuid, p_worker text, p_normalizer text, p_lease interval, p_stage text, p_now timestamp with time zone, p_from
+--       timestamp with time zone, p_held text[], p_full text[], p_split text[], p_firsts integer[], p_lasts integer[], p_overdue timestamp
+--       with time zone[], OUT message_id uuid, OUT received_at timestamp with time zone, OUT rescued_from text, OUT buried uuid[], OUT
+--       buried_carriers text[]) RETURNS record
+--   claim_trials(p_token uuid, p_normalizer text, p_carriers text[], p_without text[], p_limit integer, p_lease interval, p_bytes_max
+--       bigint, p_now timestamp with time zone) RETURNS TABLE(message_id uuid, carrier_id text, attempts smallint, received_at timestamp
+--       with time zone, sealed_key bytea, commitment bytea, headers jsonb, sealed bytea)
 --   clock() RETURNS timestamp with time zone
 --   decline(p_token uuid, p_message_ids uuid[]) RETURNS integer
 --   drop_archived_day(p_day date, p_sha256 bytea) RETURNS bigint
 --   drop_expired_messages() RETURNS date
 --   drop_log_month(p_month date, p_sha256 bytea, p_active_since timestamp with time zone) RETURNS bigint
+--   end_trials(p_token uuid, p_message_ids uuid[], p_verdict text, p_delay interval DEFAULT '00:00:00'::interval) RETURNS integer
 --   ensure_partitions() RETURNS SETOF text
 --   extend(p_token uuid, p_lease interval) RETURNS integer
+--   extend_trials(p_token uuid, p_lease interval) RETURNS integer
 --   forget_named_streams(p_limit integer) RETURNS bigint
 --   has_code(p_canonical bytea, p_type text, p_code text, p_reason text, p_text text) RETURNS boolean
 --   held(p_carrier_id text) RETURNS boolean
 --   hold_leased(p_token uuid, p_message_ids uuid[], p_lock_milliseconds integer) RETURNS SETOF uuid
 --   holds_key(p_packed bytea, p_event_id text) RETURNS boolean
+--   in_share(p_message_id uuid, p_carrier_id text, p_percent integer) RETURNS boolean
 --   last_attempt(p_subscription_id uuid, p_shipment_id uuid, p_sequence integer) RETURNS integer
 --   lock_lanes(p_carrier_ids text[]) RETURNS text[]
 --   make_append_only(target regclass) RETURNS void
@@ -48,6 +58,8 @@
 --   next_due() RETURNS timestamp with time zone
 --   note_attempt(p_message_id uuid, p_outcome text, p_ended_at timestamp with time zone, p_error text DEFAULT NULL::text, p_normalizer text
 --       DEFAULT NULL::text) RETURNS void
+--   note_fallbacks(p_message_ids uuid[], p_now timestamp with time zone) RETURNS void
+--   note_reader(p_stage text, p_normalizer text, p_carriers text[], p_now timestamp with time zone) RETURNS void
 --   note_touched() RETURNS trigger
 --   open_notifications(p_subscription_id uuid, OUT open bigint, OUT open_since timestamp with time zone, OUT open_until timestamp with time
 --       zone) RETURNS record
@@ -63,7 +75,10 @@
 --   read_claimed(p_message_ids uuid[], p_since timestamp with time zone, p_until timestamp with time zone) RETURNS TABLE(message_id uuid,
 --       carrier_id text, token uuid, attempts smallint, retries smallint, received_at timestamp with time zone, stage text, candidate text,
 --       percent smallint, shadow boolean, sealed_key bytea, commitment bytea, headers jsonb, sealed bytea, normalized_by text, normalized
---       bytea, postponed smallint)
+--       bytea, postponed smallint, stable text, in_share boolean, fallback_for text)
+--   reader_of(p_rollout statesvc.rollout, p_bucket integer) RETURNS text
+--   readings(p_stage text, p_normalizer text, p_now timestamp with time zone, OUT without text[], OUT split text[], OUT firsts integer[],
+--       OUT lasts integer[], OUT overdue timestamp with time zone[]) RETURNS record
 --   receipt_ended(r statesvc.receipt, p_now timestamp with time zone) RETURNS boolean
 --   refuse_change() RETURNS trigger
 --   refuse_unpacked() RETURNS trigger
@@ -75,8 +90,9 @@
 --       integer
 --   sample_little(target regclass) RETURNS void
 --   settle(p_token uuid, p_results jsonb) RETURNS integer
---   take(p_token uuid, p_worker text, p_lease interval, p_now timestamp with time zone, p_message_ids uuid[], OUT message_ids uuid[], OUT
---       bytes bigint, OUT since timestamp with time zone, OUT until timestamp with time zone) RETURNS record
+--   settle_trials(p_token uuid, p_results jsonb) RETURNS integer
+--   take(p_token uuid, p_worker text, p_normalizer text, p_lease interval, p_now timestamp with time zone, p_message_ids uuid[], OUT
+--       message_ids uuid[], OUT bytes bigint, OUT since timestamp with time zone, OUT until timestamp with time zone) RETURNS record
 --   throttled() RETURNS boolean
 --   under_legal_hold(p_shipments uuid[]) RETURNS boolean
 --   waiting_token(p_attempts smallint, p_retries smallint) RETURNS uuid
@@ -505,11 +521,13 @@ CREATE TABLE statesvc.inbox (
     sealed_key bytea NOT NULL,
     worker text,
     last_error text,
+    normalizer text,
     CONSTRAINT inbox_stage_check CHECK ((stage = ANY (ARRAY['raw'::text, 'declined'::text, 'normalized'::text])))
 )
 WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.01', autovacuum_vacuum_threshold='1000', autovacuum_vacuum_cost_delay='0', autovacuum_analyze_scale_factor='0.1');
 ALTER TABLE ONLY statesvc.inbox
     ADD CONSTRAINT inbox_pkey PRIMARY KEY (message_id);
+CREATE INDEX inbox_bucket ON statesvc.inbox USING btree (carrier_id, statesvc.bucket(message_id, carrier_id, stage), available_at) WHERE (token IS NULL);
 CREATE INDEX inbox_leased ON statesvc.inbox USING btree (available_at) WHERE (token IS NOT NULL);
 CREATE INDEX inbox_ready ON statesvc.inbox USING btree (carrier_id, available_at, message_id) WHERE (token IS NULL);
 CREATE INDEX inbox_token ON statesvc.inbox USING btree (token) WHERE (token IS NOT NULL);
@@ -862,6 +880,18 @@ ALTER TABLE ONLY statesvc.personal_reading
     ADD CONSTRAINT personal_reading_pkey PRIMARY KEY (actor, target, hour);
 CREATE INDEX personal_reading_hour ON statesvc.personal_reading USING btree (hour);
 
+CREATE TABLE statesvc.reader (
+    normalizer text NOT NULL,
+    carrier_id text NOT NULL,
+    asked_at timestamp with time zone,
+    tried_at timestamp with time zone,
+    fallbacks bigint DEFAULT 0 NOT NULL,
+    fallback_at timestamp with time zone
+)
+WITH (fillfactor='50');
+ALTER TABLE ONLY statesvc.reader
+    ADD CONSTRAINT reader_pkey PRIMARY KEY (carrier_id, normalizer);
+
 CREATE TABLE statesvc.rebuild (
     projection text NOT NULL,
     swapped_at timestamp with time zone NOT NULL,
@@ -904,9 +934,11 @@ CREATE INDEX reconciled_open ON statesvc.reconciled USING btree (check_at) WHERE
 
 CREATE TABLE statesvc.rollout (
     carrier_id text NOT NULL,
+    stable text,
     candidate text,
     percent smallint DEFAULT 0 NOT NULL,
     shadow boolean DEFAULT false NOT NULL,
+    fallback_seconds integer DEFAULT 30 NOT NULL,
     hold boolean DEFAULT false NOT NULL,
     turned_at timestamp with time zone,
     guard_messages integer,
@@ -916,11 +948,14 @@ CREATE TABLE statesvc.rollout (
     changed_by text NOT NULL,
     why text DEFAULT ''::text NOT NULL,
     CONSTRAINT rollout_check CHECK (((candidate IS NOT NULL) OR ((percent = 0) AND (NOT shadow)))),
-    CONSTRAINT rollout_check1 CHECK (((guard_messages IS NOT NULL) OR ((guard_errors_percent IS NULL) AND (guard_differences_percent IS NULL)))),
+    CONSTRAINT rollout_check1 CHECK ((candidate <> stable)),
+    CONSTRAINT rollout_check2 CHECK (((guard_messages IS NOT NULL) OR ((guard_errors_percent IS NULL) AND (guard_differences_percent IS NULL)))),
+    CONSTRAINT rollout_fallback_seconds_check CHECK ((fallback_seconds > 0)),
     CONSTRAINT rollout_guard_differences_percent_check CHECK (((guard_differences_percent >= (0)::double precision) AND (guard_differences_percent <= (100)::double precision))),
     CONSTRAINT rollout_guard_errors_percent_check CHECK (((guard_errors_percent >= (0)::double precision) AND (guard_errors_percent <= (100)::double precision))),
     CONSTRAINT rollout_guard_messages_check CHECK ((guard_messages > 0)),
-    CONSTRAINT rollout_percent_check CHECK (((percent >= 0) AND (percent <= 100)))
+    CONSTRAINT rollout_percent_check CHECK (((percent >= 0) AND (percent <= 100))),
+    CONSTRAINT rollout_stable_check CHECK ((strpos(stable, '@'::text) > 1))
 );
 ALTER TABLE ONLY statesvc.rollout
     ADD CONSTRAINT rollout_pkey PRIMARY KEY (carrier_id);
@@ -1276,6 +1311,43 @@ ALTER TABLE ONLY statesvc.transition
 CREATE INDEX transition_batch ON ONLY statesvc.transition USING btree (batch_id, ordinal);
 CREATE INDEX transition_recorded ON ONLY statesvc.transition USING btree (recorded_at, shipment_id, sequence);
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON statesvc.transition FOR EACH STATEMENT EXECUTE FUNCTION statesvc.refuse_change();
+
+CREATE TABLE statesvc.trial (
+    trial_id bigint NOT NULL,
+    message_id uuid NOT NULL,
+    received_at timestamp with time zone NOT NULL,
+    available_at timestamp with time zone NOT NULL,
+    ends_at timestamp with time zone NOT NULL,
+    token uuid,
+    attempts smallint DEFAULT 0 NOT NULL,
+    body_bytes integer NOT NULL,
+    carrier_id text NOT NULL,
+    candidate text NOT NULL,
+    stable text,
+    stable_sealed bytea,
+    shipments uuid[] NOT NULL,
+    sealed_key bytea NOT NULL,
+    verdict text,
+    sealed bytea,
+    CONSTRAINT trial_check CHECK (((NOT (verdict IS DISTINCT FROM 'read'::text)) = (sealed IS NOT NULL))),
+    CONSTRAINT trial_verdict_check CHECK ((verdict = ANY (ARRAY['read'::text, 'declined'::text])))
+);
+ALTER TABLE ONLY statesvc.trial ALTER COLUMN stable_sealed SET STORAGE EXTERNAL;
+ALTER TABLE ONLY statesvc.trial ALTER COLUMN sealed SET STORAGE EXTERNAL;
+ALTER TABLE statesvc.trial ALTER COLUMN trial_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME statesvc.trial_trial_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+ALTER TABLE ONLY statesvc.trial
+    ADD CONSTRAINT trial_pkey PRIMARY KEY (trial_id);
+CREATE INDEX trial_carrier ON statesvc.trial USING btree (carrier_id, trial_id);
+CREATE INDEX trial_compared ON statesvc.trial USING btree (trial_id) WHERE (verdict IS NOT NULL);
+CREATE INDEX trial_token ON statesvc.trial USING btree (token) WHERE (token IS NOT NULL);
+CREATE INDEX trial_waiting ON statesvc.trial USING btree (candidate, trial_id) WHERE (verdict IS NULL);
 
 CREATE TABLE statesvc.unsealed (
     batch_id bigint NOT NULL,

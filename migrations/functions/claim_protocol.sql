@@ -99,6 +99,8 @@ CREATE FUNCTION statesvc.receipt_ended(r statesvc.receipt, p_now timestamptz) RE
 -- `p_report_burials`: what the claim buried is answered too, in rows of nothing but the message's id, its carrier and `buried_for`, the
 -- cause. `complete`: nothing that is ready was left, so the next claim may wait for a wake-up; with `p_report_complete` an empty claim
 -- says so too, in a row of nothing else.
+-- `p_normalizer`: what this foreign worker reads as, `name@version`. Of a carrier with a foreign reading it gets what falls to it
+-- (functions/foreign_readings.sql), without a name nothing. `p_carriers`: those that it reads; NULL: all. Stage 'trial': see there.
 --
 -- Its plans are generic, because planning for each call would cost more than the claim itself, and owe nothing to statistics: a queue
 -- is empty when it is analyzed, and full a second later. Planned for a few rows, a claim read and sorted a lane's whole backlog (150 ms
@@ -107,12 +109,12 @@ CREATE FUNCTION statesvc.receipt_ended(r statesvc.receipt, p_now timestamptz) RE
 CREATE FUNCTION statesvc.claim(
     p_worker text, p_limit int, p_lease interval, p_stage text DEFAULT 'raw', p_bytes_max bigint DEFAULT 4194304,
     p_sweep boolean DEFAULT false, p_rescue_first boolean DEFAULT true, p_report_burials boolean DEFAULT false,
-    p_report_complete boolean DEFAULT false
+    p_report_complete boolean DEFAULT false, p_normalizer text DEFAULT NULL, p_carriers text[] DEFAULT NULL
 ) RETURNS TABLE (
     message_id uuid, carrier_id text, token uuid, attempts smallint, retries smallint, received_at timestamptz, stage text,
     candidate text, percent smallint, shadow boolean, sealed_key bytea, commitment bytea, headers jsonb, sealed bytea,
     normalized_by text, normalized bytea, postponed smallint, rescued_from text, buried_for text,
-    complete boolean
+    complete boolean, stable text, in_share boolean, fallback_for text
 )
     LANGUAGE plpgsql SET work_mem = '16MB' SET plan_cache_mode = force_generic_plan
     SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_incremental_sort = off AS $$
@@ -122,6 +124,12 @@ DECLARE
     v_token uuid := gen_random_uuid();
     v_worker text := coalesce(p_worker, 'unnamed');  -- a row without a worker would count as parked
     v_held text[];
+    v_is_shared boolean;
+    -- aligned: the carriers that this worker shares, its buckets of each, and until when what is ready is overdue
+    v_split text[];
+    v_firsts int[];
+    v_lasts int[];
+    v_overdue timestamptz[];
     v_bounds record;
     v_lease_mark timestamptz;
     v_rescue record;
@@ -144,14 +152,34 @@ BEGIN
     END IF;
     v_complete := v_ids IS NOT NULL;
     IF v_complete THEN
-        v_taken := statesvc.take(v_token, v_worker, p_lease, v_now, v_ids);
+        v_taken := statesvc.take(v_token, v_worker, p_normalizer, p_lease, v_now, v_ids);
         v_ids := v_taken.message_ids;
         v_since := v_taken.since;
         v_until := v_taken.until;
     ELSE
-        SELECT coalesce(array_agg(r.carrier_id), '{}') INTO v_held FROM statesvc.rollout r WHERE r.hold;
+        SELECT coalesce(array_agg(r.carrier_id) FILTER (WHERE r.hold), '{}'),
+            coalesce(bool_or(r.stable IS NOT NULL OR r.percent > 0 OR r.shadow), false)
+        INTO v_held, v_is_shared FROM statesvc.rollout r;
+        IF p_normalizer IS NOT NULL OR (v_is_shared AND p_stage = 'any') THEN
+            PERFORM statesvc.note_reader(p_stage, coalesce(p_normalizer, 'statesvc'), p_carriers, v_now);
+        END IF;
         IF '*' = ANY (v_held) THEN
             RETURN;
+        END IF;
+        IF p_stage = 'trial' THEN
+            RETURN QUERY
+            SELECT t.message_id, t.carrier_id, v_token, t.attempts, 0::smallint, t.received_at, 'trial'::text, p_normalizer, 0::smallint,
+                true, t.sealed_key, t.commitment, t.headers, t.sealed, NULL::text, NULL::bytea, 0::smallint, NULL::text, NULL::text, false,
+                NULL::text, false, NULL::text
+            FROM statesvc.claim_trials(v_token, p_normalizer, p_carriers, v_held, p_limit, p_lease, p_bytes_max, v_now) t;
+            RETURN;
+        END IF;
+        IF p_carriers IS NOT NULL THEN
+            v_held := v_held || ARRAY(SELECT l.carrier_id FROM statesvc.lane l WHERE l.carrier_id <> '' AND l.carrier_id <> ALL (p_carriers));
+        END IF;
+        IF v_is_shared THEN
+            SELECT v_held || r.without, r.split, r.firsts, r.lasts, r.overdue INTO v_held, v_split, v_firsts, v_lasts, v_overdue
+            FROM statesvc.readings(p_stage, p_normalizer, v_now) r;
         END IF;
         SELECT CASE WHEN p_stage = 'raw' THEN l.raw_low_water ELSE l.low_water END INTO v_lease_mark
         FROM statesvc.lane l WHERE l.carrier_id = '';
@@ -160,8 +188,9 @@ BEGIN
             v_bounds := statesvc.claim_bounds(v_held);
             FOR v_turn IN 1..2 LOOP
                 IF p_rescue_first = (v_turn = 1) THEN
-                    v_rescue := statesvc.claim_suspect(v_token, v_worker, p_lease, p_stage, v_now,
-                        CASE WHEN p_sweep THEN '-infinity' ELSE v_lease_mark END, v_held, v_bounds.full_carriers);
+                    v_rescue := statesvc.claim_suspect(v_token, v_worker, p_normalizer, p_lease, p_stage, v_now,
+                        CASE WHEN p_sweep THEN '-infinity' ELSE v_lease_mark END, v_held, v_bounds.full_carriers,
+                        v_split, v_firsts, v_lasts, v_overdue);
                     v_ids := array_remove(ARRAY[v_rescue.message_id], NULL);
                     v_since := v_rescue.received_at;
                     v_until := v_rescue.received_at;
@@ -170,8 +199,9 @@ BEGIN
                     v_buried_carriers := v_buried_carriers || v_rescue.buried_carriers;
                     CONTINUE bounded WHEN v_ids = '{}' AND v_rescue.buried_carriers && v_bounds.bounded_carriers;
                 ELSE
-                    v_ready := statesvc.claim_ready(v_token, v_worker, p_limit, p_lease, p_stage, p_bytes_max, p_sweep, v_now,
-                        v_held || v_bounds.full_carriers, v_bounds.open_carriers, v_bounds.rooms);
+                    v_ready := statesvc.claim_ready(v_token, v_worker, p_normalizer, p_limit, p_lease, p_stage, p_bytes_max, p_sweep,
+                        v_now, v_held || v_bounds.full_carriers, v_bounds.open_carriers, v_bounds.rooms,
+                        v_split, v_firsts, v_lasts, v_overdue);
                     v_ids := v_ready.message_ids;
                     v_since := v_ready.since;
                     v_until := v_ready.until;
@@ -183,10 +213,17 @@ BEGIN
             EXIT;
         END LOOP;
         PERFORM statesvc.move_marks(p_stage, p_sweep, v_now, v_lease_mark, v_moving, v_marks);
+        IF v_ids <> '{}' AND num_nonnulls(VARIADIC v_overdue) > 0 THEN
+            PERFORM statesvc.note_fallbacks(v_ids, v_now);
+        END IF;
     END IF;
 
     IF v_ids <> '{}' THEN
-        RETURN QUERY SELECT r.*, v_rescued_from, NULL::text, v_complete FROM statesvc.read_claimed(v_ids, v_since, v_until) r;
+        RETURN QUERY
+        SELECT r.message_id, r.carrier_id, r.token, r.attempts, r.retries, r.received_at, r.stage, r.candidate, r.percent, r.shadow,
+            r.sealed_key, r.commitment, r.headers, r.sealed, r.normalized_by, r.normalized, r.postponed, v_rescued_from, NULL::text,
+            v_complete, r.stable, r.in_share, r.fallback_for
+        FROM statesvc.read_claimed(v_ids, v_since, v_until) r;
         GET DIAGNOSTICS v_returned = ROW_COUNT;
     END IF;
     IF v_returned < cardinality(v_ids) THEN
@@ -206,7 +243,8 @@ BEGIN
         RETURN QUERY
         SELECT b.message_id, b.carrier_id, NULL::uuid, NULL::smallint, NULL::smallint, NULL::timestamptz, NULL::text,
             NULL::text, NULL::smallint, NULL::boolean, NULL::bytea, NULL::bytea, NULL::jsonb, NULL::bytea, NULL::text, NULL::bytea,
-            NULL::smallint, NULL::text, CASE WHEN b.message_id = ANY (v_ids) THEN 'body_missing' ELSE 'worker_died' END, v_complete
+            NULL::smallint, NULL::text, CASE WHEN b.message_id = ANY (v_ids) THEN 'body_missing' ELSE 'worker_died' END, v_complete,
+            NULL::text, NULL::boolean, NULL::text
         FROM unnest(v_buried, v_buried_carriers) AS b(message_id, carrier_id);
     ELSIF p_report_complete AND v_complete AND v_ids = '{}' THEN
         complete := true;
@@ -216,7 +254,7 @@ END
 $$;
 
 -- All that is ready, where a small claim may take all of it: nobody has to share. NULL where it may not: more is ready, a suspect comes
--- first, a carrier is held or bounded, or the marks are to move. The load of a day mostly comes in such claims.
+-- first, a carrier is held or bounded or has a foreign reading, or the marks are to move. The load of a day mostly comes in such claims.
 CREATE FUNCTION statesvc.choose_all(p_limit int, p_bytes_max bigint, p_now timestamptz) RETURNS uuid[]
     LANGUAGE plpgsql STABLE AS $$
 DECLARE
@@ -227,7 +265,7 @@ BEGIN
     WHERE l.carrier_id = '' AND l.low_water >= p_now - statesvc.mark_margin() - interval '1 second';
     IF v_lease_mark IS NULL
         OR EXISTS (SELECT FROM statesvc.inbox q WHERE q.token IS NOT NULL AND q.available_at >= v_lease_mark AND q.available_at <= p_now)
-        OR EXISTS (SELECT FROM statesvc.rollout r WHERE r.hold)
+        OR EXISTS (SELECT FROM statesvc.rollout r WHERE r.hold OR r.stable IS NOT NULL OR (r.percent > 0 AND strpos(r.candidate, '@') > 0))
         OR EXISTS (SELECT FROM statesvc.allotment a WHERE a.in_flight_max IS NOT NULL) THEN
         RETURN NULL;
     END IF;
@@ -280,21 +318,26 @@ END
 $$;
 
 -- Leases what is ready in the lanes, but for those of `p_without`: choose and take, until the limit is reached or no lane has more.
--- `p_open`, `p_rooms`: bounded carriers, and how many more messages each may have in flight. `since`, `until`: the first and the last
+-- `p_open`, `p_rooms`: bounded carriers, and how many more messages each may have in flight. `p_split` and what is aligned to it: see
+-- `readings`. `since`, `until`: the first and the last
 -- `received_at`. `moving`, `marks`: new low-water marks.
 CREATE FUNCTION statesvc.claim_ready(
-    p_token uuid, p_worker text, p_limit int, p_lease interval, p_stage text, p_bytes_max bigint, p_sweep boolean, p_now timestamptz,
-    p_without text[], p_open text[], p_rooms int[], OUT message_ids uuid[], OUT since timestamptz, OUT until timestamptz,
+    p_token uuid, p_worker text, p_normalizer text, p_limit int, p_lease interval, p_stage text, p_bytes_max bigint, p_sweep boolean,
+    p_now timestamptz, p_without text[], p_open text[], p_rooms int[],
+    p_split text[], p_firsts int[], p_lasts int[], p_overdue timestamptz[], OUT message_ids uuid[], OUT since timestamptz, OUT until timestamptz,
     OUT moving text[], OUT marks timestamptz[]
 )
     LANGUAGE plpgsql AS $$
 DECLARE
-    -- the lanes that may have more, aligned: from where to choose, their marks, weights and rooms
+    -- the lanes that may have more, aligned: from where to choose, their marks, weights and rooms; of split ones the buckets
     v_lanes text[];
     v_starts timestamptz[];
     v_low_waters timestamptz[];
     v_weights float8[];
     v_rooms int[];
+    v_firsts int[];
+    v_lasts int[];
+    v_overdue timestamptz[];
     v_left int := p_limit;
     v_bytes_left bigint := p_bytes_max;
     v_chosen record;
@@ -305,26 +348,28 @@ DECLARE
 BEGIN
     message_ids := '{}';
     SELECT array_agg(l.carrier_id), array_agg(CASE WHEN p_sweep THEN '-infinity' ELSE l.mark END), array_agg(l.mark),
-        array_agg(l.weight), array_agg(l.room)
-    INTO v_lanes, v_starts, v_low_waters, v_weights, v_rooms
+        array_agg(l.weight), array_agg(l.room), array_agg(l.first), array_agg(l.last), array_agg(l.overdue)
+    INTO v_lanes, v_starts, v_low_waters, v_weights, v_rooms, v_firsts, v_lasts, v_overdue
     FROM (
         SELECT l.carrier_id, CASE WHEN p_stage = 'raw' THEN l.raw_low_water ELSE l.low_water END AS mark,
-            coalesce(a.weight, 1) AS weight, o.room
+            coalesce(a.weight, 1) AS weight, o.room, s.first, s.last, s.overdue
         FROM statesvc.lane l
         LEFT JOIN statesvc.allotment a ON a.carrier_id = l.carrier_id
         LEFT JOIN unnest(p_open, p_rooms) AS o(carrier_id, room) ON o.carrier_id = l.carrier_id
+        LEFT JOIN unnest(p_split, p_firsts, p_lasts, p_overdue) AS s(carrier_id, first, last, overdue) ON s.carrier_id = l.carrier_id
         WHERE l.carrier_id <> '' AND l.carrier_id <> ALL (p_without)
     ) l;
     WHILE v_left > 0 AND v_bytes_left > 0 AND v_lanes IS NOT NULL LOOP
         v_chosen := statesvc.choose(
-            v_lanes, v_starts, v_low_waters, v_weights, v_rooms, p_stage, p_sweep, p_now, v_left, v_bytes_left, message_ids = '{}', v_busy);
+            v_lanes, v_starts, v_low_waters, v_weights, v_rooms, v_firsts, v_lasts, v_overdue, p_stage, p_sweep, p_now, v_left,
+            v_bytes_left, message_ids = '{}', v_busy);
         IF v_is_first THEN
             v_is_first := false;
             moving := v_chosen.moving;
             marks := v_chosen.marks;
         END IF;
         EXIT WHEN v_chosen.message_ids = '{}';
-        v_taken := statesvc.take(p_token, p_worker, p_lease, p_now, v_chosen.message_ids);
+        v_taken := statesvc.take(p_token, p_worker, p_normalizer, p_lease, p_now, v_chosen.message_ids);
         message_ids := message_ids || v_taken.message_ids;
         since := least(since, v_taken.since);
         until := greatest(until, v_taken.until);
@@ -340,6 +385,9 @@ BEGIN
         v_low_waters := v_chosen.low_waters;
         v_weights := v_chosen.weights;
         v_rooms := v_chosen.rooms;
+        v_firsts := v_chosen.firsts;
+        v_lasts := v_chosen.lasts;
+        v_overdue := v_chosen.overdue;
     END LOOP;
 END
 $$;
@@ -348,32 +396,58 @@ $$;
 -- bound in bytes cut them. `lanes` and what is aligned with it: those that gave their whole share and may have more.
 -- `moving`, `marks`: the lanes whose low-water mark should move, and where to. Under a pinned xmin each claim walks what died above the
 -- marks, so they follow closely; but every move costs a dead row per carrier, which each claim scans.
+-- `p_firsts`, `p_lasts`, `p_overdue`: of a lane that this worker shares, its buckets. Of each it takes the oldest, so that it never walks
+-- what is another's; that lane's mark stays below whatever is ready in it, whoever's it is.
 CREATE FUNCTION statesvc.choose(
     p_lanes text[], p_starts timestamptz[], p_low_waters timestamptz[], p_weights float8[], p_rooms int[],
+    p_firsts int[], p_lasts int[], p_overdue timestamptz[],
     p_stage text, p_sweep boolean, p_now timestamptz, p_limit int, p_bytes_max bigint, p_at_least_one boolean, p_busy uuid[],
     OUT message_ids uuid[], OUT seen int, OUT lanes text[], OUT starts timestamptz[], OUT low_waters timestamptz[], OUT weights float8[],
-    OUT rooms int[], OUT moving text[], OUT marks timestamptz[]
+    OUT rooms int[], OUT firsts int[], OUT lasts int[], OUT overdue timestamptz[], OUT moving text[], OUT marks timestamptz[]
 )
     LANGUAGE plpgsql STABLE AS $$
 #variable_conflict use_column
 BEGIN
     WITH asked AS (
-        SELECT a.*, least(greatest(1, floor(p_limit * a.weight / sum(a.weight) OVER ()))::int, a.room) AS share
-        FROM unnest(p_lanes, p_starts, p_low_waters, p_weights, p_rooms) AS a(carrier_id, start, low_water, weight, room)
+        SELECT a.*, least(greatest(1, floor(p_limit * a.weight / sum(a.weight) OVER ()))::int, a.room) AS share,
+            -- of each bucket somewhat more than its part of the share
+            least(p_limit, 3 + 2 * p_limit / greatest(1, CASE WHEN a.overdue IS NULL THEN a.last - a.first + 1 ELSE 100 END)) AS of_each
+        FROM unnest(p_lanes, p_starts, p_low_waters, p_weights, p_rooms, p_firsts, p_lasts, p_overdue)
+            AS a(carrier_id, start, low_water, weight, room, first, last, overdue)
     ), searched AS MATERIALIZED (
-        SELECT a.*, f.*, random() AS phase, f.messages = a.share AND (a.room IS NULL OR a.room > a.share) AS has_more,
+        SELECT a.*, f.found, f.bytes, f.messages, f.last_at, m.mark, random() AS phase,
+            (f.messages = a.share OR f.messages >= a.of_each) AND (a.room IS NULL OR a.room > a.share) AS has_more,
             -- at most every 3 seconds a lane; down only by a sweep, which saw what lies below
-            f.mark > a.low_water + interval '3 seconds' OR (p_sweep AND f.mark < a.low_water) AS moves
+            m.mark > a.low_water + interval '3 seconds' OR (p_sweep AND m.mark < a.low_water) AS moves
         FROM asked a CROSS JOIN LATERAL (
             SELECT array_agg(i.message_id) AS found, array_agg(i.body_bytes) AS bytes, count(*) AS messages,
-                max(i.available_at) AS last, least(p_now, min(i.available_at)) - statesvc.mark_margin() AS mark
+                max(i.available_at) AS last_at, min(i.available_at) AS first_at
             FROM (
-                SELECT i.message_id, i.available_at, i.body_bytes FROM statesvc.inbox i
-                WHERE i.carrier_id = a.carrier_id AND i.token IS NULL AND i.available_at >= a.start AND i.available_at <= p_now
+                (SELECT i.message_id, i.available_at, i.body_bytes FROM statesvc.inbox i
+                WHERE a.first IS NULL
+                    AND i.carrier_id = a.carrier_id AND i.token IS NULL AND i.available_at >= a.start AND i.available_at <= p_now
                     AND (p_stage = 'any' OR i.stage = p_stage) AND i.message_id <> ALL (p_busy)
-                ORDER BY i.available_at, i.message_id LIMIT a.share
+                ORDER BY i.available_at, i.message_id LIMIT a.share)
+                UNION ALL
+                (SELECT i.* FROM generate_series(0, 100) AS bucket CROSS JOIN LATERAL (
+                    SELECT i.message_id, i.available_at, i.body_bytes FROM statesvc.inbox i
+                    WHERE i.carrier_id = a.carrier_id AND i.token IS NULL AND statesvc.bucket(i.message_id, i.carrier_id, i.stage) = bucket
+                        AND i.available_at >= a.start
+                        AND i.available_at <= CASE WHEN bucket BETWEEN a.first AND a.last OR bucket = 100 THEN p_now ELSE a.overdue END
+                        AND i.message_id <> ALL (p_busy)
+                    ORDER BY i.available_at LIMIT a.of_each) i
+                WHERE a.first IS NOT NULL
+                    AND CASE WHEN bucket = 100 THEN p_stage = 'any' ELSE bucket BETWEEN a.first AND a.last OR a.overdue IS NOT NULL END
+                ORDER BY i.available_at LIMIT a.share)
             ) i
-        ) f
+        ) f CROSS JOIN LATERAL (
+            SELECT least(p_now, CASE WHEN a.first IS NULL THEN f.first_at ELSE (
+                SELECT i.available_at FROM statesvc.inbox i
+                WHERE i.carrier_id = a.carrier_id AND i.token IS NULL AND i.available_at >= a.start AND i.available_at <= p_now
+                    AND (p_stage = 'any' OR i.stage = p_stage)
+                ORDER BY i.available_at LIMIT 1) END) - statesvc.mark_margin() AS mark
+            OFFSET 0
+        ) m
     ), placed AS (
         -- in turn, as its weight says, each lane at a phase of its own: so a bound in rows or bytes cuts all alike, and no lane is
         -- always the last
@@ -386,10 +460,12 @@ BEGIN
             WHERE p.place <= p_limit AND (p.bytes_through <= p_bytes_max OR (p.place = 1 AND p_at_least_one))),
         least(sum(s.messages), p_limit),
         array_agg(s.carrier_id) FILTER (WHERE s.moves), array_agg(s.mark) FILTER (WHERE s.moves),
-        array_agg(s.carrier_id) FILTER (WHERE s.has_more), array_agg(s.last) FILTER (WHERE s.has_more),
+        array_agg(s.carrier_id) FILTER (WHERE s.has_more),
+        array_agg(CASE WHEN s.first IS NULL THEN s.last_at ELSE s.start END) FILTER (WHERE s.has_more),
         array_agg(s.low_water) FILTER (WHERE s.has_more), array_agg(s.weight) FILTER (WHERE s.has_more),
-        array_agg(s.room - s.share) FILTER (WHERE s.has_more)
-    INTO message_ids, seen, moving, marks, lanes, starts, low_waters, weights, rooms
+        array_agg(s.room - s.share) FILTER (WHERE s.has_more), array_agg(s.first) FILTER (WHERE s.has_more),
+        array_agg(s.last) FILTER (WHERE s.has_more), array_agg(s.overdue) FILTER (WHERE s.has_more)
+    INTO message_ids, seen, moving, marks, lanes, starts, low_waters, weights, rooms, firsts, lasts, overdue
     FROM searched s;
 END
 $$;
@@ -397,7 +473,7 @@ $$;
 -- Locks and leases those of the chosen messages that no other claim took meanwhile. `bytes`: of their bodies. `since`, `until`: the first
 -- and the last `received_at`.
 CREATE FUNCTION statesvc.take(
-    p_token uuid, p_worker text, p_lease interval, p_now timestamptz, p_message_ids uuid[],
+    p_token uuid, p_worker text, p_normalizer text, p_lease interval, p_now timestamptz, p_message_ids uuid[],
     OUT message_ids uuid[], OUT bytes bigint, OUT since timestamptz, OUT until timestamptz
 )
     LANGUAGE plpgsql AS $$
@@ -406,7 +482,8 @@ BEGIN
     WITH taken AS (
         -- = ANY(ARRAY(..)), not a join: the planner overestimates the choice and would scan the whole inbox
         UPDATE statesvc.inbox q
-        SET token = p_token, worker = p_worker, leased_at = p_now, available_at = p_now + p_lease, attempts = q.attempts + 1
+        SET token = p_token, worker = p_worker, normalizer = p_normalizer, leased_at = p_now, available_at = p_now + p_lease,
+            attempts = q.attempts + 1
         WHERE q.message_id = ANY (ARRAY(
             SELECT i.message_id FROM statesvc.inbox i
             -- num_nulls, not IS NULL: where next to nothing is ready the planner would read the index of the ready ones whole, dead
@@ -419,19 +496,28 @@ BEGIN
 END
 $$;
 
+-- The reading that a message falls to; `statesvc`: ours.
+CREATE FUNCTION statesvc.reader_of(p_rollout statesvc.rollout, p_bucket int) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN CASE WHEN p_bucket < p_rollout.percent
+        THEN CASE WHEN strpos(p_rollout.candidate, '@') > 0 THEN p_rollout.candidate ELSE 'statesvc' END
+        ELSE coalesce(p_rollout.stable, 'statesvc') END;
+
 -- The leased messages with their bodies, oldest first; one without a body is left out. Of the days of bodies only those from `p_since` to
 -- `p_until` (of `received_at`) are opened. Being SQL it becomes part of the query that calls it.
 CREATE FUNCTION statesvc.read_claimed(p_message_ids uuid[], p_since timestamptz, p_until timestamptz) RETURNS TABLE (
     message_id uuid, carrier_id text, token uuid, attempts smallint, retries smallint, received_at timestamptz, stage text,
     candidate text, percent smallint, shadow boolean, sealed_key bytea, commitment bytea, headers jsonb, sealed bytea,
-    normalized_by text, normalized bytea, postponed smallint
+    normalized_by text, normalized bytea, postponed smallint, stable text, in_share boolean, fallback_for text
 )
     LANGUAGE sql STABLE AS $$
     -- bodies one by one, through their index: a join could read a whole day
     SELECT q.message_id, q.carrier_id, q.token, q.attempts, q.retries, q.received_at, q.stage,
         r.candidate, coalesce(r.percent, 0::smallint), coalesce(r.shadow, false), q.sealed_key,
         coalesce(b.commitment, k.commitment), coalesce(b.headers, k.headers), coalesce(b.sealed, k.sealed), n.normalizer, n.sealed,
-        q.postponed
+        q.postponed, r.stable, r.percent > 0 AND statesvc.in_share(q.message_id, q.carrier_id, r.percent),
+        CASE WHEN q.stage = 'raw' AND (r.stable IS NOT NULL OR (r.percent > 0 AND strpos(r.candidate, '@') > 0)) THEN
+            nullif(statesvc.reader_of(r, statesvc.bucket(q.message_id, q.carrier_id, q.stage)), coalesce(q.normalizer, 'statesvc')) END
     FROM statesvc.inbox q
     LEFT JOIN LATERAL (
         SELECT b.* FROM statesvc.body b WHERE b.message_id = q.message_id AND b.received_at = q.received_at
@@ -506,18 +592,27 @@ DECLARE
 BEGIN
     UPDATE statesvc.inbox q SET available_at = statesvc.clock() + p_lease WHERE q.token = p_token;
     GET DIAGNOSTICS v_held = ROW_COUNT;
-    RETURN v_held;
+    RETURN CASE WHEN v_held = 0 THEN statesvc.extend_trials(p_token, p_lease) ELSE v_held END;
 END
 $$;
 
 -- A foreign worker's verdict "read": hands over what it read. `p_results`: a JSON array of
 -- {"message_id": uuid, "normalizer": text, "events": base64 of the sealed canonical events}. Each message that the token still holds
--- becomes a normalized message of the same id, ready at once. Returns how many.
+-- becomes a normalized message of the same id, ready at once. Returns how many. What was claimed as one normalizer is not taken from
+-- another: that is an error of the worker, and nothing is settled.
 CREATE FUNCTION statesvc.settle(p_token uuid, p_results jsonb) RETURNS int
     LANGUAGE plpgsql AS $$
 DECLARE
     v_taken int;
+    v_other record;
 BEGIN
+    SELECT q.message_id, q.normalizer AS claimed_as, e ->> 'normalizer' AS settled_as INTO v_other
+    FROM jsonb_array_elements(p_results) e JOIN statesvc.inbox q ON q.message_id = (e ->> 'message_id')::uuid
+    WHERE q.token = p_token AND q.normalizer <> e ->> 'normalizer' LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION 'message % was claimed as %, and is settled as %', v_other.message_id, v_other.claimed_as, v_other.settled_as
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
     WITH result AS (
         SELECT (e ->> 'message_id')::uuid AS message_id, e ->> 'normalizer' AS normalizer, decode(e ->> 'events', 'base64') AS sealed
         FROM jsonb_array_elements(p_results) e
@@ -530,7 +625,7 @@ BEGIN
     INSERT INTO statesvc.normalized (message_id, normalizer, sealed)
     SELECT r.message_id, r.normalizer, r.sealed FROM result r JOIN mine m ON m.message_id = r.message_id;
     GET DIAGNOSTICS v_taken = ROW_COUNT;
-    RETURN v_taken;
+    RETURN CASE WHEN v_taken = 0 THEN statesvc.settle_trials(p_token, p_results) ELSE v_taken END;
 END
 $$;
 
@@ -547,7 +642,7 @@ BEGIN
         attempts = q.attempts - 1, stage = 'declined'
     WHERE q.message_id = ANY (p_message_ids) AND q.token = p_token AND q.stage = 'raw';
     GET DIAGNOSTICS v_held = ROW_COUNT;
-    RETURN v_held;
+    RETURN CASE WHEN v_held = 0 THEN statesvc.end_trials(p_token, p_message_ids, 'declined') ELSE v_held END;
 END
 $$;
 
@@ -581,7 +676,7 @@ BEGIN
             retries = q.retries + 1, last_error = v_item.error
         WHERE q.message_id = v_item.message_id;
     END LOOP;
-    RETURN v_held;
+    RETURN CASE WHEN v_held = 0 THEN statesvc.end_trials(p_token, p_message_ids, NULL, p_delays[1]) ELSE v_held END;
 END
 $$;
 
@@ -615,7 +710,7 @@ BEGIN
         attempts = q.attempts - 1
     WHERE q.token = p_token;
     GET DIAGNOSTICS v_held = ROW_COUNT;
-    RETURN v_held;
+    RETURN CASE WHEN v_held = 0 THEN statesvc.end_trials(p_token, NULL, NULL) ELSE v_held END;
 END
 $$;
 
@@ -640,12 +735,12 @@ BEGIN
         PERFORM statesvc.bury_locked(v_item.message_id, v_item.cause, v_item.detail, v_item.normalizer);
         v_held := v_held + 1;
     END LOOP;
-    RETURN v_held;
+    RETURN CASE WHEN v_held = 0 THEN statesvc.end_trials(p_token, p_message_ids, 'declined') ELSE v_held END;
 END
 $$;
 
--- When it is worth claiming again: when the next message becomes available that is not available yet (backoff, ETA, end of a lease), and
--- in a second at the latest while a carrier's bound keeps back what is ready. NULL: nothing waits.
+-- When it is worth claiming again: when the next message becomes available that is not available yet (backoff, ETA, end of a lease), or
+-- when one that is becomes overdue, and in a second at the latest while a carrier's bound keeps back what is ready. NULL: nothing waits.
 CREATE FUNCTION statesvc.next_due() RETURNS timestamptz
     LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan
     SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_incremental_sort = off AS $$
@@ -661,6 +756,17 @@ BEGIN
             WHERE l.carrier_id <> '' AND NOT statesvc.held(l.carrier_id)
             UNION ALL
             (SELECT q.available_at FROM statesvc.inbox q WHERE q.token IS NOT NULL AND q.available_at > v_now ORDER BY q.available_at LIMIT 1)
+            UNION ALL
+            SELECT greatest(s.available_at + make_interval(secs => r.fallback_seconds), v_now + interval '1 second')
+            FROM statesvc.rollout r JOIN statesvc.lane l ON l.carrier_id = r.carrier_id
+            CROSS JOIN LATERAL (
+                (SELECT q.available_at FROM statesvc.inbox q
+                WHERE q.carrier_id = r.carrier_id AND q.token IS NULL AND q.available_at >= l.low_water AND q.available_at <= v_now
+                ORDER BY q.available_at LIMIT 1)
+                UNION ALL
+                (SELECT q.available_at FROM statesvc.inbox q
+                WHERE q.carrier_id = r.carrier_id AND q.token IS NOT NULL AND q.available_at <= v_now ORDER BY q.available_at LIMIT 1)) s
+            WHERE (r.stable IS NOT NULL OR strpos(r.candidate, '@') > 0) AND NOT statesvc.held(r.carrier_id)
             UNION ALL
             SELECT v_now + interval '1 second' WHERE statesvc.throttled()
         ) d);
@@ -697,9 +803,11 @@ CREATE FUNCTION statesvc.lock_lanes(p_carrier_ids text[]) RETURNS text[]
 
 -- Leases to `p_worker` the suspect that has waited longest; alone, so that a message which kills its worker charges nobody else. On its
 -- way it buries those that did so 5 times. `p_full`: carriers that may not have another message in flight; a lease that is taken over
--- adds none. `message_id` NULL: there is none. `buried`: what it buried, and of which carriers.
+-- adds none. `p_split` and what is aligned to it: see `readings`. `message_id` NULL: there is none. `buried`: what it buried, and of which
+-- carriers.
 CREATE FUNCTION statesvc.claim_suspect(
-    p_token uuid, p_worker text, p_lease interval, p_stage text, p_now timestamptz, p_from timestamptz, p_held text[], p_full text[],
+    p_token uuid, p_worker text, p_normalizer text, p_lease interval, p_stage text, p_now timestamptz, p_from timestamptz, p_held text[],
+    p_full text[], p_split text[], p_firsts int[], p_lasts int[], p_overdue timestamptz[],
     OUT message_id uuid, OUT received_at timestamptz, OUT rescued_from text, OUT buried uuid[], OUT buried_carriers text[]
 )
     LANGUAGE plpgsql AS $$
@@ -716,6 +824,10 @@ BEGIN
         WHERE q.token IS NOT NULL AND q.available_at >= p_from AND q.available_at <= p_now
             AND (p_stage = 'any' OR q.stage = p_stage)
             AND q.carrier_id <> ALL (p_held) AND (q.worker IS NOT NULL OR q.carrier_id <> ALL (p_full))
+            AND (p_split IS NULL OR q.stage <> 'raw' OR q.carrier_id <> ALL (p_split) OR EXISTS (
+                SELECT FROM unnest(p_split, p_firsts, p_lasts, p_overdue) AS s(carrier_id, first, last, overdue)
+                WHERE s.carrier_id = q.carrier_id AND (q.available_at <= s.overdue
+                    OR statesvc.bucket(q.message_id, q.carrier_id, q.stage) BETWEEN s.first AND s.last)))
         ORDER BY q.available_at LIMIT 1 FOR UPDATE SKIP LOCKED;
         EXIT WHEN NOT FOUND;
         IF v_row.worker IS NOT NULL THEN
@@ -729,7 +841,8 @@ BEGIN
             CONTINUE;
         END IF;
         UPDATE statesvc.inbox q
-        SET token = p_token, worker = p_worker, leased_at = p_now, available_at = p_now + p_lease, attempts = q.attempts + 1
+        SET token = p_token, worker = p_worker, normalizer = p_normalizer, leased_at = p_now, available_at = p_now + p_lease,
+            attempts = q.attempts + 1
         WHERE q.message_id = v_row.message_id;
         message_id := v_row.message_id;
         received_at := v_row.received_at;
@@ -753,7 +866,7 @@ CREATE FUNCTION statesvc.note_attempt(
     BEGIN ATOMIC
         INSERT INTO statesvc.message_attempt (message_id, started_at, ended_at, attempt, carrier_id, outcome, worker, error, normalizer)
         SELECT q.message_id, q.leased_at, p_ended_at, q.attempts, q.carrier_id, p_outcome, q.worker, left(p_error, 200),
-            coalesce(p_normalizer, n.normalizer)
+            coalesce(p_normalizer, n.normalizer, q.normalizer)
         FROM statesvc.inbox q LEFT JOIN statesvc.normalized n ON n.message_id = q.message_id
         WHERE q.message_id = p_message_id;
     END;

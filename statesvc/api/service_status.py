@@ -17,6 +17,7 @@ from statesvc.database.queries import queries
 from statesvc.http.problem import PROBLEM_KINDS, Code
 from statesvc.inbox.queue_depths import QueueDepths, read_depths
 from statesvc.inbox.rollouts.dial import lacking_workers
+from statesvc.inbox.rollouts.foreign_readings import left_shares, list_readings
 from statesvc.log.archive.archive_identity import ArchiveFailure, ArchiveRefusal, read_archive_failures, read_refusal
 from statesvc.operations.database_gauges import Sample, SubscriptionGauges, read_sample
 from statesvc.operations.running_processes import last_minute, why_not_writable
@@ -156,6 +157,10 @@ async def read_status(connection: AsyncConnection[Any]) -> ServiceStatus:
         *await _sealing(connection, sample),
         *_carriers(queue, dict(silent)),
         *(Trouble(urgency=Urgency.HUMAN, about=one.carrier_id, text=one.sentence, page="WorkersOutdated") for one in lacking),
+        *(
+            Trouble(urgency=Urgency.NOW if left.is_stuck else Urgency.HUMAN, about=left.carrier_id, text=left.sentence, page="Lag")
+            for left in left_shares(await list_readings(connection))
+        ),
         *_dead_letters(sample),
         *_unsent(unsent),
         *_slow(late, {one.subscription_id for one in unsent}),

@@ -26,7 +26,8 @@ from statesvc.append.raise_dead_letters import raise_codes, raise_rejections
 from statesvc.append.settlements import settlements_of
 from statesvc.append.write_entries import write_entries, write_streams
 from statesvc.database.pipelined import pipelined_transaction
-from statesvc.inbox.claim import lock_leased, postpone, settle
+from statesvc.inbox.claim import Settlement, lock_leased, postpone, settle
+from statesvc.inbox.pending_trials import write_trials
 from statesvc.log.archive.log_archive_errors import ArchivedHistoryError
 from statesvc.log.event_store import count_conflicts, read_events, read_streams
 from statesvc.telemetry.stages import Stage
@@ -50,6 +51,8 @@ async def append_claimed(
             await append(batch)
             # until after the commit: the statements of the pipeline end with it
             settling.enter_context(batch.measure(Stage.SETTLE))
+            if tried := tried_on(batch):
+                await write_trials(pipeline, tried)
             await settle(pipeline, batch.settlements, worker=batch.worker)
             if batch.postponed:
                 await postpone(pipeline, token, [read.message_id for read in batch.postponed])
@@ -119,6 +122,12 @@ async def raise_dead_letters(batch: AppendBatch) -> None:
 def _code_is_unknown(event: Event) -> bool:
     """A correction repeats what another event said."""
     return event.kind is Kind.UNMAPPED or (event.by_category and event.kind is not Kind.CORRECTION)
+
+
+def tried_on(batch: AppendBatch) -> list[tuple[str, Settlement]]:
+    """The messages that foreign candidates are to be tried on."""
+    both = zip(batch.reads.values(), batch.settlements, strict=True)
+    return [(read.tried_on, settlement) for read, settlement in both if read.tried_on is not None]
 
 
 def shipments_named(batch: AppendBatch) -> list[tuple[int, UUID]]:

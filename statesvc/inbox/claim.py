@@ -51,6 +51,12 @@ class Message:
     """Of the trace in which it came in, where that is sampled."""
     mappings: int = 0
     """The newest revision of the code mappings when it was claimed."""
+    stable: str | None = None
+    """The foreign reading that is its carrier's stable one; None: ours is."""
+    in_share: bool = False
+    """Whether it falls to the candidate."""
+    fallback_for: str | None = None
+    """The reading that it falls to and that did not lease it in time."""
 
     @property
     def is_suspect(self) -> bool:

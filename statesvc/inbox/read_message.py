@@ -4,7 +4,6 @@ Whatever a body holds, the answer is a value: what was read, or why an operator 
 that a worker in another language handed over (docs/claim-protocol.md) replace our own reading; every field is checked.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Final, NamedTuple
@@ -22,14 +21,13 @@ from events.parsing.named_numbers import NUMBERS_MAX, named_numbers, names_only
 from events.recipes import number_of
 from statesvc.inbox.claim import Burial, Message
 from statesvc.inbox.rollouts.code_mapping import Mappings
+from statesvc.inbox.rollouts.readings import READER, is_foreign
 
 NORMALIZED: Final = "normalized"
 """The stage of a message that was handed over."""
 
 NUMBERS_WITHOUT_EVENTS_MAX: Final = 32
 """Numbers that a message without events may name: each becomes a stream with nothing but a key."""
-
-_READER: Final = re.compile(r"([a-z0-9][a-z0-9_.-]{0,63})@([A-Za-z0-9][A-Za-z0-9_.+-]{0,31})", re.ASCII)
 
 
 class Handover(NamedTuple):
@@ -42,7 +40,7 @@ class Handover(NamedTuple):
 
 def taken_over(message: Message, body_key: SealingKey) -> Handover:
     """Opens and checks the hand-over. Raises UnreadableMessageError, `normalizer_failed`: a defect of the worker that sealed it."""
-    reader = _READER.fullmatch(message.normalized_by or "")
+    reader = READER.fullmatch(message.normalized_by or "")
     if reader is None:
         raise UnreadableMessageError(Cause.NORMALIZER_FAILED, "the hand-over's normalizer is not called `name@version`")
     if message.normalized is None:
@@ -66,6 +64,8 @@ class Read:
     """Numbers that it names without an event, normalized."""
     keeps_body: bool = True
     """False if it names too many numbers to make a key for each: its body cannot be opened after it is settled."""
+    tried_on: str | None = None
+    """The foreign candidate that it is tried on, once it has taken effect."""
     body_key: SealingKey = field(repr=False)
     sealed_key: bytes = field(repr=False)
     """The body's key as the inbox held it, left as it is when the message names no shipment."""
@@ -137,9 +137,15 @@ def read_message(
         rejections=rejections,
         numbers=numbers or (),
         keeps_body=numbers is not None,
+        tried_on=_tried_on(message),
         body_key=body_key,
         sealed_key=message.sealed_key,
     )
+
+
+def _tried_on(message: Message) -> str | None:
+    candidate = message.candidate
+    return candidate if message.shadow and not message.in_share and is_foreign(candidate) else None
 
 
 def _named(salted_body: bytes, carrier: Carrier) -> tuple[UUID, ...]:

@@ -36,7 +36,7 @@ async def once(connection: AsyncConnection[Any]) -> None:
     await connection.execute(_SQL["forget_workers"])
     # those of processes that are gone; a living one closes its own in time
     await close_hours(connection)
-    for name in ("expire_receipts", "forget_attempts", "forget_dead_letters", "forget_notices"):
+    for name in ("expire_receipts", "forget_attempts", "forget_dead_letters", "forget_notices", "forget_trials", "forget_readers"):
         while (await connection.execute(_SQL[name], {"limit": _ROWS_AT_ONCE})).rowcount == _ROWS_AT_ONCE:
             pass
     while (row := await (await connection.execute(_SQL["forget_named_streams"], {"limit": _ROWS_AT_ONCE})).fetchone()) and row[0]:

@@ -33,6 +33,18 @@ DELETE FROM statesvc.notice WHERE notice_id = ANY (ARRAY(
     WHERE n.created_at < (SELECT statesvc.clock() - interval '400 days') AND n.seen_at IS NOT NULL AND n.send_at IS NULL
     ORDER BY n.notice_id LIMIT %(limit)s FOR UPDATE SKIP LOCKED));
 
+-- name: forget_trials
+-- Forgets a bounded number of trials that nobody makes any more: each batch that writes some drops those of its carrier.
+DELETE FROM statesvc.trial WHERE trial_id = ANY (ARRAY(
+    SELECT t.trial_id FROM statesvc.trial t WHERE t.ends_at < (SELECT statesvc.clock()) LIMIT %(limit)s FOR UPDATE SKIP LOCKED));
+
+-- name: forget_readers
+-- Forgets a bounded number of readers a week after they last asked for anything.
+DELETE FROM statesvc.reader k WHERE (k.carrier_id, k.normalizer) IN (
+    SELECT o.carrier_id, o.normalizer FROM statesvc.reader o
+    WHERE greatest(o.asked_at, o.tried_at, o.fallback_at) < (SELECT statesvc.clock() - interval '7 days')
+    LIMIT %(limit)s FOR UPDATE SKIP LOCKED);
+
 -- name: forget_named_streams
 -- Forgets a bounded number of streams with nothing but a key whose last message has expired.
 SELECT statesvc.forget_named_streams(%(limit)s);

@@ -54,7 +54,17 @@ LEAVING: Final = MappingProxyType(
         "console_session",
         "personal_reading",
     )
-    | _of(Leaving.EXPIRED, "rollout_tally", "rollout_count", "rollout_diff", "test_attempt", "limiter_state", "shipment_touched")
+    | _of(
+        Leaving.EXPIRED,
+        "rollout_tally",
+        "rollout_count",
+        "rollout_diff",
+        "reader",
+        "trial",
+        "test_attempt",
+        "limiter_state",
+        "shipment_touched",
+    )
     # proofs, duplicates and states are answered for ever
     | _of(Leaving.NEVER, "batch", "sealed_batch", "subtree", "checkpoint", "checkpoint_stamp", "log_epoch")
     | _of(Leaving.NEVER, "event_key", "conflict_key", "stream", "shipment", "shipment_spare")

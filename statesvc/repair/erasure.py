@@ -18,6 +18,7 @@ from events.recipes import discriminator_of, number_of
 from events.spelling import normalize_number
 from statesvc.bodies.find_bodies import find_bodies
 from statesvc.database.queries import queries
+from statesvc.inbox.pending_trials import erase_trials
 from statesvc.log.actions import ERASE, SHIPMENT, Action, record_actions
 from statesvc.log.archive.folder import ArchivePath
 from statesvc.log.tombstones import Tombstone, TombstoneKind
@@ -105,6 +106,7 @@ async def erase(connection: Connection, erasure: Erasure) -> Erased:
             }
             done = await connection.execute(_SQL["destroy_key"], stream)
             (erased.shipments if done.rowcount else erased.already).append(each)
+        await erase_trials(connection, streams)
         await erase_references(connection, AttachedTo(erasure.carrier_id, erasure.number), others_go_on="" not in streams.values())
         details = {
             "why": erasure.why,

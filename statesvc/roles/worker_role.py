@@ -1,10 +1,14 @@
 """The role `worker`: turns messages into events, state and notifications, and keeps the tables in order."""
 
+from dataclasses import replace
+from functools import partial
+
 from events.carriers import CARRIERS
 from events.parsing.whereabouts import load_tables
 from statesvc.background.busy_priority import BusyPriority
 from statesvc.bodies.body_archiver import BodyArchiver
-from statesvc.database.wakeups.channels import INBOX
+from statesvc.database.wakeups.channels import INBOX, TRIALS
+from statesvc.database.wakeups.waker import Waker
 from statesvc.expectations.watcher import watcher
 from statesvc.log.archive.folder import archive_folder
 from statesvc.log.archive.log_archive import LogArchive
@@ -16,7 +20,8 @@ from statesvc.roles.connection_limits import worker_limits
 from statesvc.roles.http_server import run_with_health
 from statesvc.roles.runtime import Launch, open_runtime
 from statesvc.roles.shutdown import Part
-from statesvc.worker.batch import BatchContext
+from statesvc.worker.batch_context import BatchContext
+from statesvc.worker.trial_comparer import TrialComparer
 from statesvc.worker.worker_loop import Worker, WorkerLimits
 
 
@@ -37,6 +42,8 @@ async def run(launch: Launch) -> int:
             worker=launch.worker_id,
             archive=LogArchive(folder),
         )
+        comparer = TrialComparer(context)
+        context = replace(context, on_trials=partial(_trials_written, comparer, base.waker))
         claiming = WorkerLimits(
             batch_min=settings.worker.batch_min,
             batch_max=settings.worker.batch_max,
@@ -60,6 +67,7 @@ async def run(launch: Launch) -> int:
         watching = watcher(base.pool, base.telemetry, base.waker, worker=launch.worker_id)
         parts = [
             Part(name="worker", run=worker.run, stop=worker.stop),
+            Part(name="trial comparer", run=comparer.run, stop=comparer.stop),
             Part(name=upkeep.name, run=upkeep.run, stop=upkeep.stop),
             Part(name=reconciling.name, run=reconciling.run, stop=reconciling.stop),
             Part(name=due_times.name, run=due_times.run, stop=due_times.stop),
@@ -74,3 +82,8 @@ async def run(launch: Launch) -> int:
                 months = LogArchiver(base.dsns.listen, hot_months=settings.archive.log_hot_months, telemetry=base.telemetry)
                 parts.append(Part(name="log archiver", run=months.run, stop=months.stop))
         return await run_with_health(launch, base, parts)
+
+
+def _trials_written(comparer: TrialComparer, waker: Waker) -> None:
+    comparer.written()
+    waker.wake(TRIALS)

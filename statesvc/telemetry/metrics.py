@@ -64,6 +64,7 @@ class Telemetry:
         self.messages_rescued = self._counter(names.MESSAGES_RESCUED)
         self.messages_retried = self._counter(names.MESSAGES_RETRIED)
         self.messages_postponed = self._counter(names.MESSAGES_POSTPONED)
+        self.messages_fallback = self._counter(names.MESSAGES_FALLBACK)
         self.messages_buried = self._counter(names.MESSAGES_BURIED)
         self.events = self._counter(names.EVENTS)
         self.event_times = self._counter(names.EVENT_TIMES)
@@ -101,7 +102,13 @@ class Telemetry:
         if carrier_id in self._carriers:
             return
         self._carriers.add(carrier_id)
-        for counter in (self.messages_rescued, self.messages_retried, self.messages_postponed, self.events_unmapped):
+        for counter in (
+            self.messages_rescued,
+            self.messages_retried,
+            self.messages_postponed,
+            self.messages_fallback,
+            self.events_unmapped,
+        ):
             counter.add(0, {"carrier": carrier_id})
         for flag in Flag:
             self.moves_contradicted.add(0, {"carrier": carrier_id, "flag": flag.value})

@@ -69,6 +69,12 @@ MESSAGES_POSTPONED: Final = counter(
     "Messages given back uncharged because another transaction had locked a shipment that they name.",
     Attribute.CARRIER,
 )
+MESSAGES_FALLBACK: Final = counter(
+    "statesvc.messages.fallback",
+    "{message}",
+    "Messages that this worker read because the fleet whose share they are did not lease them in time (docs/strangle.md).",
+    Attribute.CARRIER,
+)
 MESSAGES_BURIED: Final = counter(
     "statesvc.messages.buried", "{message}", "Messages that became dead letters.", Attribute.CARRIER, Attribute.CAUSE
 )

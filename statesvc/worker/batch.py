@@ -7,9 +7,9 @@ line for the lock, apart from the others (`process_postponed`).
 import asyncio
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final, Self
 from uuid import UUID
@@ -18,8 +18,6 @@ import structlog
 from psycopg import AsyncConnection
 from structlog.contextvars import bound_contextvars
 
-from events.carriers.carrier import Carrier
-from events.crypto.keyring import Keyring
 from events.errors import Cause
 from statesvc.append.append_batch import AppendBatch, WhenLocked
 from statesvc.append.retry import (
@@ -32,20 +30,15 @@ from statesvc.append.retry import (
     run_transaction,
 )
 from statesvc.append.transaction import append_claimed
-from statesvc.database.pool import Pool
 from statesvc.inbox.claim import Burial, Deferral, Message, bury, postpone, retry
 from statesvc.inbox.read_message import Read
-from statesvc.inbox.rollouts.code_mapping import Mappings
-from statesvc.inbox.rollouts.trials import Evidence, record_evidence
-from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.event_store import NEW_STREAMS_MAX
-from statesvc.operations.notices import NoticeKind
-from statesvc.telemetry.metrics import Telemetry
-from statesvc.telemetry.minute_log import Burials, MinuteLog
 from statesvc.telemetry.stages import Stage
+from statesvc.worker.batch_context import BatchContext
 from statesvc.worker.batch_counts import count_appended, count_attempts
 from statesvc.worker.message_traces import MessageTraces
-from statesvc.worker.versions import ComparedTrial, Trial, compare, read_chosen
+from statesvc.worker.trial_evidence import bound_trials, record_trials
+from statesvc.worker.versions import Trial, read_chosen
 
 log = structlog.get_logger()
 
@@ -53,28 +46,6 @@ _YIELD_EVERY: Final = 32
 """Messages that are read before the event loop runs other tasks."""
 _ALONE_AFTER_RETRIES: Final = 2
 _GLANCE_SECONDS: Final = 0.02
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchContext:
-    """What processing a batch needs."""
-
-    pool: Pool
-    keyring: Keyring
-    carriers: Mapping[str, Carrier]
-    telemetry: Telemetry
-    worker: str
-    mappings: Mappings = field(default_factory=Mappings)
-    archive: LogArchive = field(default_factory=lambda: LogArchive(None))
-    on_postponed: Callable[[], None] = lambda: None
-    """Called when messages were postponed: they are available again soon."""
-    burials: Burials = field(init=False)
-    fallbacks: MinuteLog = field(init=False)
-    """Messages that a candidate version failed to read."""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "fallbacks", MinuteLog("normalizer_fallback"))
-        object.__setattr__(self, "burials", Burials(self.telemetry))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +94,7 @@ async def process(context: BatchContext, messages: Sequence[Message], *, lease_e
         for group in transaction_groups(reads, lease.retries):
             changes += await _append(context, lease, group)
     if trials:
-        await _record_trials(context, trials)
+        await record_trials(context, trials)
     return changes
 
 
@@ -148,7 +119,7 @@ async def process_postponed(context: BatchContext, messages: Sequence[Message], 
             except LockedShipmentsError:
                 await give_back_postponed(context, lease.token, group)
     if trials:
-        await _record_trials(context, trials)
+        await record_trials(context, trials)
     return changes
 
 
@@ -248,6 +219,7 @@ async def _append(context: BatchContext, lease: _Lease, reads: list[Read], *, wa
     except Exception as error:  # noqa: BLE001 - logged there, by whose fault it is
         return await _append_parts(context, lease, reads, error)
     count_appended(context.telemetry, batch)
+    await bound_trials(context, batch.reads.values())
     lease.traces.settled((read.message_id for read in batch.reads.values()), "applied")
     if batch.postponed:
         _note_postponed(context, batch.postponed)
@@ -333,39 +305,6 @@ async def _give_back(context: BatchContext, lease: _Lease, reads: Sequence[Read]
             context.burials.count(carrier_id, Cause.ATTEMPTS_EXHAUSTED.value, len(ids), message_id=ids[0])
         else:
             context.telemetry.messages_retried.add(len(ids), {"carrier": carrier_id})
-
-
-async def _record_trials(context: BatchContext, trials: Sequence[Trial]) -> None:
-    """Compares and counts what the candidates did. Best effort: the messages have taken effect, and evidence is no event."""
-    tried: dict[tuple[str, str, str], list[ComparedTrial]] = defaultdict(list)
-    for place, trial in enumerate(trials, 1):
-        if trial.failed:
-            message = trial.message
-            context.fallbacks.count("candidate_failed", carrier=message.carrier_id, message_id=message.message_id)
-        tried[trial.message.carrier_id, trial.stable, trial.candidate].append(
-            compare(trial, keyring=context.keyring, carriers=context.carriers, mappings=context.mappings)
-        )
-        if place % _YIELD_EVERY == 0:
-            await asyncio.sleep(0)
-    for (carrier_id, stable, candidate), results in tried.items():
-        evidence = Evidence(
-            carrier_id=carrier_id,
-            stable=stable,
-            candidate=candidate,
-            messages=len(results),
-            errors=sum(result.failed for result in results),
-            differing=sum(bool(result.differences) for result in results),
-            found=[(result.trial.message.message_id, found) for result in results for found in result.differences],
-        )
-        try:
-            async with context.pool.connection() as connection:
-                turned_back = await record_evidence(connection, evidence, worker=context.worker)
-        except Exception:
-            log.warning("evidence_lost", carrier=carrier_id, messages=len(results), exc_info=True)
-            continue
-        if turned_back:
-            log.error("rollout_turned_back", carrier=carrier_id)
-            context.telemetry.notices.add(1, {"type": NoticeKind.TURNED_BACK.value})
 
 
 def _burial_of(read: Read, error: BaseException) -> Burial:

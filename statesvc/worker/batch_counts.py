@@ -21,6 +21,8 @@ def count_attempts(telemetry: Telemetry, messages: Sequence[Message]) -> None:
     for (carrier_id, attempt), count in numbers.items():
         telemetry.begin_carrier(carrier_id)
         telemetry.message_attempts.add(count, {"carrier": carrier_id, "attempt": str(attempt)})
+    for carrier_id, count in Counter(message.carrier_id for message in messages if message.fallback_for is not None).items():
+        telemetry.messages_fallback.add(count, {"carrier": carrier_id})
 
 
 def count_appended(telemetry: Telemetry, batch: AppendBatch) -> None:

@@ -1,15 +1,12 @@
 """Which version reads a message, and which one is tried next to it. No I/O.
 
-The choice is a function of the message and of the dial that its claim returned, so it is the same in every process and at every
-attempt, and a message that a small share gives to the candidate stays with it as the share grows. The candidate can harm nothing:
-where it fails, the stable version's reading takes effect.
+Whose share a message is was decided by its claim, as a function of its id, so it is the same in every process and at every attempt, and a
+message that a small share gives to the candidate stays with it as the share grows. A candidate of ours beside our stable version can
+harm nothing: where it fails, the stable version's reading takes effect.
 """
 
-import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final
-from uuid import UUID
+from dataclasses import dataclass, replace
 
 from events.carriers.carrier import Carrier
 from events.crypto.keyring import Keyring
@@ -18,7 +15,7 @@ from statesvc.inbox.read_message import NORMALIZED, Read, read_message
 from statesvc.inbox.rollouts.code_mapping import Mappings
 from statesvc.inbox.rollouts.differences import Difference, Outcome, differences
 
-_PARTS: Final = 10_000
+RAW = "raw"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,25 +29,18 @@ class Trial:
     failed: bool = False
 
 
-def in_share(message_id: UUID, carrier_id: str, percent: int) -> bool:
-    """Whether this message belongs to the share of `percent`."""
-    if percent <= 0:
-        return False
-    digest = hashlib.sha256(b"rollout\x1f" + carrier_id.encode() + b"\x1f" + message_id.bytes).digest()
-    return int.from_bytes(digest[:8]) % _PARTS < percent * (_PARTS // 100)
-
-
 def trial_of(message: Message, carriers: Mapping[str, Carrier]) -> Trial | None:
-    """None: the stable version reads it alone. A candidate that this release does not hold is never tried."""
-    if message.candidate is None or message.stage == NORMALIZED:
-        return None
+    """None: the stable version reads it alone. A candidate that this release does not hold is never tried here."""
     carrier = carriers.get(message.carrier_id)
-    if carrier is None or message.candidate not in carrier.normalizers or message.candidate == carrier.stable:
+    candidate = message.candidate
+    if carrier is None or candidate is None or candidate not in carrier.normalizers:
         return None
-    taken = in_share(message.message_id, message.carrier_id, message.percent)
-    if not taken and not message.shadow:
+    if message.stable is not None:
+        is_theirs = message.shadow and message.normalized_by == message.stable
+        return Trial(message, message.stable, candidate, taken=False) if is_theirs else None
+    if message.stage == NORMALIZED or candidate == carrier.stable or not (message.in_share or message.shadow):
         return None
-    return Trial(message, carrier.stable, message.candidate, taken)
+    return Trial(message, carrier.stable, candidate, taken=message.in_share)
 
 
 def read_chosen(
@@ -59,12 +49,20 @@ def read_chosen(
     """Reads with the version that the dial gives."""
     trial = trial_of(message, carriers)
     if trial is None or not trial.taken:
-        return read_message(message, keyring=keyring, carriers=carriers, mappings=mappings), trial
+        version = _beside_foreign_stable(message, carriers)
+        return read_message(message, keyring=keyring, carriers=carriers, mappings=mappings, version=version), trial
     outcome = read_message(message, keyring=keyring, carriers=carriers, mappings=mappings, version=trial.candidate)
     if isinstance(outcome, Read):
         return outcome, trial
     stable = read_message(message, keyring=keyring, carriers=carriers, mappings=mappings)
     return stable, Trial(message, trial.stable, trial.candidate, taken=True, failed=isinstance(stable, Read))
+
+
+def _beside_foreign_stable(message: Message, carriers: Mapping[str, Carrier]) -> str | None:
+    """The version of ours that is the candidate where another fleet's reading is stable; None: our stable one."""
+    carrier = carriers.get(message.carrier_id)
+    named = message.stable is not None and carrier is not None and message.candidate in carrier.normalizers
+    return message.candidate if named else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +79,22 @@ def compare(trial: Trial, *, keyring: Keyring, carriers: Mapping[str, Carrier], 
     if not trial.message.shadow:
         return ComparedTrial(trial, trial.failed, [])
     stable = read_message(trial.message, keyring=keyring, carriers=carriers, mappings=mappings)
-    candidate = read_message(trial.message, keyring=keyring, carriers=carriers, mappings=mappings, version=trial.candidate)
-    failed = isinstance(candidate, Burial) and isinstance(stable, Read)
+    raw = replace(trial.message, stage=RAW, normalized_by=None, normalized=None)
+    candidate = read_message(raw, keyring=keyring, carriers=carriers, mappings=mappings, version=trial.candidate)
+    return compared(trial, stable, candidate, keyring)
+
+
+def compared(trial: Trial, stable: Read | Burial, candidate: Read | Burial | None, keyring: Keyring) -> ComparedTrial:
+    """`candidate` None: it declined."""
+    failed = not isinstance(candidate, Read) and isinstance(stable, Read)
     return ComparedTrial(trial, failed, differences(_outcome(stable), _outcome(candidate), keyring))
 
 
-def _outcome(read: Read | Burial) -> Outcome:
-    if isinstance(read, Burial):
-        return Outcome(failure=f"{read.cause.value}: {read.detail}")
-    return Outcome(events=read.events, rejections=len(read.rejections))
+def _outcome(read: Read | Burial | None) -> Outcome:
+    match read:
+        case Read():
+            return Outcome(events=read.events, rejections=len(read.rejections))
+        case Burial():
+            return Outcome(failure=f"{read.cause.value}: {read.detail}")
+        case None:
+            return Outcome(failure="declined")

@@ -26,7 +26,8 @@ from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.waker import Waker
 from statesvc.inbox.claim import Claim, Claimed, Message, claim, extend, outlook, release
 from statesvc.telemetry.stages import Stage
-from statesvc.worker.batch import BatchContext, give_back_postponed, process, process_postponed
+from statesvc.worker.batch import give_back_postponed, process, process_postponed
+from statesvc.worker.batch_context import BatchContext
 from statesvc.worker.batch_size import BatchSize, split_by_volume
 from statesvc.worker.lease import LeaseLostError, RescueShare, under_lease
 

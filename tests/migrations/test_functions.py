@@ -14,6 +14,8 @@ OF_TABLES = {
     "statesvc.await_sealing()",
     "statesvc.clock()",
     "statesvc.make_append_only(regclass)",
+    "statesvc.bucket(uuid,text,text)",
+    "statesvc.in_share(uuid,text,integer)",
     "statesvc.next_batch_id()",
     "statesvc.note_touched()",
     "statesvc.refuse_change()",

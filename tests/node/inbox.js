@@ -1,11 +1,12 @@
 // The claim protocol as a foreign worker needs it. Every call is a transaction by itself.
 
-const CLAIM = `SELECT message_id, carrier_id, token, percent, shadow, sealed_key, commitment, sealed
-  FROM statesvc.claim($1, $2, make_interval(secs => $3), 'raw', 4194304, $4)`;
+const CLAIM = `SELECT message_id, carrier_id, token, sealed_key, commitment, sealed
+  FROM statesvc.claim($1, $2, make_interval(secs => $3), $4, p_sweep => $5, p_normalizer => $6, p_carriers => $7)`;
 const NEXT_DUE = 'SELECT extract(epoch FROM statesvc.next_due() - statesvc.clock())::float8 AS seconds';
 
-export const claim = async (client, { worker, limit, leaseSeconds, sweep }) =>
-  (await client.query(CLAIM, [worker, limit, leaseSeconds, sweep])).rows;
+/** `stage`: 'raw', or 'trial': to be read without effect. `normalizer` null: beside the Python workers, of carriers that nobody shares. */
+export const claim = async (client, { worker, limit, leaseSeconds, stage = 'raw', sweep = false, normalizer = null, carriers = null }) =>
+  (await client.query(CLAIM, [worker, limit, leaseSeconds, stage, sweep, normalizer, carriers])).rows;
 
 /** Hands over what was read: `[{ message_id, normalizer, events }]`. Answers how many messages the token still held. */
 export const settle = async (client, token, results) =>

@@ -14,10 +14,14 @@ const {
   BATCH = '64',
   SWEEP_SECONDS = '30',
   WORKER = `node-${process.pid}`,
+  NORMALIZER,
+  CARRIERS,
 } = process.env;
 const inboxKey = Buffer.from(STATESVC_INBOX_KEY, 'base64');
 const leaseSeconds = Number(LEASE_SECONDS);
 const sweepMs = Number(SWEEP_SECONDS) * 1000;
+// what a rollout calls this fleet; without a name it works where nobody shares
+const asked = { worker: WORKER, limit: Number(BATCH), leaseSeconds, normalizer: NORMALIZER ?? null, carriers: CARRIERS?.split(',') ?? null };
 
 if (inboxKey.length !== 32) {
   console.error('STATESVC_INBOX_KEY should be base64 of the 32 bytes of the inbox key');
@@ -69,14 +73,12 @@ async function connect() {
 
 /** The hand-over of one message, or null: opened, read, sealed again under the body's own key. */
 function handOver(message) {
-  // a rollout chooses between versions of the Python normalizer: not a choice of this worker's
-  if (message.percent > 0 || message.shadow) return null;
   try {
     const { bodyKey, context, body } = openBody(inboxKey, message);
     const found = read(message.carrier_id, body);
     if (found === null) return null;
     const events = seal(bodyKey, found.document, context).toString('base64');
-    return { message_id: message.message_id, normalizer: found.by, events };
+    return { message_id: message.message_id, normalizer: NORMALIZER ?? found.by, events };
   } catch {
     // the Python workers find out why it does not open, and say so to a human
     return null;
@@ -108,14 +110,15 @@ for (const signal of ['SIGTERM', 'SIGINT']) {
 
 const [client, listener] = await Promise.all([connect(), connect()]);
 listener.on('notification', () => woken.set());
-await listener.query('LISTEN statesvc_inbox');
+await listener.query('LISTEN statesvc_inbox; LISTEN statesvc_trial');
 console.log(`${WORKER} works`);
 
 let sweptAt = -Infinity;
 while (!stopping) {
   woken.clear();
   const sweep = performance.now() - sweptAt >= sweepMs;
-  const messages = await claim(client, { worker: WORKER, limit: Number(BATCH), leaseSeconds, sweep });
+  let messages = await claim(client, { ...asked, sweep });
+  if (!messages.length && NORMALIZER) messages = await claim(client, { ...asked, stage: 'trial' });
   if (sweep) sweptAt = performance.now();
   if (messages.length && stopping) {
     await release(client, messages[0].token);

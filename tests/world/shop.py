@@ -29,7 +29,8 @@ from statesvc.inbox.claim import Claim, Message, claim
 from statesvc.ingress.put import put
 from statesvc.telemetry.logs import pipeline
 from statesvc.telemetry.metrics import Telemetry
-from statesvc.worker.batch import BatchContext, process
+from statesvc.worker.batch import process
+from statesvc.worker.batch_context import BatchContext
 from tests.world.database import Database
 
 MORNING = datetime(2026, 3, 1, 8, 0, tzinfo=UTC)

@@ -30,6 +30,7 @@ from statesvc.database.migrator import read_ledger
 from statesvc.database.partitions import missing_partitions
 from statesvc.database.queries import queries
 from statesvc.database.service_connection import encoding_fault
+from statesvc.inbox.rollouts.foreign_readings import left_shares, list_readings
 from statesvc.operations.due_times import seconds_in_future
 from statesvc.roles.carrier_names import unknown_carriers
 from statesvc.roles.master_key import key_sources, open_sources
@@ -228,6 +229,8 @@ async def check_waiting(connection: AsyncConnection[Any]) -> AsyncIterator[Findi
     dead_letters, held = await _one(connection, "waiting")
     if held:
         yield warn("kill switch", f"on for {', '.join('all' if each == '*' else each for each in held)}: `statesvc rollout release`")
+    for left in left_shares(await list_readings(connection)):
+        yield warn(f"readers of {left.carrier_id}", left.sentence)
     if dead_letters:
         yield warn("dead letters", f"{dead_letters} wait for a human: `statesvc dead-letters list`")
     else:

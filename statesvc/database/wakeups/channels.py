@@ -10,6 +10,8 @@ LOG: Final = "statesvc_log"
 """Entries may have been committed that wait to be sealed."""
 SEALED: Final = "statesvc_sealed"
 """A checkpoint was published: the sealed log has grown."""
+TRIALS: Final = "statesvc_trial"
+"""Trials may be ready to be claimed by a foreign candidate."""
 ONE_IS_ENOUGH: Final = frozenset({INBOX, OUTBOX})
 """Of several listeners the first one claims; the others hear of it a little later, for it may have stopped."""
 UNHURRIED: Final = frozenset({LOG})

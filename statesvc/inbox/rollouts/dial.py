@@ -1,4 +1,4 @@
-"""Reads and changes the dials: the kill switch, and a candidate's share. Each change is an operator action in the log.
+"""Reads and changes the dials: the kill switch, and who reads which share of a carrier. Each change is an operator action in the log.
 
 The claim reads the dial, so a change takes effect at the next claim of every process. Messages claimed before finish as they began.
 """
@@ -13,6 +13,9 @@ from psycopg.rows import class_row
 
 from events.carriers.carrier import Carrier
 from statesvc.database.queries import queries
+from statesvc.inbox.rollouts.differences import EVENT
+from statesvc.inbox.rollouts.readings import refused_names
+from statesvc.inbox.rollouts.trials import totals_of
 from statesvc.log.actions import record_action
 from statesvc.operations.worker_list import SILENT_SECONDS
 
@@ -23,6 +26,8 @@ log = structlog.get_logger()
 ALL: Final = "*"
 """Stands for all carriers."""
 PERCENT_MAX: Final = 100
+FALLBACK_SECONDS: Final = 30
+FALLBACK_SECONDS_MAX: Final = 86_400
 _WORKERS_SHOWN: Final = 5
 
 
@@ -31,9 +36,11 @@ class Rollout:
     """The dial of one carrier. `changed_at` None: never touched."""
 
     carrier_id: str
+    stable: str | None = None
     candidate: str | None = None
     percent: int = 0
     shadow: bool = False
+    fallback_seconds: int = FALLBACK_SECONDS
     hold: bool = False
     changed_at: datetime | None = None
     changed_by: str | None = None
@@ -64,12 +71,18 @@ class Guard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dial:
-    """How a candidate is rolled out. Without a candidate, percent is 0 and nothing is tried."""
+    """How a candidate is rolled out. Without a candidate, percent is 0 and nothing is tried.
+
+    `stable`: the foreign reading that reads what the candidate does not, `name@version`; None: ours. The candidate may be foreign, too.
+    `fallback_seconds`: what its reader did not lease in that time another may take, once it has asked for nothing so long.
+    """
 
     candidate: str | None
     percent: int = 0
     shadow: bool = False
     guard: Guard | None = None
+    stable: str | None = None
+    fallback_seconds: int = FALLBACK_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,20 +97,29 @@ def refusals(dial: Dial, carrier: Carrier | None) -> list[Refused]:
     """What is wrong with the dial; empty if it may be set. `carrier` None stands for all carriers."""
     if carrier is None:
         return [Refused("candidate", "a candidate belongs to one carrier: name it instead of all")] if dial != Dial(candidate=None) else []
-    found = []
+    found = [Refused(*each) for each in refused_names(dial.stable, dial.candidate, carrier)]
     if dial.candidate is None:
         found += [Refused("percent", "there is no candidate version to give it to")] if dial.percent else []
         found += [Refused("shadow", "there is no candidate version to give it to")] if dial.shadow else []
         found += [Refused("guard", "there is no candidate version to watch")] if dial.guard else []
-    elif dial.candidate not in carrier.normalizers:
-        found.append(Refused("candidate", f"no candidate version of this name: {carrier.carrier_id} has {', '.join(carrier.normalizers)}"))
-    elif dial.candidate == carrier.stable:
-        found.append(Refused("candidate", "no candidate version: it is the stable one, which reads every message already"))
     if not 0 <= dial.percent <= PERCENT_MAX:
         found.append(Refused("percent", "must be 0 to 100"))
     if dial.guard is not None and dial.guard.differences_percent is not None and not dial.shadow:
         found.append(Refused("guard", "differences are found by the shadow only: turn it on too"))
+    if not 1 <= dial.fallback_seconds <= FALLBACK_SECONDS_MAX:
+        found.append(Refused("fallback_seconds", f"must be 1 to {FALLBACK_SECONDS_MAX}"))
     return found
+
+
+class DifferingEventsError(Exception):
+    """The candidate was seen to give other event ids: what it reads would stand in the log twice."""
+
+    def __init__(self, carrier_id: str, candidate: str, differing: int) -> None:
+        super().__init__(
+            f"candidate {candidate} gave {differing:,} events of {carrier_id} another id than the stable reading, or none: the same scan "
+            "would stand in the log twice. See the differences; name a mended candidate by another version, or force it with a reason"
+        )
+        self.differing = differing
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,20 +184,31 @@ async def set_hold(connection: AsyncConnection[Any], *, carrier_id: str, hold: b
     log.info("carrier_held" if hold else "carrier_released", carrier=carrier_id)
 
 
-async def set_dial(connection: AsyncConnection[Any], carrier_id: str, dial: Dial, *, why: str, actor: str) -> None:
-    """Turns a candidate's share; in effect at the next claim. The caller has asked `refusals`."""
+async def set_dial(connection: AsyncConnection[Any], carrier_id: str, dial: Dial, *, why: str, actor: str, force: bool = False) -> None:
+    """Turns a candidate's share; in effect at the next claim. The caller has asked `refusals`, and wakes the workers.
+
+    Raises DifferingEventsError, unless forced, where the share is to grow though the candidate was seen to give other event ids.
+    """
     guard = dial.guard
     async with connection.transaction():
         in_effect = await (await connection.execute(_SQL["lock_dial"], {"carrier_id": carrier_id})).fetchone()
-        if in_effect is None or in_effect[0] != dial.candidate:
+        if in_effect is None or in_effect[:2] != (dial.stable, dial.candidate):
             await connection.execute(_EVIDENCE["forget_counts"], {"carrier_id": carrier_id})
+            await connection.execute(_EVIDENCE["forget_pending"], {"carrier_id": carrier_id})
+        elif dial.candidate is not None and dial.percent > in_effect[2] and not force:
+            differing = (await totals_of(connection, carrier_id, dial.candidate)).fields.get(EVENT, 0)
+            if differing:
+                raise DifferingEventsError(carrier_id, dial.candidate, differing)
+        await connection.execute(_SQL["reset_marks"], {"carrier_id": carrier_id})
         await connection.execute(
             _SQL["set_dial"],
             {
                 "carrier_id": carrier_id,
+                "stable": dial.stable,
                 "candidate": dial.candidate,
                 "percent": dial.percent,
                 "shadow": dial.shadow,
+                "fallback_seconds": dial.fallback_seconds,
                 "guard_messages": guard and guard.messages,
                 "guard_errors_percent": guard and guard.errors_percent,
                 "guard_differences_percent": guard and guard.differences_percent,
@@ -186,6 +219,10 @@ async def set_dial(connection: AsyncConnection[Any], carrier_id: str, dial: Dial
         details: dict[str, Any] = {"why": why, "percent": dial.percent, "shadow": dial.shadow}
         if dial.candidate is not None:
             details["candidate"] = dial.candidate
+        if dial.stable is not None:
+            details["stable"] = dial.stable
+        if force:
+            details["forced"] = True
         if guard is not None:
             details["guard"] = f"{guard.messages} messages, errors {guard.errors_percent} %, differences {guard.differences_percent} %"
         await record_action(connection, actor=actor, verb="rollout", target=f"carrier {carrier_id}", details=details)

@@ -1,14 +1,14 @@
 -- name: rollout
 -- The dial of one carrier, and the kill switch of all ('*').
-SELECT r.carrier_id, r.candidate, r.percent, r.shadow, r.hold, r.changed_at, r.changed_by, r.why, r.turned_at, r.guard_messages,
-    r.guard_errors_percent, r.guard_differences_percent
+SELECT r.carrier_id, r.stable, r.candidate, r.percent, r.shadow, r.fallback_seconds, r.hold, r.changed_at, r.changed_by, r.why, r.turned_at,
+    r.guard_messages, r.guard_errors_percent, r.guard_differences_percent
 FROM statesvc.rollout r
 WHERE r.carrier_id IN (%(carrier_id)s, '*');
 
 -- name: rollouts
 -- Every dial that was ever touched; a row a carrier at most.
-SELECT r.carrier_id, r.candidate, r.percent, r.shadow, r.hold, r.changed_at, r.changed_by, r.why, r.turned_at, r.guard_messages,
-    r.guard_errors_percent, r.guard_differences_percent
+SELECT r.carrier_id, r.stable, r.candidate, r.percent, r.shadow, r.fallback_seconds, r.hold, r.changed_at, r.changed_by, r.why, r.turned_at,
+    r.guard_messages, r.guard_errors_percent, r.guard_differences_percent
 FROM statesvc.rollout r
 ORDER BY r.carrier_id;
 
@@ -35,15 +35,50 @@ ON CONFLICT (carrier_id) DO UPDATE SET hold = excluded.hold, changed_at = exclud
 -- name: set_dial
 -- Turns the share; leaves the kill switch as it is.
 INSERT INTO statesvc.rollout AS r
-    (carrier_id, candidate, percent, shadow, guard_messages, guard_errors_percent, guard_differences_percent, turned_at, changed_at,
+    (carrier_id, stable, candidate, percent, shadow, fallback_seconds, guard_messages, guard_errors_percent, guard_differences_percent, turned_at, changed_at,
      changed_by, why)
-VALUES (%(carrier_id)s, %(candidate)s, %(percent)s, %(shadow)s, %(guard_messages)s, %(guard_errors_percent)s,
+VALUES (%(carrier_id)s, %(stable)s, %(candidate)s, %(percent)s, %(shadow)s, %(fallback_seconds)s, %(guard_messages)s, %(guard_errors_percent)s,
     %(guard_differences_percent)s, statesvc.clock(), statesvc.clock(), %(changed_by)s, %(why)s)
 ON CONFLICT (carrier_id) DO UPDATE SET
-    candidate = excluded.candidate, percent = excluded.percent, shadow = excluded.shadow, guard_messages = excluded.guard_messages,
+    stable = excluded.stable, candidate = excluded.candidate, percent = excluded.percent, shadow = excluded.shadow,
+    fallback_seconds = excluded.fallback_seconds, guard_messages = excluded.guard_messages,
     guard_errors_percent = excluded.guard_errors_percent, guard_differences_percent = excluded.guard_differences_percent,
     turned_at = excluded.turned_at, changed_at = excluded.changed_at, changed_by = excluded.changed_by, why = excluded.why;
 
+-- name: reset_marks
+-- The next claims look at all that waits: what was another reader's may be theirs now.
+UPDATE statesvc.lane l SET low_water = '-infinity', raw_low_water = '-infinity' WHERE l.carrier_id = %(carrier_id)s;
+
+-- name: readings
+-- The readings of carriers that a foreign one shares: what each has of it, when it last asked for messages (or trials), what waits of its
+-- buckets (as far as `count_max`), what it has leased, and what others had to take.
+SELECT r.carrier_id, s.is_candidate, s.reading, s.share, r.fallback_seconds,
+    extract(epoch FROM now.at - k.asked_at)::float8, extract(epoch FROM now.at - k.tried_at)::float8, w.waiting,
+    extract(epoch FROM now.at - o.available_at)::float8, l.leased, coalesce(f.fallbacks, 0), extract(epoch FROM now.at - f.fallback_at)::float8
+FROM (SELECT statesvc.clock() AS at) now
+CROSS JOIN statesvc.rollout r
+CROSS JOIN LATERAL (VALUES
+    (false, statesvc.reader_of(r, 100), 100 - r.percent, r.percent::int, 99),
+    (true, CASE WHEN strpos(r.candidate, '@') > 0 THEN r.candidate ELSE 'statesvc' END, r.percent::int, 0, r.percent - 1)
+) s(is_candidate, reading, share, first, last)
+LEFT JOIN LATERAL (
+    SELECT max(k.asked_at) AS asked_at, max(k.tried_at) AS tried_at FROM statesvc.reader k
+    WHERE k.carrier_id IN (r.carrier_id, '*') AND k.normalizer = s.reading) k ON true
+LEFT JOIN statesvc.reader f ON f.carrier_id = r.carrier_id AND f.normalizer = s.reading
+CROSS JOIN LATERAL (SELECT count(*) AS waiting FROM (SELECT FROM statesvc.inbox q
+    WHERE q.carrier_id = r.carrier_id AND q.token IS NULL AND statesvc.bucket(q.message_id, q.carrier_id, q.stage) BETWEEN s.first AND s.last
+        AND q.available_at <= now.at LIMIT %(count_max)s) q) w
+LEFT JOIN LATERAL (SELECT min(b.available_at) AS available_at FROM generate_series(s.first, s.last) AS bucket CROSS JOIN LATERAL (
+    SELECT q.available_at FROM statesvc.inbox q
+    WHERE q.carrier_id = r.carrier_id AND q.token IS NULL AND statesvc.bucket(q.message_id, q.carrier_id, q.stage) = bucket
+        AND q.available_at <= now.at ORDER BY q.available_at LIMIT 1) b) o ON true
+CROSS JOIN LATERAL (SELECT count(*) AS leased FROM statesvc.inbox q
+    WHERE q.token IS NOT NULL AND q.worker IS NOT NULL AND q.available_at > now.at AND q.carrier_id = r.carrier_id AND q.stage = 'raw'
+        AND coalesce(q.normalizer, 'statesvc') = s.reading) l
+WHERE (r.stable IS NOT NULL OR strpos(r.candidate, '@') > 0) AND (NOT s.is_candidate OR r.candidate IS NOT NULL)
+    AND r.carrier_id = coalesce(%(carrier_id)s, r.carrier_id)
+ORDER BY r.carrier_id, s.is_candidate;
+
 -- name: lock_dial
--- The current candidate. The row stays locked, so that the next change of the dial waits.
-SELECT r.candidate FROM statesvc.rollout r WHERE r.carrier_id = %(carrier_id)s FOR UPDATE;
+-- The current readings and share. The row stays locked, so that the next change of the dial waits.
+SELECT r.stable, r.candidate, r.percent FROM statesvc.rollout r WHERE r.carrier_id = %(carrier_id)s FOR UPDATE;

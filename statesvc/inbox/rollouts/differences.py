@@ -14,6 +14,8 @@ from events.crypto.keyring import DIGEST_BYTES, Keyring
 from events.event import Event
 
 VALUE_CHARS_MAX: Final = 500
+EVENT: Final = "event"
+"""The difference that an event is said by one of them only, or more often."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,7 @@ def differences(stable: Outcome, candidate: Outcome, keyring: Keyring) -> list[D
     for event_id in dict.fromkeys((*ours, *theirs)):
         mine, other = ours.get(event_id, []), theirs.get(event_id, [])
         if len(mine) != len(other):
-            found.append(Difference(event_id, "event", _times(len(mine)), _times(len(other))))
+            found.append(Difference(event_id, EVENT, _times(len(mine)), _times(len(other))))
         for one, another in zip(mine, other, strict=False):
             if one != another:
                 found += _fields(one, another, keyring)

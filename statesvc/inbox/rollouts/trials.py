@@ -113,12 +113,13 @@ async def _guard(connection: AsyncConnection[Any], evidence: Evidence) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """Since the candidate was named. `fields`: how often each field was read differently."""
+    """Since the candidate was named. `fields`: how often each field was read differently. `dropped`: trials that nobody made in time."""
 
     messages: int
     errors: int
     differing: int
     fields: dict[str, int]
+    dropped: int = 0
 
 
 async def totals_of(connection: AsyncConnection[Any], carrier_id: str, candidate: str | None) -> Totals:
@@ -129,6 +130,7 @@ async def totals_of(connection: AsyncConnection[Any], carrier_id: str, candidate
         messages=counted.get("messages", 0),
         errors=counted.get("errors", 0),
         differing=counted.get("differing", 0),
+        dropped=counted.get("dropped", 0),
         fields={measure.removeprefix(FIELD): count for measure, count in counted.items() if measure.startswith(FIELD)},
     )
 

@@ -62,6 +62,10 @@ WHERE c.carrier_id = %(carrier_id)s AND c.candidate = %(candidate)s GROUP BY c.m
 -- The totals begin again when a candidate is named.
 DELETE FROM statesvc.rollout_count c WHERE c.carrier_id = %(carrier_id)s;
 
+-- name: forget_pending
+-- Nobody tries a candidate any more that another took the place of.
+DELETE FROM statesvc.trial t WHERE t.carrier_id = %(carrier_id)s;
+
 -- name: list_diffs
 -- A page of differences, the newest first.
 SELECT d.diff_id, d.recorded_at, d.message_id, d.stable, d.candidate, d.event_id, d.field, d.stable_value, d.candidate_value

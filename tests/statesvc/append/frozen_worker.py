@@ -14,7 +14,8 @@ from statesvc.database.keyring_store import load_keyring
 from statesvc.database.pool import make_pool
 from statesvc.inbox.claim import Claim, claim
 from statesvc.telemetry.metrics import Telemetry
-from statesvc.worker.batch import BatchContext, process
+from statesvc.worker.batch import process
+from statesvc.worker.batch_context import BatchContext
 from tests.world.shop import ACME, CARRIER_ID, LIMITS
 
 

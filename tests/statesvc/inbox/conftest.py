@@ -22,6 +22,7 @@ class Claimed:
     retries: int
     stage: str
     rescued_from: str | None
+    fallback_for: str | None
 
 
 @dataclass
@@ -58,10 +59,12 @@ class Inbox:
         sweep: bool = False,
         lease: float = LEASE_SECONDS,
         rescue_first: bool = True,
+        normalizer: str | None = None,
+        carriers: Sequence[str] | None = None,
     ) -> list[Claimed]:
         found = await self.rows(
-            "SELECT message_id, carrier_id, token, attempts, retries, stage, rescued_from"
-            " FROM statesvc.claim(%s, %s, make_interval(secs => %s), %s, %s, %s, %s)",
+            "SELECT message_id, carrier_id, token, attempts, retries, stage, rescued_from, fallback_for"
+            " FROM statesvc.claim(%s, %s, make_interval(secs => %s), %s, %s, %s, %s, p_normalizer => %s, p_carriers => %s)",
             worker,
             limit,
             lease,
@@ -69,6 +72,8 @@ class Inbox:
             bytes_max,
             sweep,
             rescue_first,
+            normalizer,
+            None if carriers is None else list(carriers),
         )
         return [Claimed(*row) for row in found]
 
@@ -100,9 +105,9 @@ class Inbox:
     async def release(self, token: UUID) -> int:
         return await self.count("SELECT statesvc.release(%s)", token)
 
-    async def hand_over(self, token: UUID, *message_ids: UUID) -> int:
+    async def hand_over(self, token: UUID, *message_ids: UUID, normalizer: str = "go@1") -> int:
         """A foreign worker's `settle`."""
-        results = ",".join(f'{{"message_id": "{m}", "normalizer": "go@1", "events": "AAEC"}}' for m in message_ids)
+        results = ",".join(f'{{"message_id": "{m}", "normalizer": "{normalizer}", "events": "AAEC"}}' for m in message_ids)
         return await self.count("SELECT statesvc.settle(%s, %s::jsonb)", token, f"[{results}]")
 
     async def hold(self, carrier_id: str, *, on: bool = True) -> None:
@@ -111,6 +116,33 @@ class Inbox:
             " ON CONFLICT (carrier_id) DO UPDATE SET hold = excluded.hold",
             (carrier_id, on),
         )
+
+    async def roll_out(
+        self,
+        carrier_id: str,
+        candidate: str | None = None,
+        percent: int = 0,
+        *,
+        stable: str | None = None,
+        shadow: bool = False,
+        fallback_seconds: int = 30,
+    ) -> None:
+        await self.connection.execute(
+            "INSERT INTO statesvc.rollout (carrier_id, stable, candidate, percent, shadow, fallback_seconds, changed_at, changed_by)"
+            " VALUES (%s, %s, %s, %s, %s, %s, now(), 'test') ON CONFLICT (carrier_id) DO UPDATE SET stable = excluded.stable,"
+            " candidate = excluded.candidate, percent = excluded.percent, shadow = excluded.shadow,"
+            " fallback_seconds = excluded.fallback_seconds",
+            (carrier_id, stable, candidate, percent, shadow, fallback_seconds),
+        )
+
+    async def share(self, carrier_id: str, percent: int) -> set[UUID]:
+        """What waits of the candidate's."""
+        found = await self.rows(
+            "SELECT message_id FROM statesvc.inbox WHERE carrier_id = %s AND statesvc.in_share(message_id, carrier_id, %s)",
+            carrier_id,
+            percent,
+        )
+        return {message_id for (message_id,) in found}
 
     async def allot(self, carrier_id: str, *, weight: float = 1, in_flight_max: int | None = None) -> None:
         await self.connection.execute(

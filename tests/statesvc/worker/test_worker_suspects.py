@@ -11,7 +11,8 @@ from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.waker import Waker
 from statesvc.inbox.claim import Message
 from statesvc.worker import worker_loop as loop
-from statesvc.worker.batch import BatchContext, process
+from statesvc.worker.batch import process
+from statesvc.worker.batch_context import BatchContext
 from statesvc.worker.worker_loop import Worker, WorkerLimits
 from tests.world.shop import Shop, says
 

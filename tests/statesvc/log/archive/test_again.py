@@ -10,7 +10,7 @@ from statesvc.inbox.rollouts.dial import Dial, set_dial
 from statesvc.repair.renormalize.renormalize import RereadTask, renormalize
 from statesvc.subscriptions.replay import ReplayRequest, replay
 from statesvc.telemetry.metrics import Telemetry
-from statesvc.worker.batch import BatchContext
+from statesvc.worker.batch_context import BatchContext
 from tests.statesvc.inbox.rollouts.planted import CARRIER, MISREAD
 from tests.world.attack import places
 from tests.world.log_archivist import Archivist, shipment

@@ -21,7 +21,7 @@ from statesvc.inbox.read_message import Read
 from statesvc.log.archive.log_archive_errors import ArchivedHistoryError, EntryFileError
 from statesvc.subscriptions import subscription_store as store
 from statesvc.telemetry.metrics import Telemetry
-from statesvc.worker.batch import BatchContext
+from statesvc.worker.batch_context import BatchContext
 from tests.world.attack import places
 from tests.world.deliver import deliver
 from tests.world.log_archivist import Archivist, shipment
