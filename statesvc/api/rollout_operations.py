@@ -1,7 +1,7 @@
 """`/v1/rollouts...`: a carrier's dial, the kill switch of one or of all; `/diffs`: what a candidate did."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Final, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from psycopg import AsyncConnection
 from pydantic import AwareDatetime, ConfigDict, Field, model_validator
@@ -19,8 +19,11 @@ from statesvc.http.problem import Code, Problem, Violation
 from statesvc.inbox.rollouts import dial as dials
 from statesvc.inbox.rollouts.dial import (
     ALL,
+    FALLBACK_SECONDS,
+    FALLBACK_SECONDS_MAX,
     PERCENT_MAX,
     Dial,
+    DifferingEventsError,
     Guard,
     Lacking,
     Rollout,
@@ -31,11 +34,12 @@ from statesvc.inbox.rollouts.dial import (
     set_dial,
     set_hold,
 )
+from statesvc.inbox.rollouts.foreign_readings import COUNT_MAX, ReadingState, list_readings
 from statesvc.inbox.rollouts.trials import StoredDifference, list_differences, totals_of
 
 WHY_LENGTH_MAX = 1000
 GUARD_MESSAGES_MAX: Final = 5_000
-_DIAL: Final = frozenset({"candidate", "percent", "shadow", "guard"})
+_DIAL: Final = frozenset({"stable", "candidate", "percent", "shadow", "guard", "fallback_seconds"})
 _TAG: Final = "rollouts"
 _ONE: Final = "/v1/rollouts/{carrier_id}"
 
@@ -65,19 +69,40 @@ class RolloutChange(PartialChange):
 
     hold: Annotated[bool | None, Field(description="Messages are stored, not processed, from the next claim on.")] = None
     why: Annotated[str, Field(max_length=WHY_LENGTH_MAX, pattern=r"^[^\x00]*$")] = ""
-    candidate: Annotated[str | None, Field(max_length=100, description="A registered version of the carrier; null ends the rollout.")] = (
-        None
-    )
+    stable: Annotated[
+        str | None,
+        Field(max_length=100, description="Who reads what the candidate does not: another fleet's name@version; null: our stable version."),
+    ] = None
+    candidate: Annotated[
+        str | None,
+        Field(
+            max_length=100,
+            description="A registered version of the carrier, or another fleet's name@version; null ends the rollout.",
+        ),
+    ] = None
     percent: Annotated[int, Field(ge=0, le=PERCENT_MAX, description="The share of messages that the candidate reads.")] = 0
     shadow: Annotated[bool, Field(description="Reads each message with both versions and stores the differences; no effect otherwise.")] = (
         False
     )
     guard: Annotated[GuardBounds | None, Field(description="Null: it never falls back.")] = None
+    fallback_seconds: Annotated[
+        int,
+        Field(
+            ge=1,
+            le=FALLBACK_SECONDS_MAX,
+            description="What a fleet did not lease in that time the other reader takes, once it has asked for nothing so long.",
+        ),
+    ] = FALLBACK_SECONDS
+    force: Annotated[
+        bool, Field(description="Raises the share though the shadow shows other event ids. Needs `why`; the log stores it.")
+    ] = False
 
     @model_validator(mode="after")
     def _turns_something(self) -> Self:
         if self.hold is None and not self.model_fields_set & _DIAL:
-            raise ValueError("name what to turn: hold, candidate, percent, shadow or guard")
+            raise ValueError("name what to turn: hold, stable, candidate, percent, shadow, guard or fallback_seconds")
+        if self.force and not self.why:
+            raise ValueError("a forced share needs a reason: `why`")
         return self
 
     def dial(self, present: Rollout) -> Dial | None:
@@ -92,13 +117,29 @@ class RolloutChange(PartialChange):
             percent=self.percent if "percent" in named or ends else present.percent,
             shadow=self.shadow if "shadow" in named or ends else present.shadow,
             guard=guard if "guard" in named or ends else present.guard,
+            stable=self.stable if "stable" in named else present.stable,
+            fallback_seconds=self.fallback_seconds if "fallback_seconds" in named else present.fallback_seconds,
         )
+
+
+class ShownReading(TypedDict):
+    """One of the two readings of a carrier that another fleet shares."""
+
+    reading: Annotated[str, Field(description="name@version; `statesvc`: ours.")]
+    role: Literal["stable", "candidate"]
+    share: Annotated[int, Field(description="In percent.")]
+    asked_seconds_ago: Annotated[float | None, Field(description="When it last asked for messages; null: never.")]
+    waiting: Annotated[int, Field(description=f"Messages that it may lease; {COUNT_MAX} means at least.")]
+    oldest_seconds: float | None
+    leased: int
+    fallbacks: Annotated[int, Field(description="Its messages that others took because it left them.")]
 
 
 class ShownRollout(TypedDict):
     """The dial of a carrier."""
 
     carrier_id: str
+    stable: str | None
     candidate: str | None
     percent: int
     shadow: bool
@@ -109,7 +150,9 @@ class ShownRollout(TypedDict):
     why: str
     turned_at: Annotated[AwareDatetime | None, Field(description="Since when candidate, share and guard are as they are.")]
     guard: Guard | None
-    warnings: Annotated[list[str], Field(description="What it asks for, and some workers cannot do.")]
+    fallback_seconds: int
+    readings: Annotated[list[ShownReading], Field(description="Of a carrier that another fleet shares; else empty.")]
+    warnings: Annotated[list[str], Field(description="What it asks for, and some workers cannot do, or nobody asks for.")]
 
 
 class DiffsParameters(PageParameters):
@@ -127,6 +170,7 @@ class TrialTotals(TypedDict):
     errors: Annotated[int, Field(description="Messages that it could not read and the stable version could.")]
     differing: int
     fields: Annotated[dict[str, int], Field(description="How often each field was read differently.")]
+    dropped: Annotated[int, Field(description="Messages that another fleet was to try, and did not in time.")]
 
 
 class DiffsPage(TypedDict):
@@ -145,10 +189,10 @@ async def list_rollouts(context: Context, call: Call[None, None]) -> Page[ShownR
     """
     async with context.pool.connection() as connection:
         turned = await dials.list_rollouts(connection)
-        lacking = await lacking_workers(connection)
+        lacking, readings = await lacking_workers(connection), await list_readings(connection)
     all_held = any(rollout.hold for rollout in turned if rollout.carrier_id == ALL)
     states = [RolloutState(rollout, held=rollout.hold or all_held) for rollout in turned]
-    return Page([_shown(state, lacking) for state in states], None)
+    return Page([_shown(state, lacking, readings) for state in states], None)
 
 
 @operation(f"GET {_ONE}", scope="ops", tag=_TAG, problems=(Code.UNKNOWN_CARRIER,))
@@ -163,7 +207,11 @@ async def get_rollout(context: Context, call: Call[RolloutParameters, None]) -> 
     f"PUT {_ONE}",
     scope="ops",
     tag=_TAG,
-    rules=("The candidate is a registered version of this one carrier, not its stable one; shares and guards take a candidate.",),
+    rules=(
+        "The candidate is a registered version of this carrier or another fleet's name@version, and not the stable reading.",
+        "Shares and guards take a candidate.",
+        "A share is not raised while the shadow shows differing event ids, unless forced.",
+    ),
     problems=(Code.UNKNOWN_CARRIER,),
     commands=(
         Command(
@@ -193,11 +241,15 @@ async def change_rollout(context: Context, call: Call[RolloutParameters, Rollout
         dial = change.dial((await rollout_of(connection, carrier_id)).rollout)
         if dial is not None:
             _require_possible(context, carrier_id, dial)
-            await set_dial(connection, carrier_id, dial, why=change.why, actor=actor)
+            try:
+                await set_dial(connection, carrier_id, dial, why=change.why, actor=actor, force=change.force)
+            except DifferingEventsError as error:
+                violations = [Violation("/body/percent", str(error))]
+                raise Problem(Code.INVALID_REQUEST, "other event ids were seen; nothing was changed", violations=violations) from None
         if change.hold is not None:
             await set_hold(connection, carrier_id=carrier_id, hold=change.hold, why=change.why, actor=actor)
         shown = await _read(connection, carrier_id)
-    if change.hold is False:
+    if change.hold is not True:
         context.waker.wake(INBOX)
     return shown
 
@@ -225,6 +277,7 @@ async def list_rollout_diffs(context: Context, call: Call[DiffsParameters, None]
             "errors": totals.errors,
             "differing": totals.differing,
             "fields": totals.fields,
+            "dropped": totals.dropped,
         },
     }
 
@@ -244,13 +297,17 @@ def _carrier_id(context: Context, carrier_id: str) -> str:
 
 
 async def _read(connection: AsyncConnection[Any], carrier_id: str) -> ShownRollout:
-    return _shown(await rollout_of(connection, carrier_id), await lacking_workers(connection))
+    readings = await list_readings(connection, carrier_id)
+    return _shown(await rollout_of(connection, carrier_id), await lacking_workers(connection), readings)
 
 
-def _shown(state: RolloutState, lacking: Sequence[Lacking]) -> ShownRollout:
+def _shown(state: RolloutState, lacking: Sequence[Lacking], readings: Sequence[ReadingState]) -> ShownRollout:
     rollout = state.rollout
+    its = [reading for reading in readings if reading.carrier_id == rollout.carrier_id]
+    unasked = [f"no worker asked for {reading.reading} within the last minute: is it misspelt?" for reading in its if reading.is_unasked]
     return {
         "carrier_id": rollout.carrier_id,
+        "stable": rollout.stable,
         "candidate": rollout.candidate,
         "percent": rollout.percent,
         "shadow": rollout.shadow,
@@ -261,7 +318,22 @@ def _shown(state: RolloutState, lacking: Sequence[Lacking]) -> ShownRollout:
         "why": rollout.why,
         "turned_at": rollout.turned_at,
         "guard": rollout.guard,
-        "warnings": [each.sentence for each in lacking if each.carrier_id == rollout.carrier_id],
+        "fallback_seconds": rollout.fallback_seconds,
+        "readings": [_shown_reading(reading) for reading in its],
+        "warnings": [*(each.sentence for each in lacking if each.carrier_id == rollout.carrier_id), *unasked],
+    }
+
+
+def _shown_reading(reading: ReadingState) -> ShownReading:
+    return {
+        "reading": reading.reading,
+        "role": "candidate" if reading.is_candidate else "stable",
+        "share": reading.share,
+        "asked_seconds_ago": reading.asked_seconds,
+        "waiting": reading.waiting,
+        "oldest_seconds": reading.oldest_seconds,
+        "leased": reading.leased,
+        "fallbacks": reading.fallbacks,
     }
 
 

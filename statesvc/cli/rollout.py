@@ -1,4 +1,4 @@
-"""`statesvc rollout show | set CARRIER | hold CARRIER|all | release CARRIER|all`: which version reads, and the kill switch.
+"""`statesvc rollout show | set CARRIER | drill CARRIER | hold CARRIER|all | release CARRIER|all`: who reads what, and the kill switch.
 
 Each is in effect at the next claim of every worker, and stands in the log with who and why. `hold` and `release` are declared with their
 operation.
@@ -16,26 +16,33 @@ from statesvc.cli.api_calls import Calls, Json
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.operation_table import add_fields
 from statesvc.cli.output import write_json, write_line, write_table
+from statesvc.cli.rollout_drill import drill
 from statesvc.cli.service_calls import api_calls
 
 DIFFS_SHOWN: Final = 20
+OURS: Final = "ours"
+"""As `--stable`: our own stable version again."""
+NONE: Final = "none"
+"""As `--candidate`: the rollout ends."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """What the commands take."""
-    commands = parser.add_subparsers(dest="action", required=True, metavar="show | set | hold | release")
+    commands = parser.add_subparsers(dest="action", required=True, metavar="show | set | drill | hold | release")
     show = commands.add_parser("show", help="every rollout that was ever set; of one carrier, what its candidate read differently")
     show.add_argument("carrier_id", metavar="carrier", nargs="?", help="a carrier id")
     show.add_argument("--json", action="store_true", help="for scripts")
-    turn = commands.add_parser("set", help="give a candidate version a share of a carrier's messages")
-    add_fields(
-        turn, "change_rollout", "carrier_id", "candidate", "percent", "shadow", "why", arguments=["carrier_id"], required=["percent"]
-    )
+    turn = commands.add_parser("set", help="give a candidate version, or another fleet, a share of a carrier's messages")
+    fields = ("carrier_id", "stable", "candidate", "percent", "shadow", "fallback_seconds", "force", "why")
+    add_fields(turn, "change_rollout", *fields, arguments=["carrier_id"], required=["percent"])
     turn.add_argument("--guard-messages", type=int, metavar="N", help="fall back to 0 by itself, judging the last N messages")
     turn.add_argument("--guard-errors", type=float, metavar="PERCENT", help="the highest share that the candidate may fail to read")
     turn.add_argument(
         "--guard-differences", type=float, metavar="PERCENT", help="the highest share that it may read differently (needs --shadow)"
     )
+    rehearse = commands.add_parser("drill", help="rehearse the way back from another fleet's share: to 0 and forth again")
+    rehearse.add_argument("carrier_id", metavar="carrier", help="a carrier id")
+    rehearse.add_argument("--seconds", type=float, default=60.0, help="how long to wait at 0 (default: 60)")
     declared.add_declared(commands, "rollout")
 
 
@@ -47,8 +54,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _run(options: argparse.Namespace) -> int:
-    change = None if options.action == "show" else _change(options)
+    change = _change(options) if options.action == "set" else None
     async with api_calls(options) as calls:
+        if options.action == "drill":
+            return await drill(calls, options.carrier_id, seconds=options.seconds)
         if change is not None:
             await _set(calls, options.carrier_id, change)
         elif options.carrier_id is not None:
@@ -60,7 +69,15 @@ async def _run(options: argparse.Namespace) -> int:
 
 def _change(options: argparse.Namespace) -> dict[str, Json]:
     change = {"percent": options.percent, "shadow": bool(options.shadow), "guard": _guard(options), "why": options.why or ""}
-    return change if options.candidate is None else {**change, "candidate": options.candidate}
+    if options.stable is not None:
+        change["stable"] = None if options.stable == OURS else options.stable
+    if options.candidate is not None:
+        change["candidate"] = None if options.candidate == NONE else options.candidate
+    if options.fallback_seconds is not None:
+        change["fallback_seconds"] = options.fallback_seconds
+    if options.force:
+        change["force"] = True
+    return change
 
 
 def _guard(options: argparse.Namespace) -> dict[str, Json] | None:
@@ -77,7 +94,8 @@ def _guard(options: argparse.Namespace) -> dict[str, Json] | None:
 async def _set(calls: Calls, carrier_id: str, change: Mapping[str, Json]) -> None:
     dial = await calls.call("change_rollout", change, carrier_id=carrier_id)
     shadow = ", with a shadow" if dial["shadow"] else ""
-    write_line(f"{carrier_id}: {dial['percent']} % to version {dial['candidate'] or '-'}{shadow}; in effect at the next claim")
+    rest = f", the rest to {dial['stable']}" if dial["stable"] else ""
+    write_line(f"{carrier_id}: {dial['percent']} % to version {dial['candidate'] or '-'}{rest}{shadow}; in effect at the next claim")
     for warning in dial["warnings"]:
         write_line(warning)
 
@@ -87,7 +105,7 @@ async def _show(calls: Calls, *, as_json: bool) -> None:
     if as_json:
         write_json(shown)
     elif shown:
-        columns = ("carrier", "hold", "candidate", "percent", "shadow", "guard", "changed_at", "changed_by", "why")
+        columns = ("carrier", "hold", "stable", "candidate", "percent", "shadow", "guard", "changed_at", "changed_by", "why")
         write_table([column.upper() for column in columns], [[dial[column] for column in columns] for dial in shown])
     else:
         write_line("no rollout was ever set: each carrier is read by its stable version")
@@ -97,12 +115,14 @@ async def _show_one(calls: Calls, carrier_id: str, *, as_json: bool) -> None:
     dial = await calls.call("get_rollout", carrier_id=carrier_id)
     page = await calls.call("list_rollout_diffs", carrier_id=carrier_id, candidate=dial["candidate"], limit=DIFFS_SHOWN)
     if as_json:
-        write_json({**_described(dial), "totals": page["totals"], "differences": page["items"]})
+        write_json({**_described(dial), "readings": dial["readings"], "totals": page["totals"], "differences": page["items"]})
         return
     for name, value in _described(dial).items():
         write_line(f"{name:<12}{'-' if value is None else value}")
+    _write_readings(dial)
     totals = page["totals"]
-    write_line(f"tried on    {totals['messages']} messages, {totals['errors']} failed, {totals['differing']} read differently")
+    dropped = f", {totals['dropped']} not tried in time" if totals["dropped"] else ""
+    write_line(f"tried on    {totals['messages']} messages, {totals['errors']} failed, {totals['differing']} read differently{dropped}")
     if totals["fields"]:
         write_table(("FIELD", "DIFFERENCES"), sorted(totals["fields"].items(), key=itemgetter(1), reverse=True))
     if page["items"]:
@@ -113,6 +133,26 @@ async def _show_one(calls: Calls, carrier_id: str, *, as_json: bool) -> None:
         write_line("... there are more: GET /v1/rollouts/{carrier}/diffs")
 
 
+def _write_readings(dial: Mapping[str, Any]) -> None:
+    if dial["readings"]:
+        names = ("READING", "ROLE", "SHARE", "ASKED", "WAITING", "LEASED", "LEFT TO OTHERS")
+        rows = [
+            (
+                "ours" if reading["reading"] == "statesvc" else reading["reading"],
+                reading["role"],
+                f"{reading['share']} %",
+                "never" if reading["asked_seconds_ago"] is None else f"{reading['asked_seconds_ago']:.0f} s ago",
+                reading["waiting"],
+                reading["leased"],
+                reading["fallbacks"],
+            )
+            for reading in dial["readings"]
+        ]
+        write_table(names, rows)
+    for warning in dial["warnings"]:
+        write_line(warning)
+
+
 def _described(dial: Mapping[str, Any]) -> dict[str, Any]:
     guard = dial["guard"]
     bounds = (("errors", guard["errors_percent"]), ("differences", guard["differences_percent"])) if guard else ()
@@ -120,9 +160,11 @@ def _described(dial: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "carrier": "all" if dial["carrier_id"] == "*" else dial["carrier_id"],
         "hold": dial["hold"],
+        "stable": dial["stable"],
         "candidate": dial["candidate"],
         "percent": dial["percent"],
         "shadow": dial["shadow"],
+        "fallback": f"after {dial['fallback_seconds']} s" if dial["readings"] else None,
         "guard": f"{bounded} of {guard['messages']} messages" if guard else None,
         "changed_at": dial["changed_at"] and datetime.fromisoformat(dial["changed_at"]).isoformat(timespec="seconds"),
         "changed_by": dial["changed_by"],
