@@ -12,6 +12,7 @@ from statesvc.http.api_keys import Keys
 from statesvc.http.app import build_app
 from statesvc.http.key_store import Scope, create_key
 from statesvc.http.operation import routes_of
+from tests.statesvc.inbox.rollouts.foreign_fleet import Fleet
 from tests.statesvc.inbox.rollouts.planted import CARRIER, MISREAD
 from tests.world.api import context_of
 from tests.world.shop import CARRIER_ID, Shop, says
@@ -84,10 +85,38 @@ async def test_differences_are_paged_with_their_totals(client: Client, shop: Sho
     while True:
         async with client.get(f"{PATH}/diffs", params={"limit": 2} | ({"cursor": cursor} if cursor else {})) as answer:
             page = await answer.json()
-        assert page["totals"] == {"candidate": "2", "messages": 5, "errors": 0, "differing": 5, "fields": {"status": 5}}
+        assert page["totals"] == {"candidate": "2", "messages": 5, "errors": 0, "differing": 5, "fields": {"status": 5}, "dropped": 0}
         seen += page["items"]
         cursor = page["next_cursor"]
         if cursor is None:
             break
     assert len({item["diff_id"] for item in seen}) == 5
     assert {(item["field"], item["stable_value"], item["candidate_value"]) for item in seen} == {("status", "in_transit", "delivered")}
+
+
+async def test_another_fleets_reading_is_set_and_shown_with_whether_anybody_asks_for_it(client: Client, shop: Shop) -> None:
+    status, shown = await put(client, stable="old@1", candidate="1", percent=10, fallback_seconds=5)
+    assert (status, shown["stable"], shown["candidate"], shown["percent"], shown["fallback_seconds"]) == (200, "old@1", "1", 10, 5)
+    assert shown["warnings"] == ["no worker asked for old@1 within the last minute: is it misspelt?"]
+    await shop.push(says())
+    assert await Fleet(shop, "old@1").claim("raw", 0) == []
+    _, shown = await put(client, percent=0)
+    assert (shown["stable"], shown["percent"], shown["fallback_seconds"], shown["warnings"]) == ("old@1", 0, 5, [])
+    stable, candidate = shown["readings"]
+    assert (stable["reading"], stable["role"], stable["share"], stable["waiting"], stable["leased"]) == ("old@1", "stable", 100, 1, 0)
+    assert (candidate["reading"], candidate["role"], candidate["share"]) == ("statesvc", "candidate", 0)
+    _, shown = await put(client, stable=None, candidate=None)
+    assert (shown["stable"], shown["candidate"], shown["readings"]) == (None, None, [])
+
+
+async def test_other_event_ids_refuse_a_share_that_is_not_forced_with_a_reason(client: Client, shop: Shop) -> None:
+    await put(client, candidate="forgetful", shadow=True)
+    await shop.push(says({"number": "N1", "status": "in_transit"}))
+    await shop.work()
+    status, problem = await put(client, percent=1)
+    assert (status, problem["errors"][0]["pointer"]) == (422, "/body/percent")
+    assert "gave 1 events of acme another id than the stable reading, or none" in problem["errors"][0]["detail"]
+    status, _ = await put(client, percent=1, force=True)
+    assert status == 422, "no reason"
+    status, shown = await put(client, percent=1, force=True, why="it leaves out what nobody wants")
+    assert (status, shown["percent"]) == (200, 1)
