@@ -13,7 +13,7 @@ from statesvc.database.wakeups.channels import INBOX
 from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.waker import Waker
 from statesvc.telemetry.metrics import Telemetry
-from statesvc.worker.batch import BatchContext
+from statesvc.worker.batch_context import BatchContext
 from statesvc.worker.worker_loop import Worker, WorkerLimits
 from tests.world.shop import ACME, CARRIER_ID, LIMITS
 
