@@ -209,6 +209,7 @@ class Sealer:
     async def _rest(self, interval_seconds: float) -> None:
         """Keeps the pace, then sleeps until something is committed."""
         if interval_seconds > 0:
-            await set_within(self._stopping, interval_seconds)
+            with self._listener.paused(LOG):
+                await set_within(self._stopping, interval_seconds)
         sweep = self._pace.sweep_seconds if self._listener.is_up else _DEAF_SWEEP_SECONDS
         await set_within(self._woken, sweep)

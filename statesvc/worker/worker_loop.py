@@ -133,7 +133,8 @@ class Worker:
                     for part in split_by_volume(self._without_postponed(messages)):
                         self._start(part)
                     if len(messages) < self._limits.batch_min:
-                        await set_within(self._stopping, self._limits.cooldown_seconds * (1 - len(messages) / self._limits.batch_min))
+                        with self._listener.paused(INBOX):
+                            await set_within(self._stopping, self._limits.cooldown_seconds * (1 - len(messages) / self._limits.batch_min))
                     if complete:
                         await set_within(self._woken, self._known_pause(time.monotonic()))
         finally:

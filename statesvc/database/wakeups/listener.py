@@ -9,6 +9,7 @@ import asyncio
 import random
 from collections import deque
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Final
 
@@ -86,6 +87,10 @@ class Listener:
     def event(self, channel: str) -> asyncio.Event:
         """The event of a channel: set on each wake-up and after each connect. One consumer per channel, which clears it."""
         return self._events[channel]
+
+    def paused(self, channel: str) -> AbstractContextManager[None]:
+        """Wake-ups of this machine wait meanwhile: for a consumer that is not to begin before, however often it is asked."""
+        return nullcontext() if self._local_listener is None else self._local_listener.paused(channel)
 
     async def stop(self) -> None:
         """Ends listening. Safe to call twice, and before `start`."""

@@ -9,8 +9,8 @@ import os
 import secrets
 import socket
 import time
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from statesvc.database.wakeups.channels import ONE_IS_ENOUGH
@@ -62,22 +62,36 @@ class LocalListener:
     def __init__(self, folder: Path, channels: Iterable[str], heard: Callable[[str, str], None]) -> None:
         self._loop = asyncio.get_running_loop()
         self._heard = heard
-        self._sockets: dict[Path, socket.socket] = {}
+        self._sockets: dict[str, tuple[Path, socket.socket]] = {}
+        """By channel."""
         folder.mkdir(parents=True, exist_ok=True)
         for channel in channels:
             path = folder / f"{channel}.{time.time_ns():020d}.{secrets.token_hex(4)}"
             bound = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
             bound.bind(str(path))
-            self._sockets[path] = bound
+            self._sockets[channel] = path, bound
             self._loop.add_reader(bound, self._read, channel, bound)
 
     def close(self) -> None:
         """Safe to call twice."""
-        for path, bound in self._sockets.items():
+        for path, bound in self._sockets.values():
             self._loop.remove_reader(bound)
             bound.close()
             path.unlink(missing_ok=True)
         self._sockets.clear()
+
+    @contextmanager
+    def paused(self, channel: str) -> Iterator[None]:
+        """Wake-ups of the channel wait meanwhile: they do not even wake the process."""
+        if channel in self._sockets:
+            self._loop.remove_reader(self._sockets[channel][1])
+        try:
+            yield
+        finally:
+            if channel in self._sockets:
+                _, bound = self._sockets[channel]
+                self._read(channel, bound)
+                self._loop.add_reader(bound, self._read, channel, bound)
 
     def _read(self, channel: str, bound: socket.socket) -> None:
         with suppress(BlockingIOError):

@@ -76,6 +76,22 @@ async def test_the_second_worker_hears_within_a_second_when_the_first_is_frozen(
         await second.stop()
 
 
+async def test_while_a_channel_is_paused_its_wake_ups_wait(folder: Path) -> None:
+    heard: list[str] = []
+    local_listener = LocalListener(folder, [INBOX, OUTBOX], lambda channel, _: heard.append(channel))
+    local = LocalWaker(folder, sender="me")
+    with local_listener.paused(INBOX):
+        assert local.wake(INBOX)
+        assert local.wake(OUTBOX)
+        await until(lambda: heard == [OUTBOX])
+    assert heard == [OUTBOX, INBOX]
+    local.wake(INBOX)
+    await until(lambda: heard == [OUTBOX, INBOX, INBOX])
+    with local_listener.paused(INBOX):
+        local_listener.close()
+    local.close()
+
+
 async def test_the_socket_of_a_dead_process_is_removed(folder: Path) -> None:
     left = folder / f"{INBOX}.dead"
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as dead:
