@@ -11,7 +11,7 @@ from statesvc.api import dead_letter_operations as dead_letters
 from statesvc.api import erasure_calls as erasure
 from statesvc.api import evidence_calls as evidence
 from statesvc.api import expectation_calls as expectations
-from statesvc.api import legal_hold_calls as legal_holds
+from statesvc.api import legal_hold_operations as legal_holds
 from statesvc.api import log_calls as log
 from statesvc.api import message_calls as messages
 from statesvc.api import queue_operations as queue
@@ -74,7 +74,7 @@ def routes(
         *expectations.routes(pool),
         *reports.routes(pool),
         *routes_of(rollouts.OPERATIONS, context),
-        *legal_holds.routes(pool),
+        *routes_of(legal_holds.OPERATIONS, context),
         *routes_of(queue.OPERATIONS, context),
         *actions.routes(pool),
     ]

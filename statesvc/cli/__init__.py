@@ -60,7 +60,7 @@ COMMANDS: Final[Mapping[str, ListedCommand]] = {
     "renormalize": ListedCommand("statesvc.cli.renormalize_command", "read history again, append corrections"),
     "archive": ListedCommand("statesvc.cli.archive", "the archives of bodies and of the log: list, run, verify, log"),
     "backup": ListedCommand("statesvc.cli.backup_command", "what a restore would miss: check"),
-    "legal-hold": ListedCommand("statesvc.cli.legal_hold", "whose bodies outlive every retention"),
+    "legal-hold": ListedCommand("statesvc.cli.declared", "numbers whose bodies are exempt from retention", calls_api=True),
     "log": ListedCommand("statesvc.cli.log_fork", "continue the log after a restore that lost published entries: fork"),
     "verify": ListedCommand("statesvc.cli.verify", "check the whole log against its signed heads and one stored elsewhere"),
     "storage": ListedCommand("statesvc.cli.storage", "what fills the disk, what it grows by a day, how long it lasts, what to change"),

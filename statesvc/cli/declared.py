@@ -2,10 +2,12 @@
 
 import argparse
 import asyncio
+import sys
 from collections.abc import Mapping
 from typing import Any, Protocol
 
 from statesvc.cli.api_calls import Calls, Json, work
+from statesvc.cli.command_error import CommandError
 from statesvc.cli.operation_table import ListedOperation, add_fields, commands_of, operation_named
 from statesvc.cli.output import cell, write_json, write_line, write_table
 from statesvc.cli.service_calls import api_calls
@@ -63,6 +65,8 @@ async def _run(options: argparse.Namespace) -> int:
     taken = [*_arguments(operation, command), *_options(operation, command)]
     stated = {name: getattr(options, name) for name in taken} | dict(command.fixed)
     why = options.why if operation.takes_why else ""
+    if stated.get("why") is not None and operation.fields["why"].required and not stated["why"].strip():
+        raise CommandError("--why must say why", exit_code=2)
     async with api_calls(options) as calls:
         if command.preview and not options.yes:
             _write(await _answer(calls, operation_named(command.preview), stated), command, stated, as_json=options.json)
@@ -89,6 +93,8 @@ async def _answer(calls: Calls, operation: ListedOperation, stated: Mapping[str,
 
 def _write(answer: Json, command: Command, stated: Mapping[str, Json], *, as_json: bool) -> None:
     listed = answer["items"] if isinstance(answer, dict) and "items" in answer else None
+    if listed is not None and answer.get("next_cursor"):
+        sys.stderr.write(f"there are more: --cursor {answer['next_cursor']}\n")
     if as_json:
         write_json(answer if listed is None else listed)
     elif command.done:

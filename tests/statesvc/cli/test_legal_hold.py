@@ -33,5 +33,17 @@ async def test_a_hold_is_placed_listed_and_released(database: Database, shell: S
 
 async def test_wrong_use_is_told(database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     use(database, monkeypatch)
-    assert "no carrier" in await shell("legal-hold", "place", "nobody", "1", "--why", "x", exit_code=2)
+    assert "no such carrier" in await shell("legal-hold", "place", "nobody", "1", "--why", "x", exit_code=2)
     assert "must say why" in await shell("legal-hold", "place", "ups", "1", "--why", " ", exit_code=2)
+
+
+async def test_a_list_that_does_not_end_says_how_to_go_on(database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    use(database, monkeypatch)
+    async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
+        await connection.execute(STREAM)
+        await connection.execute(STREAM.replace("1Z99", "1Z98"))
+    for number in ("1Z98", "1Z99"):
+        await shell("legal-hold", "place", "ups", number, "--why", "case 7")
+    told = await shell("legal-hold", "list", "--limit", "1")
+    assert ("1Z99" in told, "1Z98" in told) == (True, False)
+    assert "1Z98" in await shell("legal-hold", "list", "--cursor", told.partition("there are more: --cursor ")[2].split()[0])

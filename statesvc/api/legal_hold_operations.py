@@ -1,0 +1,128 @@
+"""`/v1/legal-holds`: numbers whose bodies are exempt from retention."""
+
+from typing import Annotated, Any, Final
+
+from pydantic import Field
+
+from events.carriers import CARRIERS
+from statesvc.api.operation_context import Context
+from statesvc.api.parameters import Name
+from statesvc.bodies import legal_holds
+from statesvc.bodies.legal_holds import HoldRefusal, LegalHold, place_hold, release_hold
+from statesvc.http.call import Call
+from statesvc.http.closed_model import ClosedModel
+from statesvc.http.faces import Asked, Command
+from statesvc.http.operation import operation
+from statesvc.http.paging import Page, PageParameters, before_number, encode_cursor
+from statesvc.http.problem import CREATED, Code, Problem
+
+Why = Annotated[str, Field(min_length=1, max_length=1000, pattern=r"^[^\x00]*$", description="Stands in the log: no personal data.")]
+_TAG: Final = "legal holds"
+_NUMBER: Final = ("carrier_id", "tracking_number")
+
+
+class LegalHoldsParameters(PageParameters):
+    """Legal holds, the newest first."""
+
+    carrier_id: Annotated[Name | None, Field(description="Only those of this carrier.")] = None
+    tracking_number: Annotated[
+        Name | None,
+        Field(description="Only those on this number. With `carrier_id` in any spelling, without it in none of a carrier's own."),
+        Asked(flag="--tracking"),
+    ] = None
+    released: Annotated[bool, Field(description="Those that were released, too."), Asked(flag="--all")] = False
+
+
+class LegalHoldPlacement(ClosedModel):
+    """A hold to place, on all shipments that bear the number."""
+
+    carrier_id: Annotated[Name, Asked(help="a carrier id")]
+    tracking_number: Annotated[
+        Name, Field(description="In any spelling: case, blanks and hyphens do not matter."), Asked(metavar="tracking")
+    ]
+    why: Why
+
+
+class LegalHoldRelease(LegalHoldPlacement):
+    """A hold to release."""
+
+
+@operation(
+    "GET /v1/legal-holds",
+    scope="audit",
+    tag=_TAG,
+    problems=(Code.INVALID_CURSOR,),
+    commands=(
+        Command(
+            name="legal-hold list",
+            columns=("carrier_id", "tracking_number", "placed_at", "placed_by", "why", "released_at", "released_by", "released_why"),
+            nothing="no legal hold stands",
+        ),
+    ),
+)
+async def list_legal_holds(context: Context, call: Call[LegalHoldsParameters, None]) -> Page[LegalHold]:
+    """List legal holds."""
+    wanted = call.parameters
+    bound_to: dict[str, Any] = {"list": "legal-holds", **wanted.model_dump(include={"carrier_id", "tracking_number", "released"})}
+    before = before_number(wanted.cursor, bound_to)
+    async with context.pool.connection() as connection:
+        holds, more = await legal_holds.list_holds(
+            connection,
+            carrier_id=wanted.carrier_id,
+            tracking_number=wanted.tracking_number,
+            released_too=wanted.released,
+            before=before,
+            limit=wanted.limit,
+        )
+    return Page(holds, None if more is None else encode_cursor([more], bound_to))
+
+
+@operation(
+    "POST /v1/legal-holds",
+    scope="admin",
+    tag=_TAG,
+    statuses={CREATED: "placed"},
+    problems=(Code.NOT_FOUND, Code.UNKNOWN_CARRIER, Code.CONFLICT),
+    commands=(Command(name="legal-hold place", arguments=_NUMBER, done="{carrier_id} {number}: held"),),
+)
+async def place_legal_hold(context: Context, call: Call[None, LegalHoldPlacement]) -> LegalHold:
+    """Place a legal hold.
+
+    The bodies of all messages that name a shipment with this number outlive their archive, and the shipment is not erased without an
+    explicit override, until the hold is released. Recorded as an operator action.
+    """
+    async with context.pool.connection() as connection:
+        outcome = await place_hold(connection, **call.body.model_dump(), actor=call.caller.actor)
+    return _held(outcome, call.body.carrier_id)
+
+
+@operation(
+    "POST /v1/legal-holds/release",
+    scope="admin",
+    tag=_TAG,
+    problems=(Code.NOT_FOUND, Code.UNKNOWN_CARRIER),
+    commands=(Command(name="legal-hold release", arguments=_NUMBER, done="{carrier_id} {number}: released"),),
+)
+async def release_legal_hold(context: Context, call: Call[None, LegalHoldRelease]) -> LegalHold:
+    """Release a legal hold.
+
+    Retention goes on as for any other shipment. Recorded as an operator action.
+    """
+    async with context.pool.connection() as connection:
+        outcome = await release_hold(connection, **call.body.model_dump(), actor=call.caller.actor)
+    return _held(outcome, call.body.carrier_id)
+
+
+def _held(outcome: LegalHold | HoldRefusal, carrier_id: str) -> LegalHold:
+    match outcome:
+        case LegalHold():
+            return outcome
+        case _ if carrier_id not in CARRIERS:
+            raise Problem(Code.UNKNOWN_CARRIER, "no such carrier_id; `statesvc carriers` lists them")
+        case HoldRefusal.UNKNOWN_NUMBER | HoldRefusal.NONE_STANDS:
+            raise Problem(Code.NOT_FOUND, outcome.value)
+        case HoldRefusal.STANDS_ALREADY:
+            raise Problem(Code.CONFLICT, outcome.value)
+
+
+OPERATIONS: Final = (list_legal_holds, place_legal_hold, release_legal_hold)
