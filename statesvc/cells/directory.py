@@ -1,7 +1,7 @@
 """The directory of cells: a TOML file that maps each carrier to one cell, and says where each cell answers.
 
 It holds no secret: a database is given by the name of the environment variable that holds its address. Every change of it counts its
-`epoch` up, so that proxies and gateways can be compared by the directory that they were made from. A carrier that it does not name
+`epoch` up, so that a proxy can be compared with the directory that it was made from. A carrier that it does not name
 belongs to its `default` cell: no webhook is ever without a place to go.
 """
 
@@ -17,8 +17,6 @@ from urllib.parse import urlsplit
 import orjson
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-CELL_HEADER: Final = "Statesvc-Cell"
-"""Names the cell that a call is about to a gateway, and to the cell itself that it is one of several."""
 CELL_NAME: Final = r"^[a-z][a-z0-9-]{0,30}$"
 _HEAD: Final = "# The directory of cells; `statesvc cell add` and `statesvc cell assign` write it anew, without comments of yours.\n"
 
@@ -75,8 +73,6 @@ class CellDirectory(_Strict):
 
     epoch: Annotated[int, Field(ge=1)]
     default: CellName
-    gateway: tuple[Address, ...] = ()
-    """Where `statesvc gateway` answers; needed for the configuration of a proxy."""
     cells: Annotated[dict[CellName, Cell], Field(min_length=1)]
     carriers: dict[Annotated[str, Field(pattern=r"^[a-z0-9_]{1,64}$")], CellName] = {}
 
@@ -174,8 +170,6 @@ def change_directory(file: Path, change: Callable[[CellDirectory | None], CellDi
 def directory_text(directory: CellDirectory) -> str:
     """The file."""
     lines = [_HEAD + f"epoch = {directory.epoch}", f"default = {_quoted(directory.default)}"]
-    if directory.gateway:
-        lines.append(f"gateway = {_array(directory.gateway)}")
     for name, cell in directory.cells.items():
         lines += ["", f"[cells.{name}]", f"urls = {_array(cell.urls)}"]
         lines += [f"database = {_quoted(cell.database)}"] if cell.database else []

@@ -1,7 +1,8 @@
-"""Configuration of nginx and Envoy that sends each call to its carrier's cell, and what spans cells to the gateway.
+"""Configuration of nginx and Envoy that sends each call to its carrier's cell.
 
-Both route by the path alone: `carrier_id` stands in every URL of a webhook and a shipment. A cell that is away is answered for with 503,
-which carriers try again, and never with 404, which is final to several of them.
+`carrier_id` stands in the path of every webhook and shipment; a call without one names its cell in a header, and is refused where it names
+none: one cell's answer must not be taken for the answer of all. A cell that is away is answered for with 503, which carriers try again,
+and never with 404, which is final to several of them.
 """
 
 from importlib.resources import files
@@ -10,18 +11,27 @@ from typing import Final
 import jinja2
 import orjson
 
-from statesvc.cells.directory import CellDirectory, DirectoryError
+from statesvc.cells.directory import CellDirectory
 
 CARRIER_PATHS: Final = ("webhooks", "shipments", "rollouts", "allotments", "carriers")
 """`/v1/<path>/<carrier_id>/...`."""
 BODY_MEGABYTES_MAX: Final = 16
 """A proxy must not be stricter than the cells, which bound each carrier's bodies themselves."""
 ANSWER_SECONDS: Final = 30
+CELL_HEADER: Final = "Statesvc-Cell"
+"""Names the cell of a call that has no carrier in its path."""
 _AWAY: Final = {"type": "about:blank", "title": "The cell does not answer", "status": 503, "code": "cell_unavailable"}
+_UNNAMED: Final = {
+    "type": "about:blank",
+    "title": "The call names no cell",
+    "status": 422,
+    "code": "cell_unnamed",
+    "detail": f"This call is about no single carrier: name the cell in the header {CELL_HEADER}, and ask each cell.",
+}
 
 
 def nginx_configuration(directory: CellDirectory, *, port: int) -> str:
-    """A file for `http { include ...; }`. Raises DirectoryError."""
+    """A file for `http { include ...; }`."""
     return _rendered(
         "nginx.conf.jinja",
         directory,
@@ -33,12 +43,12 @@ def nginx_configuration(directory: CellDirectory, *, port: int) -> str:
 
 
 def envoy_configuration(directory: CellDirectory, *, port: int) -> str:
-    """A whole static configuration, in YAML. Raises DirectoryError."""
+    """A whole static configuration, in YAML."""
     prefix = f"^/v1/({'|'.join(CARRIER_PATHS)})"
     routes = [(f"{prefix}/{carrier}(/.*)?$", cell) for carrier, cell in sorted(directory.carriers.items())]
-    # a shipment by its id alone may lie in any cell; all else with a carrier in it that no cell names is the default cell's
-    routes += [("^/v1/shipments/[^/]+$", "gateway"), (f"{prefix}/.+$", directory.default), ("^/.*$", "gateway")]
-    return _rendered("envoy.yaml.jinja", directory, port=port, routes=routes)
+    # all else with a carrier in it is the default cell's; a shipment by its id alone has none
+    routes.append((f"{prefix}/.+$", directory.default))
+    return _rendered("envoy.yaml.jinja", directory, port=port, routes=routes, by_id="^/v1/shipments/[^/]+$")
 
 
 def _rendered(name: str, directory: CellDirectory, **values: object) -> str:
@@ -51,15 +61,12 @@ def _rendered(name: str, directory: CellDirectory, **values: object) -> str:
         upstreams=_upstreams(directory),
         seconds=ANSWER_SECONDS,
         away=orjson.dumps(_AWAY).decode(),
+        unnamed=orjson.dumps(_UNNAMED).decode(),
+        header=CELL_HEADER,
         **values,
     )
 
 
 def _upstreams(directory: CellDirectory) -> dict[str, list[str]]:
-    """`host:port` of each server, by the name of the cell; the gateway's under `gateway`."""
-    if not directory.gateway:
-        raise DirectoryError('the directory names no gateway: add a line `gateway = ["http://host:port"]`')
-    if "gateway" in directory.cells:
-        raise DirectoryError("a cell must not be called `gateway`")
-    urls = {**{name: cell.urls for name, cell in directory.cells.items()}, "gateway": directory.gateway}
-    return {name: [url.removeprefix("http://") for url in servers] for name, servers in urls.items()}
+    """`host:port` of each server, by the name of the cell."""
+    return {name: [url.removeprefix("http://") for url in cell.urls] for name, cell in directory.cells.items()}

@@ -41,7 +41,6 @@ COMMANDS: Final[Mapping[str, ListedCommand]] = {
     "worker": ListedCommand("statesvc.cli.role", "one process that turns messages into events and state"),
     "notifier": ListedCommand("statesvc.cli.role", "one process that notifies subscribers"),
     "sealer": ListedCommand("statesvc.cli.role", "one process that seals and signs the log"),
-    "gateway": ListedCommand("statesvc.cli.role", "one process that answers what spans cells; it has no database"),
     "init": ListedCommand("statesvc.cli.init", "write a file of all settings, commented out, with defaults and meanings"),
     "migrate": ListedCommand("statesvc.cli.migrate", "bring the database's schema up to date"),
     "completion": ListedCommand("statesvc.cli.completion", "print the completion script for a shell: bash, zsh or fish"),

@@ -36,7 +36,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     adding.add_argument("cell", type=_cell_name, help="small letters, digits and hyphens")
     adding.add_argument("--url", required=True, action="append", help="http://host:port of its API; may stand more than once")
     adding.add_argument("--database", metavar="VARIABLE", help="environment variable that holds the address of its database")
-    adding.add_argument("--gateway", action="append", default=[], help="http://host:port of `statesvc gateway`; with the first cell")
     assigning = commands.add_parser("assign", help="map a carrier that has no data yet to a cell")
     assigning.add_argument("carrier", help="a carrier_id")
     assigning.add_argument("cell", help="a cell of the directory")
@@ -79,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-_WHAT_NEXT = "make the proxy's configuration anew, reload it, and restart the gateways"
+_WHAT_NEXT = "make the proxy's configuration anew and reload it"
 
 
 def _list(directory: CellDirectory, *, as_json: bool) -> None:
@@ -106,10 +105,7 @@ def _add(file: Path, options: argparse.Namespace) -> None:
     def added(known: CellDirectory | None) -> CellDirectory:
         members = {"urls": options.url, "database": options.database}
         if known is None:
-            first = {"epoch": 1, "default": options.cell, "gateway": options.gateway, "cells": {options.cell: members}}
-            return checked_directory(first, str(file))
-        if options.gateway:
-            raise DirectoryError("gateways are given with the first cell; later, edit the line `gateway` of the file")
+            return checked_directory({"epoch": 1, "default": options.cell, "cells": {options.cell: members}}, str(file))
         return known.adding(options.cell, members)
 
     changed = change_directory(file, added)

@@ -40,7 +40,6 @@ async def check_cells(directory: CellDirectory) -> list[Finding]:
     async with aiohttp.ClientSession(timeout=_ANSWER) as client:
         urls = [(name, url) for name, cell in directory.cells.items() for url in cell.urls]
         findings = list(await asyncio.gather(*(_answers(client, name, url) for name, url in urls)))
-        findings += await asyncio.gather(*(_is_of_epoch(client, url, directory.epoch) for url in directory.gateway))
     contents: dict[str, _Contents] = {}
     for name, dsn in dsns.items():
         if dsn is None:
@@ -71,19 +70,6 @@ async def _answers(client: aiohttp.ClientSession, name: str, url: str) -> Findin
         return ok(name, f"{url} is ready")
     reasons = answer.get("reasons") if isinstance(answer, dict) else None
     return fail(name, f"{url} is not ready: {'; '.join(map(str, reasons or ['it gives no reason']))}")
-
-
-async def _is_of_epoch(client: aiohttp.ClientSession, url: str, epoch: int) -> Finding:
-    """Whether a gateway works by this directory."""
-    try:
-        async with client.get(f"{url}/v1/cells") as response:
-            answer: Any = await response.json(content_type=None)
-        theirs = answer["epoch"]
-    except (aiohttp.ClientError, TimeoutError, ValueError, TypeError, KeyError) as error:
-        return fail("gateway", f"{url} does not answer ({type(error).__name__})")
-    if theirs != epoch:
-        return fail("gateway", f"{url} works by epoch {theirs} of the directory, which is in epoch {epoch}: restart it")
-    return ok("gateway", f"{url} works by this directory")
 
 
 async def _read(connection: AsyncConnection[Any]) -> _Contents:

@@ -1,4 +1,4 @@
-"""`statesvc ingress | api | worker | notifier | sealer | gateway`: one role in this process."""
+"""`statesvc ingress | api | worker | notifier | sealer`: one role in this process."""
 
 import argparse
 from pathlib import Path

@@ -13,7 +13,6 @@ from aiohttp import hdrs, web
 from events.crypto.keyring import Keyring
 from statesvc.api.subscriptions.portal_links import LINK, MINUTES_MAX, PORTAL, PortalLinks, PortalVisit
 from statesvc.api.subscriptions.routes import ONE, PATH
-from statesvc.cells.directory import CELL_HEADER
 from statesvc.console.html_exchange import Handler, read_form, readable, redirect, utc_instant
 from statesvc.console.pages import Templates
 from statesvc.console.web_sessions import Cookie, form_token, is_form_token
@@ -45,9 +44,6 @@ _DONE: Final[Mapping[str, str]] = {
 }
 """By what was done, for the page after it."""
 
-_FOR_ALL_CELLS: Final = frozenset({"pause", "resume", "rotate-secret"})
-"""What has to be alike in every cell, or the receiver finds two secrets, or a pause that only some keep."""
-
 Answer = Callable[["Guest"], Awaitable[web.StreamResponse]]
 
 
@@ -58,11 +54,6 @@ class Guest:
         self.request = request
         self.visit = visit
         self._calls = calls
-
-    @property
-    def cell(self) -> str | None:
-        """The one of several cells that this is, where the visit came through a gateway."""
-        return self.request.headers.get(CELL_HEADER)
 
     @property
     def path(self) -> str:
@@ -92,8 +83,8 @@ class Portal:
             ("GET", PORTAL, self._enter),
             ("GET", _SUBSCRIPTION, self._visited(self._subscription)),
             ("POST", f"{_SUBSCRIPTION}/replay", self._visited(self._replay)),
-            ("POST", f"{_SUBSCRIPTION}/rotate-secret", self._visited(_of_one_cell("rotate-secret", self._rotate_secret))),
-            *(("POST", f"{_SUBSCRIPTION}/{deed}", self._visited(_of_one_cell(deed, self._done(deed)))) for deed in _DONE),
+            ("POST", f"{_SUBSCRIPTION}/rotate-secret", self._visited(self._rotate_secret)),
+            *(("POST", f"{_SUBSCRIPTION}/{deed}", self._visited(self._done(deed))) for deed in _DONE),
         ]
         return [Route(method, path, readable(handler, self._pages, "portal_problem.html"), page) for method, path, handler in served]
 
@@ -122,7 +113,7 @@ class Portal:
         return call
 
     def _page(self, guest: Guest, template: str, title: str, values: Mapping[str, Any]) -> web.Response:
-        frame = {"title": title, "visit": guest.visit, "form_token": form_token(guest.visit.token), "portal": PORTAL, "cell": guest.cell}
+        frame = {"title": title, "visit": guest.visit, "form_token": form_token(guest.visit.token), "portal": PORTAL}
         return self._pages.response(template, {**frame, **values})
 
     # pages
@@ -174,21 +165,6 @@ class Portal:
         hours = (await read_form(guest.request)).get("grace_hours", "")
         made = await guest.ask(f"POST {ONE}/rotate-secret", grace_hours=hours or "24")
         return self._page(guest, "portal_secret.html", "A new secret", {"made": made, "path": guest.path, "hours": hours or "24"})
-
-
-def _of_one_cell(deed: str, answer: Answer) -> Answer:
-    """Refuses what has to be done in all cells: their gateway has no key of this visit's to do it with."""
-    if deed not in _FOR_ALL_CELLS:
-        return answer
-
-    async def call(guest: Guest) -> web.StreamResponse:
-        if guest.cell is not None:
-            raise Problem(
-                Code.CONFLICT, f"this is cell {guest.cell} alone, and {deed} is for all cells together: ask where you had the link from"
-            )
-        return await answer(guest)
-
-    return call
 
 
 def _cookie(request: web.Request, visit: PortalVisit | None = None) -> Cookie:

@@ -18,8 +18,6 @@ from statesvc.http.middleware import guarded, problems, showing_limits
 from statesvc.http.operation import Route
 from statesvc.settings.http_settings import listen_hosts
 
-ANY_PATH: Final = "/{path:.*}"
-"""Of a route that takes what no other does."""
 BODY_BYTES_MAX: Final = 1024 * 1024
 LINGERING_SECONDS: Final = 2.0
 KEEPALIVE_SECONDS: Final = 75.0
@@ -41,9 +39,8 @@ def build_app(
         for route in by_path[path]:
             add = app.router.add_get if route.method == hdrs.METH_GET else partial(app.router.add_route, route.method)
             add(path, guarded(route, keys, limits))
-        if ANY_PATH not in by_path:
-            own = {route.method for route in by_path[path]}
-            app.router.add_route(hdrs.METH_ANY, path, _refusing(sorted(own | {hdrs.METH_HEAD} if hdrs.METH_GET in own else own)))
+        own = {route.method for route in by_path[path]}
+        app.router.add_route(hdrs.METH_ANY, path, _refusing(sorted(own | {hdrs.METH_HEAD} if hdrs.METH_GET in own else own)))
     return app
 
 

@@ -49,6 +49,7 @@ class Code(StrEnum):
     DATABASE_UNAVAILABLE = "database_unavailable"
     API_UNAVAILABLE = "api_unavailable"
     CELL_UNAVAILABLE = "cell_unavailable"
+    CELL_UNNAMED = "cell_unnamed"
     BODY_UNAVAILABLE = "body_unavailable"
     LOG_UNAVAILABLE = "log_unavailable"
     NOT_DURABLE = "not_durable"
@@ -142,6 +143,11 @@ PROBLEM_KINDS: Final[Mapping[Code, ProblemKind]] = {
         HTTPStatus.SERVICE_UNAVAILABLE,
         "The cell does not answer",
         "Try again after `Retry-After`; the carriers of other cells are not concerned.",
+    ),
+    Code.CELL_UNNAMED: ProblemKind(
+        HTTPStatus.UNPROCESSABLE_ENTITY,
+        "The call names no cell",
+        "Name the cell in the header `Statesvc-Cell`; what concerns all cells is asked of each.",
     ),
     Code.API_UNAVAILABLE: ProblemKind(
         HTTPStatus.SERVICE_UNAVAILABLE, "The process that answers the API is not there", "Try again as `Retry-After` says."

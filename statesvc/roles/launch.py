@@ -46,9 +46,5 @@ def _main_of(role: Role) -> Callable[[Launch], Coroutine[Any, Any, int]]:
             from statesvc.roles import sealer_role as sealer  # noqa: PLC0415
 
             return sealer.run
-        case "gateway":
-            from statesvc.roles import gateway_role as gateway  # noqa: PLC0415
-
-            return gateway.run
         case _:
             assert_never(role)

@@ -42,7 +42,7 @@ from statesvc.telemetry.metrics import Telemetry
 from statesvc.telemetry.minute_log import Refusals
 from statesvc.telemetry.tracing import build_provider, metric_exporter, resource_of
 
-Role = Literal["ingress", "api", "worker", "notifier", "sealer", "gateway"]
+Role = Literal["ingress", "api", "worker", "notifier", "sealer"]
 
 RETRY_SECONDS: Final = 1.0
 

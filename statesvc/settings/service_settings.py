@@ -265,9 +265,7 @@ class CellSettings(Section):
     model_config = config("CELLS_")
 
     file: Path | None = None
-    """The directory of cells (docs/cells.md), for `statesvc cell` and `statesvc gateway`. A cell itself needs none. Default: none."""
-    answer_seconds: Seconds = 5
-    """How long the gateway waits for a cell before it answers without it."""
+    """The directory of cells (docs/cells.md),, for `statesvc cell`. A cell itself needs none. Default: none."""
 
 
 class TelemetrySettings(Section):

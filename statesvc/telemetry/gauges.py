@@ -45,8 +45,7 @@ CLOCK_OFFSET: Final = gauge(
 STREAM_CLIENTS: Final = gauge(
     "statesvc.stream.clients",
     "{client}",
-    "Clients of GET /v1/stream: live (at the end of the log), behind (reading older parts of it); at a gateway: "
-    "live, partial (a cell is away).",
+    "Clients of GET /v1/stream: live (at the end of the log), behind (reading older parts of it).",
     Attribute.STATE,
 )
 INBOX_DEPTH: Final = gauge(

@@ -35,7 +35,6 @@ class Attribute(StrEnum):
     PROMISE = "promise"
     SUBSCRIPTION = "subscription"
     VOLUME = "volume"
-    CELL = "cell"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

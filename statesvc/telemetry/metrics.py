@@ -95,7 +95,6 @@ class Telemetry:
         self.loop_lag = self._histogram(names.LOOP_LAG)
         self.stream_transitions = self._counter(names.STREAM_TRANSITIONS)
         self.stream_ends = self._counter(names.STREAM_ENDS)
-        self.gateway_cell_duration = self._histogram(names.GATEWAY_CELL_DURATION)
 
     def begin_carrier(self, carrier_id: str) -> None:
         """Has what counts trouble with its messages begin at 0: Prometheus sees no increase in a series whose first value is 1."""

@@ -216,15 +216,6 @@ CHECKPOINT_PUBLICATIONS: Final = counter(
     "Checkpoints to be stored outside (STATESVC_CHECKPOINT_PUBLISH): published, failed, contradicted (another one is there).",
     Attribute.OUTCOME,
 )
-GATEWAY_CELL_DURATION: Final = histogram(
-    "statesvc.gateway.cell.duration",
-    "s",
-    "From a gateway's question to the head of the cell's answer. outcome: answered, refused (the caller's fault), unavailable (no answer "
-    "in time, or an error of the cell's own).",
-    Attribute.CELL,
-    Attribute.OUTCOME,
-    buckets=LATENCY_BUCKETS,
-)
 STREAM_TRANSITIONS: Final = counter("statesvc.stream.transitions", "{transition}", "Transitions sent to clients of the stream.")
 STREAM_ENDS: Final = counter(
     "statesvc.stream.ends",

@@ -82,8 +82,6 @@ KEYS: Final[Mapping[str, Callable[[str], str]]] = {
     "error": lambda text: text[:2000],
     # who and where
     "role": _word,
-    "cell": _word,
-    "cells_epoch": _number,
     "worker": lambda text: text if _WORKER.fullmatch(text) else _label(text),
     "worker_id": lambda text: text if _WORKER.fullmatch(text) else _label(text),
     "task": _label,

@@ -15,7 +15,6 @@ from typing import Any, Final
 import aiohttp
 import pytest
 
-from tests.acceptance.cells_world import CELLS, two_cells
 from tests.acceptance.processes import BOOTSTRAP_KEY, ROOT, RoleProcess, Service, running
 from tests.acceptance.service_maker import ServiceMaker
 from tests.acceptance.stories import ups_alert
@@ -55,11 +54,7 @@ values = ["ups"]
 [dictionaries.numbers]
 values = ["{NUMBER}"]
 
-[dictionaries.cells]
-values = {json.dumps(CELLS)}
-
 [parameters]
-"header.Statesvc-Cell" = {{dictionary = "cells", probability = 0.8}}
 "path.carrier_id" = {{dictionary = "carriers", probability = 0.6}}
 "path.tracking_number" = {{dictionary = "numbers", probability = 0.6}}
 """
@@ -112,7 +107,7 @@ async def lively(service: Service) -> None:
 
 
 async def flaws(server: RoleProcess, folder: Path, *options: str) -> str:
-    """What schemathesis reports of the document of an API or a gateway; empty where it finds nothing wrong."""
+    """What schemathesis reports of the document of an API; empty where it finds nothing wrong."""
     async with aiohttp.request("GET", f"{server.url}/openapi.json") as answer:
         document = await answer.json()
     (folder / "schemathesis.toml").write_text(configuration(document))
@@ -148,14 +143,4 @@ async def test_no_call_breaks_its_contract_however_it_is_called(service_maker: S
     async with running(await service_maker(tmp_path / "service", SETTINGS), "api", "worker", "sealer") as service:
         await lively(service)
         found = await flaws(service.api, tmp_path, "--max-examples", "40")
-    assert not found, found
-
-
-@pytest.mark.soak
-async def test_no_call_over_cells_breaks_its_contract_however_it_is_called(service_maker: ServiceMaker, tmp_path: Path) -> None:
-    services = {name: await service_maker(tmp_path / name, SETTINGS) for name in CELLS}
-    async with two_cells(services, tmp_path, carriers={"ups": "south"}) as cells:
-        await lively(services["south"])
-        (gateway,) = cells.gateway.roles
-        found = await flaws(gateway, tmp_path, "--max-examples", "40")
     assert not found, found

@@ -139,7 +139,6 @@ def directory_of(cells: Mapping[str, RunningCell]) -> CellDirectory:
         {
             "epoch": 1,
             "default": names[0],
-            "gateway": [f"http://127.0.0.1:{free_port()}"],
             "cells": {name: {"urls": [f"http://127.0.0.1:{cell.port}"]} for name, cell in cells.items()},
             "carriers": {carrier_id: names[place % len(names)] for place, carrier_id in enumerate(CARRIERS)},
         },

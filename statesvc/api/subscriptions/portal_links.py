@@ -16,7 +16,6 @@ from typing_extensions import TypedDict
 
 from events.crypto.keyring import Keyring
 from events.entry import rfc3339
-from statesvc.cells.directory import CELL_HEADER
 from statesvc.database.pool import Connections
 from statesvc.http.api_keys import Caller, Keys, caller_of, key_holder, require_scope
 from statesvc.http.closed_model import ClosedModel
@@ -29,8 +28,6 @@ from statesvc.log.actions import record_action
 PORTAL: Final = "/portal"
 LINK: Final = "link"
 """The parameter of the query that has the token."""
-CELL: Final = "cell"
-"""The one that says which of several cells made it."""
 MINUTES_MAX: Final = 60
 _PURPOSE: Final = "portal"
 
@@ -87,9 +84,6 @@ class PortalLinks:
         async with self.pool.connection() as connection, connection.transaction():
             await record_action(connection, actor=caller.actor, verb="portal.link", target=f"owner {owner}", details=details)
         query = {LINK: self._signer.sign(_PURPOSE, claims, expires_at=expires_at)}
-        if cell := request.headers.get(CELL_HEADER):
-            # the gateway finds the way by it; what the link opens is in the token alone
-            query[CELL] = cell
         return answer({"path": f"{PORTAL}?{urlencode(query)}", "owner": owner, "expires_at": expires_at}, status=CREATED)
 
     async def visit(self, token: str, keys: Keys) -> PortalVisit:

@@ -10,7 +10,6 @@ from statesvc.cells.directory import CellDirectory, DirectoryError, change_direc
 GOOD = """
 epoch = 3
 default = "north"
-gateway = ["http://127.0.0.1:8090"]
 
 [cells.north]
 urls = ["http://127.0.0.1:8081", "http://[::1]:8081"]

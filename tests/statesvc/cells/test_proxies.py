@@ -11,8 +11,8 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from statesvc.cells.directory import CellDirectory, DirectoryError, checked_directory, parse_directory
-from statesvc.cells.proxies import CARRIER_PATHS, envoy_configuration, nginx_configuration
+from statesvc.cells.directory import CellDirectory, checked_directory, parse_directory
+from statesvc.cells.proxies import CARRIER_PATHS, CELL_HEADER, envoy_configuration, nginx_configuration
 from tests.openapi_document import document
 from tests.statesvc.cells.test_directory import GOOD
 from tests.world.ports import free_port
@@ -36,14 +36,16 @@ PLACES = {
     "/v1/shipments/ups/1Z": "south",
     "/v1/shipments/ups/1Z%2F2": "south",
     "/v1/shipments/ups/1Z/evidence": "south",
-    "/v1/shipments/0c7e1d5e-8f0c-0000-0000-000000000000": "gateway",
-    "/v1/shipments": "gateway",
-    "/v1/shipments?carrier_id=ups": "gateway",
     "/v1/rollouts/ups/diffs": "south",
-    "/v1/events": "gateway",
-    "/readyz": "gateway",
-    "/": "gateway",
 }
+WITHOUT_CARRIER = (
+    "/v1/shipments/0c7e1d5e-8f0c-0000-0000-000000000000",
+    "/v1/shipments",
+    "/v1/shipments?carrier_id=ups",
+    "/v1/events",
+    "/readyz",
+    "/",
+)
 
 
 def test_nginx_takes_the_configuration(tmp_path: Path) -> None:
@@ -94,8 +96,8 @@ async def server(name: str) -> AsyncIterator[Server]:
 
 
 def directory_of(**urls: list[str]) -> CellDirectory:
-    cells = {name: {"urls": found} for name, found in urls.items() if name != "gateway"}
-    known = {"epoch": 1, "default": "north", "gateway": urls["gateway"], "cells": cells, "carriers": {"ups": "south", "17track": "north"}}
+    cells = {name: {"urls": found} for name, found in urls.items()}
+    known = {"epoch": 1, "default": "north", "cells": cells, "carriers": {"ups": "south", "17track": "north"}}
     return checked_directory(known, "the test's directory")
 
 
@@ -110,7 +112,7 @@ async def running(before: Proxy, folder: Path, directory: CellDirectory) -> Asyn
 @pytest.mark.parametrize("before", [nginx_before, envoy_before])
 async def test_each_path_goes_where_the_directory_says(before: Proxy, tmp_path: Path) -> None:
     async with AsyncExitStack() as stack:
-        servers = {name: await stack.enter_async_context(server(name)) for name in ("north", "south", "gateway")}
+        servers = {name: await stack.enter_async_context(server(name)) for name in ("north", "south")}
         directory = directory_of(**{name: [each.url] for name, each in servers.items()})
         session = await stack.enter_async_context(running(before, tmp_path, directory))
         found = {}
@@ -122,15 +124,22 @@ async def test_each_path_goes_where_the_directory_says(before: Proxy, tmp_path: 
             assert said["from"].split(",")[-1].strip() != CLAIMED
             assert said["secret"] == "s"
         assert found == PLACES
+        for path in WITHOUT_CARRIER:
+            for name in ("north", "south"):
+                async with session.get(path, headers={CELL_HEADER: name}) as answer:
+                    assert (await answer.json())["server"] == name, path
+            for wrong in ({}, {CELL_HEADER: "west"}, {CELL_HEADER: ""}):
+                async with session.get(path, headers=wrong) as answer:
+                    assert (answer.status, answer.content_type) == (422, "application/problem+json"), path
+                    assert (await answer.json())["code"] == "cell_unnamed"
 
 
 @pytest.mark.parametrize("before", [nginx_before, envoy_before])
 async def test_a_cell_that_is_away_is_answered_for_and_the_others_go_on(before: Proxy, tmp_path: Path) -> None:
-    async with server("north") as north, server("gateway") as gateway:
+    async with server("north") as north:
         directory = directory_of(
             north=[north.url],
             south=[f"http://127.0.0.1:{free_port()}"],
-            gateway=[gateway.url],
         )
         async with running(before, tmp_path, directory) as session:
             for body in ("push", "x" * 300_000):
@@ -144,11 +153,10 @@ async def test_a_cell_that_is_away_is_answered_for_and_the_others_go_on(before: 
 
 @pytest.mark.parametrize("before", [nginx_before, envoy_before])
 async def test_a_call_that_no_server_took_goes_to_the_next_and_no_other_is_repeated(before: Proxy, tmp_path: Path) -> None:
-    async with server("north") as north, server("gateway") as gateway:
+    async with server("north") as north:
         directory = directory_of(
             north=[f"http://127.0.0.1:{free_port()}", north.url],
             south=[f"http://127.0.0.1:{free_port()}"],
-            gateway=[gateway.url],
         )
         async with running(before, tmp_path, directory) as session:
             for _ in range(20):
@@ -157,12 +165,6 @@ async def test_a_call_that_no_server_took_goes_to_the_next_and_no_other_is_repea
             async with session.post("/v1/webhooks/fedex", data="break") as answer:
                 assert answer.status == 503
         assert north.calls.count("break") == 1
-
-
-def test_a_directory_without_a_gateway_is_refused_with_what_to_add() -> None:
-    without = parse_directory(GOOD.replace('gateway = ["http://127.0.0.1:8090"]', ""), "cells.toml")
-    with pytest.raises(DirectoryError, match="add a line `gateway"):
-        nginx_configuration(without, port=18080)
 
 
 def test_each_call_about_a_carrier_goes_to_its_cell() -> None:

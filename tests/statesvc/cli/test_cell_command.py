@@ -36,11 +36,10 @@ async def cells(database: Database, south: Database, shell: Shell, tmp_path: Pat
     return file
 
 
-async def test_the_directory_is_made_changed_and_listed(cells: Path, shell: Shell) -> None:
+@pytest.mark.usefixtures("cells")
+async def test_the_directory_is_made_changed_and_listed(shell: Shell) -> None:
     listed = await shell.json("cell", "list")
     assert (listed["epoch"], listed["default"], listed["carriers"]) == (3, "north", {"ups": "south"})
-    assert "gateway" in await shell("cell", "proxy", "nginx", exit_code=1)
-    _add_gateway(cells)
     assert '"ups" south;' in await shell("cell", "proxy", "nginx")
 
 
@@ -116,10 +115,6 @@ async def test_check_names_subscriptions_that_a_cell_lacks(shell: Shell, databas
     said = await shell("cell", "check", exit_code=1)
     assert "south: 1 subscriptions of other cells are not here (00000000-0000-4000-8000-000000000001)" in said
     assert "north: 1 subscriptions" not in said
-
-
-def _add_gateway(file: Path) -> None:
-    file.write_text(file.read_text().replace("epoch = 3", 'epoch = 3\ngateway = ["http://127.0.0.1:3"]'))
 
 
 async def _good(connection: AsyncConnection[Any]) -> set[str]:

@@ -16,7 +16,7 @@ from statesvc.database.dsns import database_name
 from statesvc.settings.service_settings import DatabaseSettings
 
 MAKE_DATA = frozenset({"up", "init", "migrate"})
-NEED_NO_DATABASE = frozenset({"cell", "completion", "gateway", "normalize", "shovel"})
+NEED_NO_DATABASE = frozenset({"cell", "completion", "normalize", "shovel"})
 """They work without one, or ask first for a file, or a broker, that is not there."""
 VALUES = MappingProxyType(
     {
