@@ -18,7 +18,9 @@ from tests.world.shop import Shop, says
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[3]
-LISTENING = "SELECT count(*) FROM pg_stat_activity WHERE query ~ '^LISTEN'"
+LISTENING = """
+SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'statesvc listener' AND query ~ '^LISTEN'
+"""
 
 
 @contextmanager
