@@ -10,7 +10,7 @@ from statesvc.api import code_mapping_operations as code_mappings
 from statesvc.api import dead_letter_operations as dead_letters
 from statesvc.api import erasure_calls as erasure
 from statesvc.api import evidence_calls as evidence
-from statesvc.api import expectation_calls as expectations
+from statesvc.api import expectation_operations as expectations
 from statesvc.api import legal_hold_operations as legal_holds
 from statesvc.api import log_calls as log
 from statesvc.api import message_calls as messages
@@ -71,7 +71,7 @@ def routes(
         *log.routes(pool, log_archive),
         *routes_of(dead_letters.OPERATIONS, context),
         *routes_of(code_mappings.OPERATIONS, context),
-        *expectations.routes(pool),
+        *routes_of(expectations.OPERATIONS, context),
         *reports.routes(pool),
         *routes_of(rollouts.OPERATIONS, context),
         *routes_of(legal_holds.OPERATIONS, context),

@@ -51,7 +51,9 @@ COMMANDS: Final[Mapping[str, ListedCommand]] = {
     "normalize": ListedCommand("statesvc.cli.normalize", "print the events of a payload, without a database"),
     "dead-letters": ListedCommand("statesvc.cli.dead_letters", "what waits for a human", calls_api=True),
     "erase": ListedCommand("statesvc.cli.erase", "make a shipment's personal data unreadable, for ever"),
-    "expectations": ListedCommand("statesvc.cli.expectation_commands", "after how many hours a shipment counts as stalled, overdue, ..."),
+    "expectations": ListedCommand(
+        "statesvc.cli.expectation_commands", "after how many hours a shipment counts as stalled, overdue, ...", calls_api=True
+    ),
     "evidence": ListedCommand(
         "statesvc.cli.evidence", "a document about a shipment that verifies by itself: JSON with proofs, HTML or PDF"
     ),

@@ -93,8 +93,6 @@ async def _answer(calls: Calls, operation: ListedOperation, stated: Mapping[str,
 
 def _write(answer: Json, command: Command, stated: Mapping[str, Json], *, as_json: bool) -> None:
     listed = answer["items"] if isinstance(answer, dict) and "items" in answer else None
-    if listed is not None and answer.get("next_cursor"):
-        sys.stderr.write(f"there are more: --cursor {answer['next_cursor']}\n")
     if as_json:
         write_json(answer if listed is None else listed)
     elif command.done:
@@ -108,6 +106,9 @@ def _write(answer: Json, command: Command, stated: Mapping[str, Json], *, as_jso
         write_table([_words(name).upper() for name in columns], [[cell(row.get(name)) for name in columns] for row in listed])
     else:
         write_line(command.nothing)
+    if listed is not None and answer.get("next_cursor"):
+        # behind a document for scripts nothing else may stand
+        (sys.stderr.write if as_json else write_line)(f"... there are more: --cursor {answer['next_cursor']}")
 
 
 def _words(name: str) -> str:

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from events.carriers import CARRIERS
 from statesvc.console.screen import Done, DryRun, Elsewhere, FormAction, Input, Screen, Values, Visit, counted
-from statesvc.expectations.rule_changes import NEVER, named_hours
+from statesvc.expectations.rule_hours import NEVER, named_hours, rules_of
 from statesvc.http.key_store import Scope
 from statesvc.http.problem import Code, Problem
 
@@ -14,7 +14,6 @@ LIST: Final = "/console/expectations"
 _OF_CARRIER: Final = LIST + "/{carrier_id}/change"
 _OF_SERVICE: Final = LIST + "/{carrier_id}/services/{service}/change"
 _CALL: Final = "/v1/expectations/{carrier_id}"
-_STALLED: Final = "stalled."
 _EVERYONE: Final = "*"
 LABELS: Final[Mapping[str, str]] = {
     "not_picked_up": "Label, but not picked up",
@@ -70,13 +69,8 @@ async def _inputs(visit: Visit) -> Sequence[Input]:
 
 def _rules(values: Values) -> dict[str, Any]:
     """What the form states; an empty field is left out."""
-    document: dict[str, Any] = {}
-    for name in LABELS:
-        given = values.get(name, "").strip()
-        if given:
-            part = document.setdefault("stalled", {}) if name.startswith(_STALLED) else document
-            part[name.removeprefix(_STALLED)] = None if given == NEVER else _number(given, LABELS[name])
-    return document
+    given = {name: value for name in LABELS if (value := values.get(name, "").strip())}
+    return rules_of({name: value if value == NEVER else _number(value, LABELS[name]) for name, value in given.items()})
 
 
 def _number(given: str, label: str) -> int:

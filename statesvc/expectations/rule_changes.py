@@ -4,10 +4,10 @@ A row says what differs from what is wider: a service's from its carrier's, that
 defaults. Shipments that wait already get their due times by it a page at a time (`rearm`).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 import orjson
 from psycopg import AsyncConnection
@@ -15,10 +15,10 @@ from psycopg.rows import class_row
 
 from projections.expectations import DEFAULT_RULES, ExpectationRules
 from statesvc.database.queries import queries
+from statesvc.expectations.rule_hours import named_hours
 from statesvc.log.actions import record_action
 from statesvc.shipments.expectation_rules import ALL_SERVICES, DEFAULTS, EVERYTHING, RuleBook, RuleScope
 
-NEVER: Final = "never"
 _SQL = queries("statesvc.expectations", "rule_changes")
 Connection = AsyncConnection[Any]
 
@@ -104,11 +104,3 @@ async def state_rules(
         details = {"why": why, "revision": revision, "replaces": before, **dict(named_hours(rules))}
         await record_action(connection, actor=actor, verb="state_expectations", target=str(scope), details=details)
     return revision
-
-
-def named_hours(rules: Mapping[str, Any]) -> Sequence[tuple[str, int | str]]:
-    """What rules say, each under one name: `stalled.in_transit` 96, `overdue` never."""
-    flat = dict(rules)
-    stalled = flat.pop("stalled", None) or {}
-    named = [*((f"stalled.{status}", hours) for status, hours in stalled.items()), *flat.items()]
-    return [(name, NEVER if hours is None else hours) for name, hours in sorted(named)]

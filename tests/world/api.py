@@ -170,7 +170,13 @@ def context_of(pool: Connections, *, carriers: Mapping[str, Carrier] = CARRIERS)
 
 
 @pytest.fixture
-async def api(database: Database, tmp_path: Path) -> AsyncIterator[Api]:
+def known_carriers() -> Mapping[str, Carrier]:
+    """Those of the API; a module of tests may know others."""
+    return CARRIERS
+
+
+@pytest.fixture
+async def api(database: Database, tmp_path: Path, known_carriers: Mapping[str, Carrier]) -> AsyncIterator[Api]:
     pool = make_pool(database.service_dsn, name="api-test", limits=LIMITS)
     await pool.open()
     waker = Waker()
@@ -186,6 +192,7 @@ async def api(database: Database, tmp_path: Path) -> AsyncIterator[Api]:
             backup_days=7,
             tombstones=Tombstones([(FolderCheckpointStore(tmp_path), "tombstones")]),
             readings=readings,
+            carriers=known_carriers,
         )
         targets = Targets(total_seconds=2)
         archive = LogArchive(tmp_path / "archive")

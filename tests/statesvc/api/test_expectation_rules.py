@@ -1,10 +1,12 @@
 """Rules of what is expected, over the API: shown with what they inherit, previewed, stated, in effect; and what is refused."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
+from events.carriers.carrier import Carrier
 from statesvc.expectations import rearm as rearming
 from statesvc.expectations.rearm import rearm
 from tests.statesvc.expectations.test_observe import flags, say, watch
@@ -14,9 +16,9 @@ PATH = "/v1/expectations"
 ACTIONS = "SELECT canonical FROM statesvc.action WHERE verb = 'state_expectations' ORDER BY batch_id"
 
 
-@pytest.fixture(autouse=True)
-def acme_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("statesvc.api.expectation_calls.CARRIERS", {ACME.carrier_id: ACME})
+@pytest.fixture
+def known_carriers() -> Mapping[str, Carrier]:
+    return {ACME.carrier_id: ACME}
 
 
 async def put(api: Any, rules: dict[str, Any], carrier_id: str = "acme", service: str | None = None, **more: Any) -> Any:

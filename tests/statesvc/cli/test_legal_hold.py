@@ -46,4 +46,4 @@ async def test_a_list_that_does_not_end_says_how_to_go_on(database: Database, sh
         await shell("legal-hold", "place", "ups", number, "--why", "case 7")
     told = await shell("legal-hold", "list", "--limit", "1")
     assert ("1Z99" in told, "1Z98" in told) == (True, False)
-    assert "1Z98" in await shell("legal-hold", "list", "--cursor", told.partition("there are more: --cursor ")[2].split()[0])
+    assert "1Z98" in await shell("legal-hold", "list", "--cursor", told.partition("... there are more: --cursor ")[2].split()[0])
