@@ -70,6 +70,12 @@ def _isoformat(instant: datetime) -> str:
     return instant.isoformat()
 
 
+def offset_seconds(instant: datetime) -> int:
+    """The offset from UTC in which a time was stated."""
+    offset = instant.utcoffset()
+    return 0 if offset is None else round(offset.total_seconds())
+
+
 def event_document(
     event: Event,
     *,

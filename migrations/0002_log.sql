@@ -1,14 +1,15 @@
 -- The event log. Its rows are never changed, so neither is its shape.
 --
 -- Seven kinds of entries, each a leaf of one Merkle tree: event, conflict, transition, fanout, attempt, observation, action. In each
--- table, `canonical` holds the RFC 8785 bytes of all bound fields, and `leaf_hash` is SHA-256(0x00 || canonical); the other columns repeat bound fields
--- for indexes and filters, and the verifier compares them. Every transaction that writes entries writes one row in `batch` with the
+-- table, `canonical` holds the RFC 8785 bytes of all bound fields, compressed (statesvc/log/json_compression.py) but for actions; the other
+-- columns repeat bound fields for indexes and filters, and the verifier compares them. A leaf hash is SHA-256(0x00 || the RFC 8785 bytes). Every
+-- transaction that writes entries writes one row in `batch` with the
 -- leaf hashes in order: events, conflicts, transitions, fanouts, attempts, observations, actions. An entry stands at `ordinal` in it, counted from 0, and was
 -- recorded between `recorded_from` and `recorded_to`, both included: a reader need not search other partitions. The sealer gives batches
 -- their place in the tree later (0006_sealing), so appends never wait for each other.
 --
--- The indexes on (batch_id, ordinal) lead from a place in the tree to its entries: the feed, the stream and the verifier read the log
--- by batches.
+-- The indexes on batch_id lead from a place in the tree to its entries: the feed, the stream and the verifier read the log by batches. Without
+-- `ordinal`, so that the entries of a batch share one key.
 
 -- CACHE 1, because a batch of a shipment's later version must have the higher id, whichever session writes it.
 CREATE SEQUENCE statesvc.batch_id_seq CACHE 1;
@@ -116,32 +117,39 @@ CREATE TRIGGER only_packing BEFORE DELETE ON statesvc.event_key
     EXECUTE FUNCTION statesvc.refuse_change();
 CREATE TRIGGER refuse_unpacked BEFORE DELETE ON statesvc.event_key FOR EACH ROW EXECUTE FUNCTION statesvc.refuse_unpacked();
 
+-- `occurred_offset_seconds`: of the offset from UTC in which the carrier stated `occurred_at`. `raw_type` to `raw_text`: its codes as they stand
+-- in the leaf. `printed_number`: the tracking number as printed, where that is not the number of the shipment's stream.
 CREATE TABLE statesvc.event (
     shipment_id uuid NOT NULL,
-    version int NOT NULL CHECK (version > 0),
+    message_id uuid NOT NULL,
     recorded_at timestamptz NOT NULL,
     received_at timestamptz NOT NULL,
     occurred_at timestamptz NOT NULL,
-    message_id uuid NOT NULL,
     batch_id bigint NOT NULL,
+    version int NOT NULL CHECK (version > 0),
     ordinal int NOT NULL CHECK (ordinal >= 0),
+    occurred_offset_seconds int NOT NULL,
+    by_category boolean NOT NULL,
     carrier_id text NOT NULL,
     event_id text NOT NULL,
     kind text NOT NULL CHECK (kind IN ('scan', 'info', 'correction', 'unmapped')),
     status text CHECK (status <> 'unknown'),
     carrier_code text,
-    by_category boolean NOT NULL,
+    raw_type text,
+    raw_code text,
+    raw_reason text,
+    raw_text text,
+    corrects text,
+    printed_number text,
     normalizer text NOT NULL,
-    leaf_hash bytea NOT NULL,
     canonical bytea NOT NULL,
     sealed_part bytea,
-    PRIMARY KEY (shipment_id, version, recorded_at),
-    CHECK (leaf_hash = sha256('\x00'::bytea || canonical))
+    PRIMARY KEY (shipment_id, version, recorded_at)
 ) PARTITION BY RANGE (recorded_at);
 -- Codes that a human should look at: unknown ones, and those that were read only by the category which the carrier adds to them.
 -- Pattern ops, because a code may have a reason appended and is then counted by its prefix.
 CREATE INDEX event_unmapped ON statesvc.event (carrier_id, carrier_code text_pattern_ops) WHERE kind = 'unmapped' OR by_category;
-CREATE INDEX event_batch ON statesvc.event (batch_id, ordinal);
+CREATE INDEX event_batch ON statesvc.event (batch_id);
 
 -- The same carrier_id + event_id with other facts stated by the carrier. `shipment_id` is the shipment that has the event.
 CREATE TABLE statesvc.conflict (
@@ -154,14 +162,12 @@ CREATE TABLE statesvc.conflict (
     carrier_id text NOT NULL,
     event_id text NOT NULL,
     facts_digest bytea NOT NULL CHECK (octet_length(facts_digest) = 33),
-    leaf_hash bytea NOT NULL,
     canonical bytea NOT NULL,
     sealed_part bytea,
-    PRIMARY KEY (shipment_id, batch_id, ordinal, recorded_at),
-    CHECK (leaf_hash = sha256('\x00'::bytea || canonical))
+    PRIMARY KEY (shipment_id, batch_id, ordinal, recorded_at)
 ) PARTITION BY RANGE (recorded_at);
 CREATE INDEX conflict_claimed ON statesvc.conflict (claimed_shipment_id);
-CREATE INDEX conflict_batch ON statesvc.conflict (batch_id, ordinal);
+CREATE INDEX conflict_batch ON statesvc.conflict (batch_id);
 
 -- Stores a conflict once, however often it is pushed. Repeats are counted here, outside the log. By the shipments and `recorded_at`, that of
 -- the entry, readers know whether there is any, and in which months: one may precede all that is known of the claimed shipment.
@@ -184,21 +190,16 @@ CREATE TABLE statesvc.transition (
     shipment_id uuid NOT NULL,
     sequence int NOT NULL CHECK (sequence > 0),
     recorded_at timestamptz NOT NULL,
-    message_id uuid NOT NULL,
     batch_id bigint NOT NULL,
     ordinal int NOT NULL CHECK (ordinal >= 0),
     from_status text NOT NULL,
     to_status text NOT NULL CHECK (to_status <> from_status),
-    event_id text NOT NULL,
-    worker text NOT NULL,
-    leaf_hash bytea NOT NULL,
     canonical bytea NOT NULL,
-    PRIMARY KEY (shipment_id, sequence, recorded_at),
-    CHECK (leaf_hash = sha256('\x00'::bytea || canonical))
+    PRIMARY KEY (shipment_id, sequence, recorded_at)
 ) PARTITION BY RANGE (recorded_at);
-CREATE INDEX transition_batch ON statesvc.transition (batch_id, ordinal);
+CREATE INDEX transition_batch ON statesvc.transition (batch_id);
 -- A replay for a subscription finds the changes of status of a period.
-CREATE INDEX transition_recorded ON statesvc.transition (recorded_at, shipment_id, sequence);
+CREATE INDEX transition_recorded ON statesvc.transition (recorded_at);
 
 -- Whom one change is sent to: the subscriptions that matched it. `sequence` is the version of the event that names it. Written with the
 -- change; and again, `replayed`, where they are notified again. What was not written then (a subscription was disabled) is written when it
@@ -211,33 +212,36 @@ CREATE TABLE statesvc.fanout (
     ordinal int NOT NULL CHECK (ordinal >= 0),
     subscriptions uuid[] NOT NULL CHECK (cardinality(subscriptions) > 0),
     replayed boolean NOT NULL,
-    leaf_hash bytea NOT NULL,
     canonical bytea NOT NULL,
-    PRIMARY KEY (shipment_id, sequence, batch_id, recorded_at),
-    CHECK (leaf_hash = sha256('\x00'::bytea || canonical))
+    PRIMARY KEY (shipment_id, sequence, batch_id, recorded_at)
 ) PARTITION BY RANGE (recorded_at);
-CREATE INDEX fanout_batch ON statesvc.fanout (batch_id, ordinal);
+CREATE INDEX fanout_batch ON statesvc.fanout (batch_id);
 
 -- How one notification ended, with all tries at it: what was sent, when, and what came back. `number` is that of the last try; 0: there
 -- was none. `cancelled`: its subscription was deleted after tries. `late`: no end, but tries that were recorded after it.
+-- Mostly the first try delivers it: `started_at`, `duration_ms` and `status_code` are of that one. Otherwise `tries` lists them all, with those
+-- at earlier notifications that end with it, each with the sequence of its own.
 CREATE TABLE statesvc.attempt (
     shipment_id uuid NOT NULL,
-    sequence int NOT NULL,
     subscription_id uuid NOT NULL,
     recorded_at timestamptz NOT NULL,
+    started_at timestamptz,
     batch_id bigint NOT NULL,
+    sequence int NOT NULL,
     ordinal int NOT NULL CHECK (ordinal >= 0),
-    webhook_id text NOT NULL,
-    outcome text NOT NULL CHECK (outcome IN ('delivered', 'given_up', 'cancelled', 'late')),
     number int NOT NULL CHECK (number >= 0),
-    leaf_hash bytea NOT NULL,
+    duration_ms int,
+    status_code smallint,
+    outcome text NOT NULL CHECK (outcome IN ('delivered', 'given_up', 'cancelled', 'late')),
+    tries jsonb,
     canonical bytea NOT NULL,
     sealed_part bytea,
     PRIMARY KEY (shipment_id, sequence, subscription_id, batch_id, recorded_at),
-    CHECK (leaf_hash = sha256('\x00'::bytea || canonical))
+    CHECK ((tries IS NULL) = (started_at IS NOT NULL AND duration_ms IS NOT NULL)),
+    CHECK (tries IS NOT NULL OR number = 1 AND outcome = 'delivered')
 ) PARTITION BY RANGE (recorded_at);
 CREATE INDEX attempt_subscription ON statesvc.attempt (subscription_id, recorded_at);
-CREATE INDEX attempt_batch ON statesvc.attempt (batch_id, ordinal);
+CREATE INDEX attempt_batch ON statesvc.attempt (batch_id);
 
 -- What the service noticed by itself at a time, so that a later reading of the log says the same: `version` is that of the shipment's last
 -- event then, `since` the time from which it was so.
@@ -249,12 +253,10 @@ CREATE TABLE statesvc.observation (
     since timestamptz NOT NULL CHECK (since <= recorded_at),
     batch_id bigint NOT NULL,
     ordinal int NOT NULL CHECK (ordinal >= 0),
-    leaf_hash bytea NOT NULL,
     canonical bytea NOT NULL,
-    PRIMARY KEY (shipment_id, version, kind, recorded_at),
-    CHECK (leaf_hash = sha256('\x00'::bytea || canonical))
+    PRIMARY KEY (shipment_id, version, kind, recorded_at)
 ) PARTITION BY RANGE (recorded_at);
-CREATE INDEX observation_batch ON statesvc.observation (batch_id, ordinal);
+CREATE INDEX observation_batch ON statesvc.observation (batch_id);
 
 -- What an operator did: hold, replay, discard, erase, changes of keys and subscriptions.
 CREATE TABLE statesvc.action (
@@ -264,10 +266,8 @@ CREATE TABLE statesvc.action (
     actor text NOT NULL,
     verb text NOT NULL,
     target text NOT NULL,
-    leaf_hash bytea NOT NULL,
     canonical bytea NOT NULL,
-    PRIMARY KEY (batch_id, ordinal, recorded_at),
-    CHECK (leaf_hash = sha256('\x00'::bytea || canonical))
+    PRIMARY KEY (batch_id, ordinal, recorded_at)
 ) PARTITION BY RANGE (recorded_at);
 -- Evidence about a shipment names what operators did to it.
 CREATE INDEX action_target ON statesvc.action (target);

@@ -42,12 +42,14 @@
 --   extend(p_token uuid, p_lease interval) RETURNS integer
 --   extend_trials(p_token uuid, p_lease interval) RETURNS integer
 --   forget_named_streams(p_limit integer) RETURNS bigint
---   has_code(p_canonical bytea, p_type text, p_code text, p_reason text, p_text text) RETURNS boolean
+--   has_code(raw_type text, raw_code text, raw_reason text, raw_text text, p_type text, p_code text, p_reason text, p_text text) RETURNS
+--       boolean
 --   held(p_carrier_id text) RETURNS boolean
 --   hold_leased(p_token uuid, p_message_ids uuid[], p_lock_milliseconds integer) RETURNS SETOF uuid
 --   holds_key(p_packed bytea, p_event_id text) RETURNS boolean
 --   in_share(p_message_id uuid, p_carrier_id text, p_percent integer) RETURNS boolean
 --   last_attempt(p_subscription_id uuid, p_shipment_id uuid, p_sequence integer) RETURNS integer
+--   leaf_hash(p_leaf_hashes bytea, p_ordinal integer) RETURNS bytea
 --   lock_lanes(p_carrier_ids text[]) RETURNS text[]
 --   make_append_only(target regclass) RETURNS void
 --   mark_margin() RETURNS interval
@@ -94,6 +96,9 @@
 --   take(p_token uuid, p_worker text, p_normalizer text, p_lease interval, p_now timestamp with time zone, p_message_ids uuid[], OUT
 --       message_ids uuid[], OUT bytes bigint, OUT since timestamp with time zone, OUT until timestamp with time zone) RETURNS record
 --   throttled() RETURNS boolean
+--   tries_of(p_sequence integer, p_number integer, p_outcome text, p_status_code smallint, p_duration_ms integer, p_started_at timestamp
+--       with time zone, p_tries jsonb) RETURNS TABLE(sequence integer, number integer, outcome text, status_code integer, duration_ms
+--       integer, started_at timestamp with time zone)
 --   under_legal_hold(p_shipments uuid[]) RETURNS boolean
 --   waiting_token(p_attempts smallint, p_retries smallint) RETURNS uuid
 --   webhook_id(p_subscription_id uuid, p_leaf_hash bytea) RETURNS text
@@ -113,9 +118,7 @@ CREATE TABLE statesvc.action (
     actor text NOT NULL,
     verb text NOT NULL,
     target text NOT NULL,
-    leaf_hash bytea NOT NULL,
     canonical bytea NOT NULL,
-    CONSTRAINT action_check CHECK ((leaf_hash = sha256(('\x00'::bytea || canonical)))),
     CONSTRAINT action_ordinal_check CHECK ((ordinal >= 0))
 )
 PARTITION BY RANGE (recorded_at);
@@ -165,18 +168,21 @@ ALTER TABLE ONLY statesvc.archive_refusal
 
 CREATE TABLE statesvc.attempt (
     shipment_id uuid NOT NULL,
-    sequence integer NOT NULL,
     subscription_id uuid NOT NULL,
     recorded_at timestamp with time zone NOT NULL,
+    started_at timestamp with time zone,
     batch_id bigint NOT NULL,
+    sequence integer NOT NULL,
     ordinal integer NOT NULL,
-    webhook_id text NOT NULL,
-    outcome text NOT NULL,
     number integer NOT NULL,
-    leaf_hash bytea NOT NULL,
+    duration_ms integer,
+    status_code smallint,
+    outcome text NOT NULL,
+    tries jsonb,
     canonical bytea NOT NULL,
     sealed_part bytea,
-    CONSTRAINT attempt_check CHECK ((leaf_hash = sha256(('\x00'::bytea || canonical)))),
+    CONSTRAINT attempt_check CHECK (((tries IS NULL) = ((started_at IS NOT NULL) AND (duration_ms IS NOT NULL)))),
+    CONSTRAINT attempt_check1 CHECK (((tries IS NOT NULL) OR ((number = 1) AND (outcome = 'delivered'::text)))),
     CONSTRAINT attempt_number_check CHECK ((number >= 0)),
     CONSTRAINT attempt_ordinal_check CHECK ((ordinal >= 0)),
     CONSTRAINT attempt_outcome_check CHECK ((outcome = ANY (ARRAY['delivered'::text, 'given_up'::text, 'cancelled'::text, 'late'::text])))
@@ -184,7 +190,7 @@ CREATE TABLE statesvc.attempt (
 PARTITION BY RANGE (recorded_at);
 ALTER TABLE ONLY statesvc.attempt
     ADD CONSTRAINT attempt_pkey PRIMARY KEY (shipment_id, sequence, subscription_id, batch_id, recorded_at);
-CREATE INDEX attempt_batch ON ONLY statesvc.attempt USING btree (batch_id, ordinal);
+CREATE INDEX attempt_batch ON ONLY statesvc.attempt USING btree (batch_id);
 CREATE INDEX attempt_subscription ON ONLY statesvc.attempt USING btree (subscription_id, recorded_at);
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON statesvc.attempt FOR EACH STATEMENT EXECUTE FUNCTION statesvc.refuse_change();
 
@@ -327,17 +333,15 @@ CREATE TABLE statesvc.conflict (
     carrier_id text NOT NULL,
     event_id text NOT NULL,
     facts_digest bytea NOT NULL,
-    leaf_hash bytea NOT NULL,
     canonical bytea NOT NULL,
     sealed_part bytea,
-    CONSTRAINT conflict_check CHECK ((leaf_hash = sha256(('\x00'::bytea || canonical)))),
     CONSTRAINT conflict_facts_digest_check CHECK ((octet_length(facts_digest) = 33)),
     CONSTRAINT conflict_ordinal_check CHECK ((ordinal >= 0))
 )
 PARTITION BY RANGE (recorded_at);
 ALTER TABLE ONLY statesvc.conflict
     ADD CONSTRAINT conflict_pkey PRIMARY KEY (shipment_id, batch_id, ordinal, recorded_at);
-CREATE INDEX conflict_batch ON ONLY statesvc.conflict USING btree (batch_id, ordinal);
+CREATE INDEX conflict_batch ON ONLY statesvc.conflict USING btree (batch_id);
 CREATE INDEX conflict_claimed ON ONLY statesvc.conflict USING btree (claimed_shipment_id);
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON statesvc.conflict FOR EACH STATEMENT EXECUTE FUNCTION statesvc.refuse_change();
 
@@ -420,24 +424,29 @@ CREATE INDEX dead_letter_sealed ON statesvc.dead_letter USING btree (carrier_id,
 
 CREATE TABLE statesvc.event (
     shipment_id uuid NOT NULL,
-    version integer NOT NULL,
+    message_id uuid NOT NULL,
     recorded_at timestamp with time zone NOT NULL,
     received_at timestamp with time zone NOT NULL,
     occurred_at timestamp with time zone NOT NULL,
-    message_id uuid NOT NULL,
     batch_id bigint NOT NULL,
+    version integer NOT NULL,
     ordinal integer NOT NULL,
+    occurred_offset_seconds integer NOT NULL,
+    by_category boolean NOT NULL,
     carrier_id text NOT NULL,
     event_id text NOT NULL,
     kind text NOT NULL,
     status text,
     carrier_code text,
-    by_category boolean NOT NULL,
+    raw_type text,
+    raw_code text,
+    raw_reason text,
+    raw_text text,
+    corrects text,
+    printed_number text,
     normalizer text NOT NULL,
-    leaf_hash bytea NOT NULL,
     canonical bytea NOT NULL,
     sealed_part bytea,
-    CONSTRAINT event_check CHECK ((leaf_hash = sha256(('\x00'::bytea || canonical)))),
     CONSTRAINT event_kind_check CHECK ((kind = ANY (ARRAY['scan'::text, 'info'::text, 'correction'::text, 'unmapped'::text]))),
     CONSTRAINT event_ordinal_check CHECK ((ordinal >= 0)),
     CONSTRAINT event_status_check CHECK ((status <> 'unknown'::text)),
@@ -446,7 +455,7 @@ CREATE TABLE statesvc.event (
 PARTITION BY RANGE (recorded_at);
 ALTER TABLE ONLY statesvc.event
     ADD CONSTRAINT event_pkey PRIMARY KEY (shipment_id, version, recorded_at);
-CREATE INDEX event_batch ON ONLY statesvc.event USING btree (batch_id, ordinal);
+CREATE INDEX event_batch ON ONLY statesvc.event USING btree (batch_id);
 CREATE INDEX event_unmapped ON ONLY statesvc.event USING btree (carrier_id, carrier_code text_pattern_ops) WHERE ((kind = 'unmapped'::text) OR by_category);
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON statesvc.event FOR EACH STATEMENT EXECUTE FUNCTION statesvc.refuse_change();
 
@@ -492,9 +501,7 @@ CREATE TABLE statesvc.fanout (
     ordinal integer NOT NULL,
     subscriptions uuid[] NOT NULL,
     replayed boolean NOT NULL,
-    leaf_hash bytea NOT NULL,
     canonical bytea NOT NULL,
-    CONSTRAINT fanout_check CHECK ((leaf_hash = sha256(('\x00'::bytea || canonical)))),
     CONSTRAINT fanout_ordinal_check CHECK ((ordinal >= 0)),
     CONSTRAINT fanout_sequence_check CHECK ((sequence <> 0)),
     CONSTRAINT fanout_subscriptions_check CHECK ((cardinality(subscriptions) > 0))
@@ -502,7 +509,7 @@ CREATE TABLE statesvc.fanout (
 PARTITION BY RANGE (recorded_at);
 ALTER TABLE ONLY statesvc.fanout
     ADD CONSTRAINT fanout_pkey PRIMARY KEY (shipment_id, sequence, batch_id, recorded_at);
-CREATE INDEX fanout_batch ON ONLY statesvc.fanout USING btree (batch_id, ordinal);
+CREATE INDEX fanout_batch ON ONLY statesvc.fanout USING btree (batch_id);
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON statesvc.fanout FOR EACH STATEMENT EXECUTE FUNCTION statesvc.refuse_change();
 
 CREATE TABLE statesvc.inbox (
@@ -803,10 +810,8 @@ CREATE TABLE statesvc.observation (
     since timestamp with time zone NOT NULL,
     batch_id bigint NOT NULL,
     ordinal integer NOT NULL,
-    leaf_hash bytea NOT NULL,
     canonical bytea NOT NULL,
     CONSTRAINT observation_check CHECK ((since <= recorded_at)),
-    CONSTRAINT observation_check1 CHECK ((leaf_hash = sha256(('\x00'::bytea || canonical)))),
     CONSTRAINT observation_kind_check CHECK ((kind = ANY (ARRAY['stalled'::text, 'not_picked_up'::text, 'overdue'::text, 'delivery_missed'::text, 'pickup_expiring'::text]))),
     CONSTRAINT observation_ordinal_check CHECK ((ordinal >= 0)),
     CONSTRAINT observation_version_check CHECK ((version > 0))
@@ -814,7 +819,7 @@ CREATE TABLE statesvc.observation (
 PARTITION BY RANGE (recorded_at);
 ALTER TABLE ONLY statesvc.observation
     ADD CONSTRAINT observation_pkey PRIMARY KEY (shipment_id, version, kind, recorded_at);
-CREATE INDEX observation_batch ON ONLY statesvc.observation USING btree (batch_id, ordinal);
+CREATE INDEX observation_batch ON ONLY statesvc.observation USING btree (batch_id);
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON statesvc.observation FOR EACH STATEMENT EXECUTE FUNCTION statesvc.refuse_change();
 
 CREATE TABLE statesvc.open_attempt (
@@ -1291,25 +1296,20 @@ CREATE TABLE statesvc.transition (
     shipment_id uuid NOT NULL,
     sequence integer NOT NULL,
     recorded_at timestamp with time zone NOT NULL,
-    message_id uuid NOT NULL,
     batch_id bigint NOT NULL,
     ordinal integer NOT NULL,
     from_status text NOT NULL,
     to_status text NOT NULL,
-    event_id text NOT NULL,
-    worker text NOT NULL,
-    leaf_hash bytea NOT NULL,
     canonical bytea NOT NULL,
     CONSTRAINT transition_check CHECK ((to_status <> from_status)),
-    CONSTRAINT transition_check1 CHECK ((leaf_hash = sha256(('\x00'::bytea || canonical)))),
     CONSTRAINT transition_ordinal_check CHECK ((ordinal >= 0)),
     CONSTRAINT transition_sequence_check CHECK ((sequence > 0))
 )
 PARTITION BY RANGE (recorded_at);
 ALTER TABLE ONLY statesvc.transition
     ADD CONSTRAINT transition_pkey PRIMARY KEY (shipment_id, sequence, recorded_at);
-CREATE INDEX transition_batch ON ONLY statesvc.transition USING btree (batch_id, ordinal);
-CREATE INDEX transition_recorded ON ONLY statesvc.transition USING btree (recorded_at, shipment_id, sequence);
+CREATE INDEX transition_batch ON ONLY statesvc.transition USING btree (batch_id);
+CREATE INDEX transition_recorded ON ONLY statesvc.transition USING btree (recorded_at);
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON statesvc.transition FOR EACH STATEMENT EXECUTE FUNCTION statesvc.refuse_change();
 
 CREATE TABLE statesvc.trial (

@@ -36,11 +36,10 @@ CREATE FUNCTION statesvc.last_attempt(p_subscription_id uuid, p_shipment_id uuid
         SELECT a.number FROM statesvc.attempt a
         WHERE a.shipment_id = p_shipment_id AND a.sequence = p_sequence AND a.subscription_id = p_subscription_id
         UNION ALL
-        SELECT (t ->> 'number')::int FROM statesvc.attempt a
-        CROSS JOIN LATERAL jsonb_array_elements(convert_from(a.canonical, 'UTF8')::jsonb -> 'covers') c
-        CROSS JOIN LATERAL jsonb_array_elements(c -> 'tries') t
+        SELECT t.number FROM statesvc.attempt a
+        CROSS JOIN LATERAL jsonb_to_recordset(a.tries) AS t(sequence int, number int)
         WHERE a.shipment_id = p_shipment_id AND a.sequence > p_sequence AND a.subscription_id = p_subscription_id
-            AND (c ->> 'sequence')::int = p_sequence
+            AND t.sequence = p_sequence
         UNION ALL
         SELECT o.number FROM statesvc.open_attempt o
         WHERE o.shipment_id = p_shipment_id AND o.sequence = p_sequence AND o.subscription_id = p_subscription_id

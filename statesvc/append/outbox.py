@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Self
 from uuid import UUID
 
+from events.entry import offset_seconds
 from events.event import value
 from events.log.proposal import Proposal
 from projections.notification_type import type_of_change
@@ -213,7 +214,7 @@ async def write_notifications(connection: Sender, fanned_out: Sequence[tuple[Out
     rows = [
         (
             *(subscription_id, c.shipment_id, c.sequence, c.type, c.carrier_id, c.tracking_number, c.from_status, c.to_status),
-            *(c.recorded_at, c.occurred_at, _offset_seconds(c.occurred_at), c.leaf_hash, c.received_at, c.traceparent, c.observed),
+            *(c.recorded_at, c.occurred_at, offset_seconds(c.occurred_at), c.leaf_hash, c.received_at, c.traceparent, c.observed),
         )
         for c, subscriptions in fanned_out
         for subscription_id in subscriptions
@@ -221,8 +222,3 @@ async def write_notifications(connection: Sender, fanned_out: Sequence[tuple[Out
     if rows:
         await connection.execute(_SQL["write_notifications"], {"epoch": epoch, **encoded(rows, _COLUMNS)})
     return len(rows)
-
-
-def _offset_seconds(instant: datetime) -> int:
-    offset = instant.utcoffset()
-    return 0 if offset is None else round(offset.total_seconds())

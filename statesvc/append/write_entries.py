@@ -74,7 +74,7 @@ async def write_conclusions(batch: AppendBatch, *, before: int) -> list[bytes]:
     ]
     if transitions:
         rows = [(change.row, change.from_status, change.to_status, entry) for change, entry in transitions]
-        await write_transitions(batch.connection, rows, batch_id=batch.tick.batch_id, before=before, worker=batch.worker)
+        await write_transitions(batch.connection, rows, batch_id=batch.tick.batch_id, before=before)
     return [entry.leaf_hash for _, entry in transitions]
 
 

@@ -83,7 +83,6 @@ DECLARE
     v_at timestamptz;
     v_batch_id bigint;
     v_canonical bytea;
-    v_leaf_hash bytea;
 BEGIN
     v_at := statesvc.clock();
     v_batch_id := statesvc.next_batch_id();
@@ -92,11 +91,10 @@ BEGIN
         '{"actor":%s,"details":{"command":%s,"why":%s},"entry":"action",%s"format":1,"recorded_at":"%s","target":%s,"verb":"log_ddl"}',
         to_json(v_actor), to_json(p_command), to_json(v_why), (SELECT '"epoch":' || nullif(max(e.epoch), 1) || ',' FROM statesvc.log_epoch e), to_char(v_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"+00:00"'),
         to_json(p_touched)), 'UTF8');
-    v_leaf_hash := sha256('\x00'::bytea || v_canonical);
-    INSERT INTO statesvc.action (recorded_at, batch_id, ordinal, actor, verb, target, leaf_hash, canonical)
-    VALUES (v_at, v_batch_id, 0, v_actor, 'log_ddl', p_touched, v_leaf_hash, v_canonical);
+    INSERT INTO statesvc.action (recorded_at, batch_id, ordinal, actor, verb, target, canonical)
+    VALUES (v_at, v_batch_id, 0, v_actor, 'log_ddl', p_touched, v_canonical);
     INSERT INTO statesvc.batch (batch_id, recorded_from, recorded_to, entries, leaf_hashes, writer)
-    VALUES (v_batch_id, v_at, v_at, 1, v_leaf_hash, v_actor);
+    VALUES (v_batch_id, v_at, v_at, 1, sha256('\x00'::bytea || v_canonical), v_actor);
 EXCEPTION WHEN OTHERS THEN
     RAISE LOG 'statesvc guard: % on % by % (%), which could not be written into the log: %', p_command, p_touched, session_user, v_why, SQLERRM;
 END

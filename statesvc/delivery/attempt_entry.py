@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple, Self
 from uuid import UUID
 
+import orjson
 import structlog
 
 from events.canonical_json import canonical_bytes
@@ -19,10 +20,14 @@ from events.crypto.sealing import SealError, SealingKey, commitment, salted
 from events.entry import Leaf, attempt_document, leaf
 from statesvc.database.pending import Sender, columns, send
 from statesvc.database.queries import queries
-from statesvc.delivery.attempt_part import DeliveryAttempt, MadeTry, ended_part, opened_part, stores_bodies
+from statesvc.delivery.attempt_part import DeliveryAttempt, MadeTry, ended_part, opened_part
 from statesvc.delivery.notification import Gap, QueuedNotification
+from statesvc.log import entry_documents
 from statesvc.log.batch_row import Tick
+from statesvc.log.entry_documents import AttemptDocument
 from statesvc.log.event_store import extend_streams
+from statesvc.log.json_compression import compress_json
+from statesvc.log.sealed_parts import open_part, seal_part
 
 _SQL = queries("statesvc.delivery", "attempt_entry")
 _KEY_COLUMNS = ("subscription_ids", "shipment_ids", "sequences")
@@ -30,7 +35,10 @@ _OPEN_COLUMNS = (
     *(*_KEY_COLUMNS, "numbers", "started_ats", "durations_ms", "outcomes", "status_codes"),
     *("body_commitments", "sealed_parts"),
 )
-_ENDED_COLUMNS = (*_KEY_COLUMNS, "webhook_ids", "outcomes", "numbers", "leaf_hashes", "canonicals", "sealed_parts")
+_ENDED_COLUMNS = (
+    *(*_KEY_COLUMNS, "outcomes", "numbers", "started_ats", "durations_ms", "status_codes", "tries"),
+    *("canonicals", "sealed_parts"),
+)
 _log = structlog.get_logger()
 
 Keys = Mapping[UUID, SealingKey | None]
@@ -106,6 +114,8 @@ class _Taken:
 class _EndRow(NamedTuple):
     ended: EndedNotification
     number: int
+    tries: tuple[datetime | None, int | None, int | None, str | None]
+    """The columns of the only try, or the list of all."""
     leaf: Leaf
     sealed_part: bytes | None
 
@@ -137,7 +147,10 @@ async def append_ends(connection: Sender, keyring: Keyring, ends: Sequence[Ended
     taken = await _take(connection, [one for one in ends if one.may_have_more], keys)
     rows = [_end_row(one, taken.get(one.key) or _Taken(), key=keys[one.shipment_id], now=now) for one in ends]
     values = [
-        (*row.ended.key, row.ended.webhook_id, row.ended.outcome.value, row.number, row.leaf.leaf_hash, row.leaf.canonical, row.sealed_part)
+        (
+            *(*row.ended.key, row.ended.outcome.value, row.number, *row.tries),
+            *(compress_json(row.leaf.canonical), row.sealed_part),
+        )
         for row in rows
     ]
     await connection.execute(
@@ -238,9 +251,17 @@ def _end_row(ended: EndedNotification, taken: _Taken, *, key: SealingKey | None,
     sealed_part = None
     if key is not None and salted_part is not None:
         context = ended_context(ended.shipment_id, ended.webhook_id, number)
-        bodies = stores_bodies([*tries, *(one for each in taken.covered.values() for one in each.tries)])
-        sealed_part = key.seal_compressed(salted_part, context) if bodies else key.seal(salted_part, context)
-    return _EndRow(ended, number, leaf(document, epoch=now.epoch), sealed_part)
+        sealed_part = seal_part(key, salted_part, context)
+    entry = leaf(document, epoch=now.epoch)
+    return _EndRow(ended, number, _tries_columns(entry.canonical), entry, sealed_part)
+
+
+def _tries_columns(canonical: bytes) -> tuple[datetime | None, int | None, int | None, str | None]:
+    document: AttemptDocument = entry_documents.attempt(canonical)
+    made = document.only_try
+    if made is None:
+        return None, None, None, orjson.dumps(document.listed_tries).decode()
+    return datetime.fromisoformat(made.started_at), made.duration_ms, made.status_code, None
 
 
 def _covered_document(sequence: int, covered: _Covered) -> dict[str, Any]:
@@ -257,14 +278,14 @@ def _sealed_try(queued: QueuedNotification, made: MadeTry, key: SealingKey | Non
         return None
     part = salted(canonical_bytes(made.part))
     context = attempt_context(queued.shipment_id, queued.notification.webhook_id, made.number)
-    return key.seal_compressed(part, context) if stores_bodies([made]) else key.seal(part, context)
+    return seal_part(key, part, context)
 
 
 def _opened_try(sealed: bytes | None, key: SealingKey | None, context: bytes, shipment_id: UUID) -> Mapping[str, Any] | None:
     if sealed is None or key is None:
         return None
     try:
-        return opened_part(key.open(sealed, context))
+        return opened_part(open_part(key, sealed, context))
     except SealError as error:
         _log.error("attempt_part_unreadable", shipment_id=shipment_id, error=error)
         return None

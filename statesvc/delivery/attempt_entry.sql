@@ -59,9 +59,12 @@ WHERE EXISTS (
 -- name: insert_attempts
 -- Appends ends of notifications in their order.
 INSERT INTO statesvc.attempt
-    (shipment_id, sequence, subscription_id, recorded_at, batch_id, ordinal, webhook_id, outcome, number, leaf_hash, canonical, sealed_part)
-SELECT u.shipment_id, u.sequence, u.subscription_id, %(recorded_at)s, %(batch_id)s, u.ordinal - 1, u.webhook_id, u.outcome, u.number,
-    u.leaf_hash, u.canonical, u.sealed_part
-FROM unnest(%(subscription_ids)b::uuid[], %(shipment_ids)b::uuid[], %(sequences)b::int[], %(webhook_ids)b::text[], %(outcomes)b::text[],
-    %(numbers)b::int[], %(leaf_hashes)b::bytea[], %(canonicals)b::bytea[], %(sealed_parts)b::bytea[])
-    WITH ORDINALITY AS u(subscription_id, shipment_id, sequence, webhook_id, outcome, number, leaf_hash, canonical, sealed_part, ordinal);
+    (shipment_id, sequence, subscription_id, recorded_at, batch_id, ordinal, outcome, number, started_at, duration_ms, status_code, tries,
+     canonical, sealed_part)
+SELECT u.shipment_id, u.sequence, u.subscription_id, %(recorded_at)s, %(batch_id)s, u.ordinal - 1, u.outcome, u.number,
+    u.started_at, u.duration_ms, u.status_code, u.tries::jsonb, u.canonical, u.sealed_part
+FROM unnest(%(subscription_ids)b::uuid[], %(shipment_ids)b::uuid[], %(sequences)b::int[], %(outcomes)b::text[],
+    %(numbers)b::int[], %(started_ats)b::timestamptz[], %(durations_ms)b::int[], %(status_codes)b::int[], %(tries)b::text[],
+    %(canonicals)b::bytea[], %(sealed_parts)b::bytea[])
+    WITH ORDINALITY AS u(subscription_id, shipment_id, sequence, outcome, number, started_at, duration_ms, status_code, tries, canonical, sealed_part,
+        ordinal);

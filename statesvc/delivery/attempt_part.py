@@ -129,11 +129,6 @@ def _numbered(tries: Sequence[MadeTry]) -> list[dict[str, Any]]:
     return [{"number": one.number, **one.part} for one in tries if one.part is not None]
 
 
-def stores_bodies(tries: Sequence[MadeTry]) -> bool:
-    """Whether a body is stored with any of them."""
-    return any(one.part is not None and "body" in one.part for one in tries)
-
-
 def opened_part(salted_part: bytes) -> Part:
     """What a sealed part holds, of one try or of an entry."""
     part: Part = orjson.loads(unsalted(salted_part))

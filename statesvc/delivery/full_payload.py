@@ -19,6 +19,7 @@ from statesvc.database.pending import Sender, columns
 from statesvc.database.queries import queries
 from statesvc.delivery.notification_data import NotifiedShipment
 from statesvc.log.archive.log_archive_errors import ArchivedHistoryError
+from statesvc.log.json_compression import decompress_json
 from statesvc.shipments.find import summary_of
 from statesvc.shipments.models import Signer, StatedEvent
 from statesvc.shipments.personal import HIDDEN, Opener
@@ -74,7 +75,7 @@ async def read_past(connection: Sender, named: Sequence[Named], *, thin: frozens
     cursor = await connection.execute(_SQL["histories"], {**asked, "since": since, "until": until}, binary=True, prepare=False)
     for shipment_id, sequence, canonical, sealed_part in await cursor.fetchall():
         past = found[shipment_id, sequence]
-        past.canonicals.append(canonical)
+        past.canonicals.append(decompress_json(canonical))
         past.sealed_parts.append(sealed_part)
     # versions have no gaps, so what is archived shows by itself
     lacking = {each for each in named if len(found[each].canonicals) < each[1]}

@@ -1,32 +1,32 @@
 -- name: entries
 -- Every sealed entry about a shipment: what was said of it and against it, what we concluded, what we sent, what operators did. Its events
 -- were recorded from `since` until `until`, all else before `month_end`: by these the planner leaves out all other partitions.
-SELECT s.first_index + x.ordinal AS index, x.kind, x.leaf_hash, x.canonical, x.sealed_part
+SELECT s.first_index + x.ordinal AS index, x.kind, x.canonical, x.sealed_part
 FROM (
-    SELECT 'event' AS kind, e.batch_id, e.ordinal, e.leaf_hash, e.canonical, e.sealed_part
+    SELECT 'event' AS kind, e.batch_id, e.ordinal, e.canonical, e.sealed_part
     FROM statesvc.event e WHERE e.shipment_id = %(shipment_id)s AND e.recorded_at BETWEEN %(since)s AND %(until)s
     UNION ALL
-    SELECT 'conflict', c.batch_id, c.ordinal, c.leaf_hash, c.canonical, c.sealed_part
+    SELECT 'conflict', c.batch_id, c.ordinal, c.canonical, c.sealed_part
     FROM statesvc.conflict c WHERE c.shipment_id = %(shipment_id)s
         AND c.recorded_at BETWEEN %(conflict_since)s AND %(conflict_until)s
     UNION ALL
-    SELECT 'conflict', c.batch_id, c.ordinal, c.leaf_hash, c.canonical, c.sealed_part
+    SELECT 'conflict', c.batch_id, c.ordinal, c.canonical, c.sealed_part
     FROM statesvc.conflict c WHERE c.claimed_shipment_id = %(shipment_id)s AND c.shipment_id <> %(shipment_id)s
         AND c.recorded_at BETWEEN %(conflict_since)s AND %(conflict_until)s
     UNION ALL
-    SELECT 'transition', t.batch_id, t.ordinal, t.leaf_hash, t.canonical, NULL
+    SELECT 'transition', t.batch_id, t.ordinal, t.canonical, NULL
     FROM statesvc.transition t WHERE t.shipment_id = %(shipment_id)s AND t.recorded_at BETWEEN %(since)s AND %(until)s
     UNION ALL
-    SELECT 'fanout', f.batch_id, f.ordinal, f.leaf_hash, f.canonical, NULL
+    SELECT 'fanout', f.batch_id, f.ordinal, f.canonical, NULL
     FROM statesvc.fanout f WHERE f.shipment_id = %(shipment_id)s AND f.recorded_at >= %(since)s AND f.recorded_at < %(month_end)s
     UNION ALL
-    SELECT 'observation', v.batch_id, v.ordinal, v.leaf_hash, v.canonical, NULL
+    SELECT 'observation', v.batch_id, v.ordinal, v.canonical, NULL
     FROM statesvc.observation v WHERE v.shipment_id = %(shipment_id)s AND v.recorded_at >= %(since)s AND v.recorded_at < %(month_end)s
     UNION ALL
-    SELECT 'attempt', a.batch_id, a.ordinal, a.leaf_hash, a.canonical, a.sealed_part
+    SELECT 'attempt', a.batch_id, a.ordinal, a.canonical, a.sealed_part
     FROM statesvc.attempt a WHERE a.shipment_id = %(shipment_id)s AND a.recorded_at >= %(since)s AND a.recorded_at < %(month_end)s
     UNION ALL
-    SELECT 'action', o.batch_id, o.ordinal, o.leaf_hash, o.canonical, NULL
+    SELECT 'action', o.batch_id, o.ordinal, o.canonical, NULL
     FROM statesvc.action o
     -- who read it, and who asked for evidence of it, is for the audit, not for the bank
     WHERE o.target = 'shipment ' || %(shipment_id)s::uuid AND o.verb NOT IN ('read_personal', 'read_personal_again', 'make_evidence')

@@ -14,6 +14,7 @@ from psycopg import AsyncConnection
 from events.checkpoint import NoteSigner
 from events.crypto.keyring import Keyring, ended_context, part_context
 from events.crypto.sealing import SealError, SealingKey
+from events.entry import leaf_hash_of
 from statesvc.bodies.body_key import open_committed, unwrap_body_key
 from statesvc.bodies.find_bodies import ArchiveUnavailableError, find_bodies
 from statesvc.database.arrays import timestamps, uuids
@@ -26,7 +27,9 @@ from statesvc.evidence.notifications import Reader, read_sent
 from statesvc.log.archive.folder import ArchivePath
 from statesvc.log.checkpoints import SignedHead, covering_head, latest_head
 from statesvc.log.event_store import read_streams
+from statesvc.log.json_compression import decompress_json
 from statesvc.log.proofs import inclusion_paths, prove_consistency
+from statesvc.log.sealed_parts import open_part
 from statesvc.log.signing_keys import open_signers, read_keys
 from statesvc.log.timestamp_store import vouching_stamp
 from statesvc.shipments.as_of import Horizon, find_shipment_at, horizon_at
@@ -91,8 +94,8 @@ async def gather(connection: Connection, wanted: Wanted) -> GatheredEvidence:
         binary=True,
         prepare=False,
     )
-    rows = await cursor.fetchall()
-    documents = [orjson.loads(canonical) for _, _, _, canonical, _ in rows]
+    rows = [(index, kind, decompress_json(stored), sealed_part) for index, kind, stored, sealed_part in await cursor.fetchall()]
+    documents = [orjson.loads(canonical) for _, _, canonical, _ in rows]
     keys = await _keys(connection, wanted.keyring, shipment, documents)
     paths = await inclusion_paths(connection, [row[0] for row in rows], head)
     parts = [_part(document, sealed_part, keys) for document, (*_, sealed_part) in zip(documents, rows, strict=True)]
@@ -101,14 +104,14 @@ async def gather(connection: Connection, wanted: Wanted) -> GatheredEvidence:
         {
             "index": index,
             "kind": kind,
-            "leaf_hash": leaf_hash.hex(),
+            "leaf_hash": leaf_hash_of(canonical).hex(),
             "canonical": canonical.decode(),
             "proof": [_base64(node) for node in path],
             "part": _base64(part) if wanted.personal and part is not None else None,
             "part_state": state if state != OPENED or wanted.personal else WITHHELD,
             **({BACK_DATED: back_dated[index]} if index in back_dated else {}),
         }
-        for (index, kind, leaf_hash, canonical, _), path, (part, state) in zip(rows, paths, parts, strict=True)
+        for (index, kind, canonical, _), path, (part, state) in zip(rows, paths, parts, strict=True)
     ]
     reader = Reader(opener=Opener(shipment_id=shipment.shipment_id, key=keys.get(shipment.shipment_id)), personal=wanted.personal)
     signing = await read_keys(connection)
@@ -202,7 +205,7 @@ def _part(document: Mapping[str, Any], sealed_part: bytes | None, keys: Keys) ->
             if claimed.sealed(content):
                 content = claimed.open(content, part_context(claimed_id, document["event_id"]))
         key = keys.get(shipment_id)
-        return (None, ERASED) if key is None else (key.open(content, context), OPENED)
+        return (None, ERASED) if key is None else (open_part(key, content, context), OPENED)
     except SealError:
         return None, UNAVAILABLE
 

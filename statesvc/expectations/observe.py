@@ -38,6 +38,7 @@ from statesvc.delivery.notification import stated_observation
 from statesvc.log.batch_row import Tick, tick, write_batch
 from statesvc.log.event_store import extend_streams
 from statesvc.log.fanouts import append_fanouts
+from statesvc.log.json_compression import compress_json, decompress_json
 from statesvc.log.parcel_log import parcels_of, read_present_parcels
 from statesvc.shipments.expectation_rules import rule_book
 
@@ -51,7 +52,6 @@ _OBSERVATIONS: Final[Columns] = {
     "versions": ints,
     "kinds": texts,
     "sinces": timestamps,
-    "leaf_hashes": byteas,
     "canonicals": byteas,
 }
 _OBSERVED: Final[Columns] = {"shipment_ids": uuids, "flags": texts, "due_ats": timestamps, "states": byteas}
@@ -123,7 +123,7 @@ async def _look_again(connection: Connection, asked: Sequence[UUID], report: Wat
     cursor = await connection.execute(_SQL["lock_due"], {"shipment_ids": uuids(asked)}, binary=True)
     locked = [shipment_id for (shipment_id,) in await cursor.fetchall()]
     cursor = await connection.execute(_SQL["read_due"], {"shipment_ids": uuids(locked)}, binary=True)
-    found = [DueShipment(*row)._replace(state=ShipmentState.from_json(row[-1])) for row in await cursor.fetchall()]
+    found = [DueShipment(*row)._replace(state=ShipmentState.from_json(decompress_json(row[-1]))) for row in await cursor.fetchall()]
     if not found:
         return
     now = await tick(connection)
@@ -148,7 +148,7 @@ def _looked_at(shipment: DueShipment, rules: ExpectationRules, now: Tick) -> tup
     state = noticed.state
     following = next_deadline(state, rules, recorded_at=shipment.recorded_at)
     flags = ",".join(sorted([*state.flags, *flagged(state)]))
-    return observations, (shipment.shipment_id, flags, following.due_at if following else None, state.to_json())
+    return observations, (shipment.shipment_id, flags, following.due_at if following else None, compress_json(state.to_json()))
 
 
 def _observation(shipment: DueShipment, deadline: Deadline, sequence: int, rules: ExpectationRules, now: Tick) -> Observation:
@@ -207,8 +207,7 @@ def _rows(observations: Iterable[Observation]) -> list[tuple[Any, ...]]:
             one.shipment.version,
             one.deadline.kind.value,
             one.deadline.due_at,
-            one.entry.leaf_hash,
-            one.entry.canonical,
+            compress_json(one.entry.canonical),
         )
         for one in observations
     ]

@@ -43,10 +43,10 @@ ORDER BY s.shipment_id;
 
 -- name: insert_observations
 -- Appends observations, after `before` other entries of the batch.
-INSERT INTO statesvc.observation (shipment_id, version, kind, recorded_at, since, batch_id, ordinal, leaf_hash, canonical)
-SELECT u.shipment_id, u.version, u.kind, %(recorded_at)s, u.since, %(batch_id)s, %(before)s + u.ordinal - 1, u.leaf_hash, u.canonical
-FROM unnest(%(shipment_ids)b::uuid[], %(versions)b::int[], %(kinds)b::text[], %(sinces)b::timestamptz[], %(leaf_hashes)b::bytea[],
-    %(canonicals)b::bytea[]) WITH ORDINALITY AS u(shipment_id, version, kind, since, leaf_hash, canonical, ordinal);
+INSERT INTO statesvc.observation (shipment_id, version, kind, recorded_at, since, batch_id, ordinal, canonical)
+SELECT u.shipment_id, u.version, u.kind, %(recorded_at)s, u.since, %(batch_id)s, %(before)s + u.ordinal - 1, u.canonical
+FROM unnest(%(shipment_ids)b::uuid[], %(versions)b::int[], %(kinds)b::text[], %(sinces)b::timestamptz[],
+    %(canonicals)b::bytea[]) WITH ORDINALITY AS u(shipment_id, version, kind, since, canonical, ordinal);
 
 -- name: save_observed
 -- What is known of the shipments now, and when they are due again.

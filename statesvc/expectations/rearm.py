@@ -12,6 +12,7 @@ from projections.state import ShipmentState
 from statesvc.database.arrays import Columns, encoded, ints, timestamps, uuids
 from statesvc.database.queries import queries
 from statesvc.log.batch_row import LONGEST_TRANSACTION
+from statesvc.log.json_compression import decompress_json
 from statesvc.shipments.expectation_rules import ALL_CARRIERS, RuleBook, RuleScope, read_rules
 
 PAGE_ROWS: Final = 1_000
@@ -62,7 +63,7 @@ def _moved(page: Sequence[Unfinished], scope: RuleScope, rules: RuleBook) -> Ite
     """Those within the scope that are due at another time by the rules."""
     for one in page:
         if scope.carrier_id in (ALL_CARRIERS, one.carrier_id):
-            state = ShipmentState.from_json(one.state)
+            state = ShipmentState.from_json(decompress_json(one.state))
             if not scope.covers(one.carrier_id, state.service):
                 continue
             deadline = next_deadline(state, rules.of(one.carrier_id, state.service), recorded_at=one.recorded_at)

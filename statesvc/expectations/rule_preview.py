@@ -17,6 +17,7 @@ from projections.expectations import ExpectationRules, next_deadline, passed
 from projections.state import ShipmentState
 from statesvc.database.queries import queries
 from statesvc.expectations.rule_changes import StatedBook, stated_rules
+from statesvc.log.json_compression import decompress_json
 from statesvc.shipments.expectation_rules import RuleScope
 
 PAGE_ROWS: Final = 500
@@ -54,7 +55,7 @@ async def preview_rules(
         rows = await (await connection.execute(_SQL["newest_unfinished"], asked, binary=True)).fetchall()
         for recorded_at, _, of_carrier, state in rows:
             if state is not None:
-                tally.add(of_carrier, ShipmentState.from_json(state), recorded_at)
+                tally.add(of_carrier, ShipmentState.from_json(decompress_json(state)), recorded_at)
         is_last = len(rows) < PAGE_ROWS
         if is_last or time.monotonic() >= until:
             return RulePreview(

@@ -19,7 +19,7 @@ ERASE: Final = "erase"
 SHIPMENT: Final = "shipment "
 MESSAGE: Final = "message "
 _ID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_ACTIONS: Final[Columns] = {"actors": texts, "verbs": texts, "targets": texts, "leaf_hashes": byteas, "canonicals": byteas}
+_ACTIONS: Final[Columns] = {"actors": texts, "verbs": texts, "targets": texts, "canonicals": byteas}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ async def append_actions(connection: Sender, actions: Sequence[Action], *, now: 
         )
         for each in actions
     ]
-    rows = [(each.actor, each.verb, each.target, entry.leaf_hash, entry.canonical) for each, entry in zip(actions, leaves, strict=True)]
+    rows = [(each.actor, each.verb, each.target, entry.canonical) for each, entry in zip(actions, leaves, strict=True)]
     await connection.execute(
         _SQL["insert_actions"], {"recorded_at": now.recorded_at, "batch_id": now.batch_id, "before": before, **encoded(rows, _ACTIONS)}
     )

@@ -1,6 +1,6 @@
-"""The columns of an entry's row that repeat its canonical document, and the values that they must have. Pure.
+"""The seven kinds of entries: which columns of tables and of archive files repeat the canonical document, with which values. Pure.
 
-The values come as `entries.sql` selects them: ids as text, times in microseconds since 2000.
+Ids are text, times microseconds since 2000, as `entries.sql` selects them.
 """
 
 from collections.abc import Callable
@@ -9,6 +9,8 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any, Final
 
+from events.entry import offset_seconds
+from events.recipes import number_of
 from statesvc.log import entry_documents
 from statesvc.log.entry_documents import (
     ActionDocument,
@@ -27,10 +29,19 @@ _EXACT: Final = frozenset({"conflict", "attempt", "observation", "action"})
 
 
 @dataclass(frozen=True, slots=True)
+class Filed:
+    """The columns of archive files where they are others than those of the table, and their values."""
+
+    columns: tuple[str, ...]
+    values: Callable[[Any], tuple[Any, ...]]
+
+
+@dataclass(frozen=True, slots=True)
 class EntryKind:
     """One kind of entry. `rank` is its place in a batch; `expected` gives the values of `columns`, the first `key` of which name a row.
 
-    `decode` raises ValueError; `expected` too, for a time that is none. `sealed`: its row may have a sealed part.
+    `decode` raises ValueError; `expected` too, for a time that is none. `sealed`: its row may have a sealed part. `filed`: what an archive
+    file has; its format stays as it is, while the columns of tables follow what statements ask for.
     """
 
     name: str
@@ -40,6 +51,16 @@ class EntryKind:
     columns: tuple[str, ...]
     decode: Callable[[bytes], Any]
     expected: Callable[[Any], tuple[Any, ...]]
+    filed: Filed | None = None
+
+    @property
+    def file_columns(self) -> tuple[str, ...]:
+        """The columns of a file that are this kind's."""
+        return self.columns if self.filed is None else self.filed.columns
+
+    def file_values(self, document: Any) -> tuple[Any, ...]:  # noqa: ANN401 - of its kind
+        """Their values. Raises ValueError."""
+        return self.expected(document) if self.filed is None else self.filed.values(document)
 
     @property
     def exact(self) -> bool:
@@ -48,7 +69,7 @@ class EntryKind:
 
     @property
     def recorded(self) -> int:
-        """Which of the columns holds the time of record."""
+        """Which of the columns holds the time of record, in tables and files alike."""
         return self.columns.index("recorded_at")
 
     def row(self, values: tuple[Any, ...], batch_id: int, ordinal: int) -> str:
@@ -79,6 +100,20 @@ def _normalizer(name: str, version: str) -> str:
 
 
 def _event(document: EventDocument) -> tuple[Any, ...]:
+    raw, printed = document.raw, document.tracking_number
+    return (
+        *_filed_event(document),
+        raw.type,
+        raw.code,
+        raw.reason,
+        raw.text,
+        document.corrects,
+        None if printed == number_of(document.carrier_id, printed) else printed,
+        offset_seconds(read_time(document.occurred_at)[1]),
+    )
+
+
+def _filed_event(document: EventDocument) -> tuple[Any, ...]:
     return (
         document.shipment_id,
         document.version,
@@ -109,6 +144,10 @@ def _conflict(document: ConflictDocument) -> tuple[Any, ...]:
 
 
 def _transition(document: TransitionDocument) -> tuple[Any, ...]:
+    return document.shipment_id, document.sequence, _time(document.recorded_at), document.from_status, document.to_status
+
+
+def _filed_transition(document: TransitionDocument) -> tuple[Any, ...]:
     return (
         document.shipment_id,
         document.sequence,
@@ -132,6 +171,22 @@ def _fanout(document: FanoutDocument) -> tuple[Any, ...]:
 
 
 def _attempt(document: AttemptDocument) -> tuple[Any, ...]:
+    made = document.only_try
+    tries = (
+        (None, None, None, document.listed_tries) if made is None else (_time(made.started_at), made.duration_ms, made.status_code, None)
+    )
+    return (
+        document.shipment_id,
+        document.sequence,
+        document.subscription_id,
+        _time(document.recorded_at),
+        document.outcome,
+        document.number,
+        *tries,
+    )
+
+
+def _filed_attempt(document: AttemptDocument) -> tuple[Any, ...]:
     return (
         document.shipment_id,
         document.sequence,
@@ -151,18 +206,20 @@ def _action(document: ActionDocument) -> tuple[Any, ...]:
     return document.actor, document.verb, document.target, _time(document.recorded_at)
 
 
+_FILED_EVENT: Final = (
+    *("shipment_id", "version", "recorded_at", "received_at", "occurred_at", "message_id", "carrier_id", "event_id", "kind"),
+    *("status", "carrier_code", "by_category", "normalizer"),
+)
 ENTRY_KINDS: Final = (
     EntryKind(
         "event",
         1,
         2,
         True,
-        (
-            *("shipment_id", "version", "recorded_at", "received_at", "occurred_at", "message_id", "carrier_id", "event_id", "kind"),
-            *("status", "carrier_code", "by_category", "normalizer"),
-        ),
+        (*_FILED_EVENT, "raw_type", "raw_code", "raw_reason", "raw_text", "corrects", "printed_number", "occurred_offset_seconds"),
         entry_documents.event,
         _event,
+        Filed(_FILED_EVENT, _filed_event),
     ),
     EntryKind(
         "conflict",
@@ -178,9 +235,12 @@ ENTRY_KINDS: Final = (
         3,
         2,
         False,
-        ("shipment_id", "sequence", "recorded_at", "message_id", "from_status", "to_status", "event_id", "worker"),
+        ("shipment_id", "sequence", "recorded_at", "from_status", "to_status"),
         entry_documents.transition,
         _transition,
+        Filed(
+            ("shipment_id", "sequence", "recorded_at", "message_id", "from_status", "to_status", "event_id", "worker"), _filed_transition
+        ),
     ),
     EntryKind(
         "fanout",
@@ -196,9 +256,13 @@ ENTRY_KINDS: Final = (
         5,
         3,
         True,
-        ("shipment_id", "sequence", "subscription_id", "recorded_at", "webhook_id", "outcome", "number"),
+        (
+            *("shipment_id", "sequence", "subscription_id", "recorded_at", "outcome", "number"),
+            *("started_at", "duration_ms", "status_code", "tries"),
+        ),
         entry_documents.attempt,
         _attempt,
+        Filed(("shipment_id", "sequence", "subscription_id", "recorded_at", "webhook_id", "outcome", "number"), _filed_attempt),
     ),
     EntryKind(
         "observation",

@@ -5,7 +5,7 @@ field, or has another kind or an unknown format, raises ValueError. Times stay t
 them: in that order they are found at once.
 """
 
-from typing import Annotated, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from msgspec import Meta, Struct, field
 from msgspec.json import Decoder
@@ -13,6 +13,8 @@ from msgspec.json import Decoder
 from events.entry import FIRST_EPOCH, FORMAT
 from events.vocabulary import TzSource
 
+DELIVERED: Final = "delivered"
+"""How a try, and a notification, ends well."""
 Format: TypeAlias = Annotated[int, Meta(ge=1, le=FORMAT)]
 
 
@@ -43,6 +45,7 @@ class EventDocument(Struct, frozen=True, gc=False, kw_only=True):
     by_category: bool = False
     carrier_code: str | None = None
     carrier_id: str
+    corrects: str | None = None
     discriminator: str
     entry: Literal["event"]
     epoch: int = FIRST_EPOCH
@@ -129,12 +132,28 @@ class TryDocument(Struct, frozen=True, gc=False):
     """One of the tries of an attempt entry."""
 
     number: int
+    started_at: str
+    duration_ms: int
+    outcome: str
+    status_code: int | None = None
+
+    def listed(self, sequence: int) -> dict[str, Any]:
+        """With the sequence of the notification that it was at."""
+        return {
+            "sequence": sequence,
+            "number": self.number,
+            "outcome": self.outcome,
+            "status_code": self.status_code,
+            "duration_ms": self.duration_ms,
+            "started_at": self.started_at,
+        }
 
 
 class CoveredDocument(Struct, frozen=True, gc=False):
     """A notification that ended with another one."""
 
     sequence: int
+    tries: list[TryDocument] = []
 
 
 class AttemptDocument(Struct, frozen=True, gc=False):
@@ -157,6 +176,20 @@ class AttemptDocument(Struct, frozen=True, gc=False):
     def number(self) -> int:
         """Of the last try, 0 if there was none."""
         return self.tries[-1].number if self.tries else 0
+
+    @property
+    def only_try(self) -> TryDocument | None:
+        """The first try, if it delivered the notification and nothing else ended with that."""
+        if len(self.tries) != 1 or self.covers:
+            return None
+        (made,) = self.tries
+        return made if made.number == 1 and made.outcome == self.outcome == DELIVERED else None
+
+    @property
+    def listed_tries(self) -> list[dict[str, Any]]:
+        """All tries, those at covered notifications included."""
+        own = [made.listed(self.sequence) for made in self.tries]
+        return own + [made.listed(covered.sequence) for covered in self.covers for made in covered.tries]
 
 
 class ObservationDocument(Struct, frozen=True, gc=False):

@@ -14,7 +14,7 @@ from psycopg import AsyncConnection
 
 from events.crypto.keyring import Keyring
 from events.crypto.sealing import SealingKey
-from events.entry import Leaf
+from events.entry import Leaf, offset_seconds
 from events.log.assemble import ConflictRow, EventRow, StreamHead
 from events.log.packed_keys import PackedKeys, unpack
 from events.log.proposal import Conflict, Key, Known, Proposal, keys_of
@@ -22,6 +22,7 @@ from statesvc.database.arrays import Columns, bools, byteas, encoded, ints, text
 from statesvc.database.pending import Pending, Sender, columns, send
 from statesvc.database.queries import queries
 from statesvc.log.batch_row import Tick
+from statesvc.log.json_compression import compress_json, decompress_json
 
 _SQL = queries("statesvc.log", "event_store")
 _STREAMS: Final[Columns] = {
@@ -57,9 +58,15 @@ _EVENTS: Final[Columns] = {
     "kinds": texts,
     "statuses": texts,
     "carrier_codes": texts,
+    "raw_types": texts,
+    "raw_codes": texts,
+    "raw_reasons": texts,
+    "raw_texts": texts,
+    "corrects": texts,
+    "printed_numbers": texts,
+    "occurred_offsets": ints,
     "by_categories": bools,
     "normalizers": texts,
-    "leaf_hashes": byteas,
     "canonicals": byteas,
     "sealed_parts": byteas,
 }
@@ -78,7 +85,6 @@ _CONFLICTS: Final[Columns] = {
     "carrier_ids": texts,
     "event_ids": texts,
     "facts_digests": byteas,
-    "leaf_hashes": byteas,
     "canonicals": byteas,
     "sealed_parts": byteas,
 }
@@ -87,11 +93,8 @@ _TRANSITIONS: Final[Columns] = {
     "shipment_ids": uuids,
     "sequences": ints,
     "recorded_ats": timestamps,
-    "message_ids": uuids,
     "from_statuses": texts,
     "to_statuses": texts,
-    "event_ids": texts,
-    "leaf_hashes": byteas,
     "canonicals": byteas,
 }
 
@@ -285,10 +288,16 @@ def _event_columns(row: EventRow) -> tuple[Any, ...]:
         event.kind,
         event.status,
         event.carrier_code,
+        event.raw.type,
+        event.raw.code,
+        event.raw.reason,
+        event.raw_text,
+        event.corrects,
+        None if event.tracking_number == proposal.number else event.tracking_number,
+        offset_seconds(event.occurred_at),
         event.by_category,
         f"{source.normalizer}@{source.normalizer_version}",
-        row.leaf.leaf_hash,
-        row.leaf.canonical,
+        compress_json(row.leaf.canonical),
         row.sealed_part,
     )
 
@@ -309,8 +318,7 @@ async def write_conflicts(connection: Sender, rows: Sequence[ConflictRow], *, ba
                         row.conflict.proposal.source.message_id,
                         *row.conflict.proposal.key,
                         row.conflict.proposal.facts_digest,
-                        row.leaf.leaf_hash,
-                        row.leaf.canonical,
+                        compress_json(row.leaf.canonical),
                         row.sealed_part,
                     )
                     for row in rows
@@ -327,7 +335,6 @@ async def write_transitions(
     *,
     batch_id: int,
     before: int,
-    worker: str,
 ) -> None:
     """Appends transitions (event that names it, from, to, leaf) after `before` other entries of the batch."""
     rows = [
@@ -335,18 +342,13 @@ async def write_transitions(
             row.proposal.shipment_id,
             row.version,
             row.recorded_at,
-            row.proposal.source.message_id,
             from_status,
             to_status,
-            row.proposal.event.event_id,
-            entry.leaf_hash,
-            entry.canonical,
+            compress_json(entry.canonical),
         )
         for row, from_status, to_status, entry in transitions
     ]
-    await connection.execute(
-        _SQL["insert_transitions"], {"batch_id": batch_id, "before": before, "worker": worker, **encoded(rows, _TRANSITIONS)}
-    )
+    await connection.execute(_SQL["insert_transitions"], {"batch_id": batch_id, "before": before, **encoded(rows, _TRANSITIONS)})
 
 
 async def send_tick(connection: Sender) -> Pending[Tick]:
@@ -360,5 +362,5 @@ async def read_events(connection: Sender, since: Mapping[UUID, datetime]) -> Pen
         connection,
         _SQL["read_events"],
         {"shipment_ids": uuids(list(since)), "since": min(since.values())},
-        lambda rows: [(shipment_id, bytes(canonical)) for shipment_id, canonical in rows],
+        lambda rows: [(shipment_id, decompress_json(canonical)) for shipment_id, canonical in rows],
     )

@@ -118,37 +118,40 @@ RETURNING c.carrier_id, c.event_id, c.facts_digest, c.seen;
 -- Appends events.
 INSERT INTO statesvc.event
     (shipment_id, version, recorded_at, received_at, occurred_at, message_id, batch_id, ordinal, carrier_id, event_id, kind, status,
-     carrier_code, by_category, normalizer, leaf_hash, canonical, sealed_part)
+     carrier_code, raw_type, raw_code, raw_reason, raw_text, corrects, printed_number, occurred_offset_seconds, by_category, normalizer,
+     canonical, sealed_part)
 SELECT u.shipment_id, u.version, u.recorded_at, u.received_at, u.occurred_at, u.message_id, %(batch_id)s, u.ordinal - 1, u.carrier_id,
-    u.event_id, u.kind, u.status, u.carrier_code, u.by_category, u.normalizer, u.leaf_hash, u.canonical, u.sealed_part
+    u.event_id, u.kind, u.status, u.carrier_code, u.raw_type, u.raw_code, u.raw_reason, u.raw_text, u.corrects,
+    u.printed_number, u.occurred_offset_seconds, u.by_category, u.normalizer, u.canonical, u.sealed_part
 FROM unnest(%(shipment_ids)b::uuid[], %(versions)b::int[], %(recorded_ats)b::timestamptz[], %(received_ats)b::timestamptz[],
     %(occurred_ats)b::timestamptz[], %(message_ids)b::uuid[], %(carrier_ids)b::text[], %(event_ids)b::text[], %(kinds)b::text[],
-    %(statuses)b::text[], %(carrier_codes)b::text[], %(by_categories)b::bool[], %(normalizers)b::text[], %(leaf_hashes)b::bytea[],
+    %(statuses)b::text[], %(carrier_codes)b::text[], %(raw_types)b::text[], %(raw_codes)b::text[], %(raw_reasons)b::text[],
+    %(raw_texts)b::text[], %(corrects)b::text[], %(printed_numbers)b::text[], %(occurred_offsets)b::int[], %(by_categories)b::bool[], %(normalizers)b::text[],
     %(canonicals)b::bytea[], %(sealed_parts)b::bytea[])
     WITH ORDINALITY AS u(shipment_id, version, recorded_at, received_at, occurred_at, message_id, carrier_id, event_id, kind, status,
-        carrier_code, by_category, normalizer, leaf_hash, canonical, sealed_part, ordinal);
+        carrier_code, raw_type, raw_code, raw_reason, raw_text, corrects, printed_number, occurred_offset_seconds, by_category, normalizer,
+        canonical, sealed_part, ordinal);
 
 -- name: insert_conflicts
 -- Appends conflicts, after `before` other entries of the batch.
 INSERT INTO statesvc.conflict
-    (shipment_id, claimed_shipment_id, recorded_at, message_id, batch_id, ordinal, carrier_id, event_id, facts_digest, leaf_hash,
-     canonical, sealed_part)
+    (shipment_id, claimed_shipment_id, recorded_at, message_id, batch_id, ordinal, carrier_id, event_id, facts_digest, canonical,
+     sealed_part)
 SELECT u.shipment_id, u.claimed_shipment_id, %(recorded_at)s, u.message_id, %(batch_id)s, %(before)s + u.ordinal - 1, u.carrier_id,
-    u.event_id, u.facts_digest, u.leaf_hash, u.canonical, u.sealed_part
+    u.event_id, u.facts_digest, u.canonical, u.sealed_part
 FROM unnest(%(shipment_ids)b::uuid[], %(claimed_shipment_ids)b::uuid[], %(message_ids)b::uuid[], %(carrier_ids)b::text[],
-    %(event_ids)b::text[], %(facts_digests)b::bytea[], %(leaf_hashes)b::bytea[], %(canonicals)b::bytea[], %(sealed_parts)b::bytea[])
-    WITH ORDINALITY AS u(shipment_id, claimed_shipment_id, message_id, carrier_id, event_id, facts_digest, leaf_hash, canonical,
+    %(event_ids)b::text[], %(facts_digests)b::bytea[], %(canonicals)b::bytea[], %(sealed_parts)b::bytea[])
+    WITH ORDINALITY AS u(shipment_id, claimed_shipment_id, message_id, carrier_id, event_id, facts_digest, canonical,
         sealed_part, ordinal);
 
 -- name: insert_transitions
 -- Appends transitions, after `before` other entries of the batch.
 INSERT INTO statesvc.transition
-    (shipment_id, sequence, recorded_at, message_id, batch_id, ordinal, from_status, to_status, event_id, worker, leaf_hash, canonical)
-SELECT u.shipment_id, u.sequence, u.recorded_at, u.message_id, %(batch_id)s, %(before)s + u.ordinal - 1, u.from_status, u.to_status,
-    u.event_id, %(worker)s, u.leaf_hash, u.canonical
-FROM unnest(%(shipment_ids)b::uuid[], %(sequences)b::int[], %(recorded_ats)b::timestamptz[], %(message_ids)b::uuid[],
-    %(from_statuses)b::text[], %(to_statuses)b::text[], %(event_ids)b::text[], %(leaf_hashes)b::bytea[], %(canonicals)b::bytea[])
-    WITH ORDINALITY AS u(shipment_id, sequence, recorded_at, message_id, from_status, to_status, event_id, leaf_hash, canonical, ordinal);
+    (shipment_id, sequence, recorded_at, batch_id, ordinal, from_status, to_status, canonical)
+SELECT u.shipment_id, u.sequence, u.recorded_at, %(batch_id)s, %(before)s + u.ordinal - 1, u.from_status, u.to_status, u.canonical
+FROM unnest(%(shipment_ids)b::uuid[], %(sequences)b::int[], %(recorded_ats)b::timestamptz[], %(from_statuses)b::text[],
+    %(to_statuses)b::text[], %(canonicals)b::bytea[])
+    WITH ORDINALITY AS u(shipment_id, sequence, recorded_at, from_status, to_status, canonical, ordinal);
 
 -- name: move_heads
 -- Moves the heads of the locked streams on, from the versions that were seen under the lock.
@@ -190,7 +193,7 @@ ORDER BY shipment_id, version;
 
 -- name: insert_actions
 -- Appends what an operator did, after `before` other entries of the batch.
-INSERT INTO statesvc.action (recorded_at, batch_id, ordinal, actor, verb, target, leaf_hash, canonical)
-SELECT %(recorded_at)s, %(batch_id)s, %(before)s + u.ordinal - 1, u.actor, u.verb, u.target, u.leaf_hash, u.canonical
-FROM unnest(%(actors)b::text[], %(verbs)b::text[], %(targets)b::text[], %(leaf_hashes)b::bytea[], %(canonicals)b::bytea[])
-    WITH ORDINALITY AS u(actor, verb, target, leaf_hash, canonical, ordinal);
+INSERT INTO statesvc.action (recorded_at, batch_id, ordinal, actor, verb, target, canonical)
+SELECT %(recorded_at)s, %(batch_id)s, %(before)s + u.ordinal - 1, u.actor, u.verb, u.target, u.canonical
+FROM unnest(%(actors)b::text[], %(verbs)b::text[], %(targets)b::text[], %(canonicals)b::bytea[])
+    WITH ORDINALITY AS u(actor, verb, target, canonical, ordinal);

@@ -13,9 +13,11 @@ from events.event import value
 from statesvc.database.arrays import Array, Columns, bools, byteas, encoded, ints, texts, timestamps, uuids
 from statesvc.database.pending import Sender
 from statesvc.database.queries import queries
+from statesvc.log import entry_documents
 from statesvc.log.archive.log_archive_errors import ArchivedHistoryError
 from statesvc.log.batch_row import Tick
 from statesvc.log.event_store import extend_streams
+from statesvc.log.json_compression import compress_json, decompress_json
 
 _SQL = queries("statesvc.log", "fanouts")
 _FANOUTS: Final[Columns] = {
@@ -24,7 +26,6 @@ _FANOUTS: Final[Columns] = {
     "recorded_ats": timestamps,
     "subscriptions": texts,
     "replayed": bools,
-    "leaf_hashes": byteas,
     "canonicals": byteas,
 }
 
@@ -48,13 +49,16 @@ class Fanout:
 def fanouts_again(rows: Iterable[Sequence[Any]], *, recorded_at: datetime) -> list[Fanout]:
     """Fan-outs that repeat earlier changes; each row holds the fields of a fan-out in order, without the time.
 
-    Raises ArchivedHistoryError if an event is archived, so that its leaf hash is None.
+    Behind the leaf hash of the event stands its first fan-out as stored, where that hash is not at hand.
+
+    Raises ArchivedHistoryError if both are archived.
     """
     again, archived = [], set()
-    for shipment_id, sequence, event, from_status, to_status, subscriptions, replayed, kind in rows:
-        if event is None:
+    for shipment_id, sequence, leaf_hash, stored, from_status, to_status, subscriptions, replayed, kind in rows:
+        if leaf_hash is None and stored is None:
             archived.add(shipment_id)
             continue
+        event = leaf_hash if leaf_hash is not None else bytes.fromhex(entry_documents.fanout(decompress_json(stored)).event)
         again.append(
             Fanout(
                 shipment_id=shipment_id,
@@ -99,8 +103,7 @@ async def append_fanouts(connection: Sender, fanouts: Sequence[Fanout], *, now: 
             each.recorded_at,
             " ".join(document["subscriptions"]),
             each.replayed,
-            entry.leaf_hash,
-            entry.canonical,
+            compress_json(entry.canonical),
         )
         for each, document, entry in zip(fanouts, documents, leaves, strict=True)
     ]

@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 
 from psycopg import AsyncConnection
 
-from events.entry import FIRST_EPOCH
+from events.entry import FIRST_EPOCH, leaf_hash_of
 from statesvc.database.queries import queries
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.checkpoints import latest_head
 from statesvc.log.cursor import LogCursor, resume
+from statesvc.log.json_compression import decompress_json
 
 _SQL = queries("statesvc.log", "feed")
 
@@ -62,7 +63,7 @@ async def read_entries(connection: AsyncConnection[Any], *, after: LogCursor, li
     span = await recorded_span(connection, begin, end)
     cursor = await connection.execute(_SQL["entries"], {"begin": begin, "end": end, **span}, binary=True, prepare=False)
     columns = await cursor.fetchone() or ()
-    entries = [SealedEntry._make(row) for row in zip(*(column or () for column in columns), strict=True)]
+    entries = [_sealed(*row) for row in zip(*(column or () for column in columns), strict=True)]
     if len(entries) < end - begin:
         # what is missing shows by itself: no reader of newer entries asks where the archive ends
         known = {entry.log_index: entry for entry in await _archived(connection, archive, begin, end)}
@@ -74,6 +75,11 @@ async def read_entries(connection: AsyncConnection[Any], *, after: LogCursor, li
     if len(entries) != end - begin:
         raise MissingEntryError(begin + len(entries))
     return EntryRange(entries, size, epoch, after)
+
+
+def _sealed(log_index: int, kind: str, stored: bytes, sealed_at: datetime) -> SealedEntry:
+    canonical = decompress_json(stored)
+    return SealedEntry(log_index, kind, leaf_hash_of(canonical), canonical, sealed_at)
 
 
 async def recorded_span(connection: AsyncConnection[Any], begin: int, end: int) -> dict[str, datetime | None]:

@@ -16,36 +16,35 @@ WITH page AS (
 )
 SELECT array_agg(page.first_index + e.ordinal ORDER BY page.first_index + e.ordinal),
     array_agg(e.kind ORDER BY page.first_index + e.ordinal),
-    array_agg(e.leaf_hash ORDER BY page.first_index + e.ordinal),
     array_agg(e.canonical ORDER BY page.first_index + e.ordinal),
     array_agg(page.sealed_at ORDER BY page.first_index + e.ordinal)
 FROM page
 CROSS JOIN LATERAL (
-    SELECT 'event' AS kind, v.ordinal, v.leaf_hash, v.canonical FROM statesvc.event v
+    SELECT 'event' AS kind, v.ordinal, v.canonical FROM statesvc.event v
     WHERE v.batch_id = page.batch_id AND v.ordinal >= page.low AND v.ordinal < page.high
         AND v.recorded_at BETWEEN page.recorded_from AND page.recorded_to AND v.recorded_at BETWEEN %(since)s AND %(until)s
     UNION ALL
-    SELECT 'conflict', c.ordinal, c.leaf_hash, c.canonical FROM statesvc.conflict c
+    SELECT 'conflict', c.ordinal, c.canonical FROM statesvc.conflict c
     WHERE c.batch_id = page.batch_id AND c.ordinal >= page.low AND c.ordinal < page.high
         AND c.recorded_at BETWEEN page.recorded_from AND page.recorded_to AND c.recorded_at BETWEEN %(since)s AND %(until)s
     UNION ALL
-    SELECT 'transition', t.ordinal, t.leaf_hash, t.canonical FROM statesvc.transition t
+    SELECT 'transition', t.ordinal, t.canonical FROM statesvc.transition t
     WHERE t.batch_id = page.batch_id AND t.ordinal >= page.low AND t.ordinal < page.high
         AND t.recorded_at BETWEEN page.recorded_from AND page.recorded_to AND t.recorded_at BETWEEN %(since)s AND %(until)s
     UNION ALL
-    SELECT 'fanout', f.ordinal, f.leaf_hash, f.canonical FROM statesvc.fanout f
+    SELECT 'fanout', f.ordinal, f.canonical FROM statesvc.fanout f
     WHERE f.batch_id = page.batch_id AND f.ordinal >= page.low AND f.ordinal < page.high
         AND f.recorded_at BETWEEN page.recorded_from AND page.recorded_to AND f.recorded_at BETWEEN %(since)s AND %(until)s
     UNION ALL
-    SELECT 'attempt', a.ordinal, a.leaf_hash, a.canonical FROM statesvc.attempt a
+    SELECT 'attempt', a.ordinal, a.canonical FROM statesvc.attempt a
     WHERE a.batch_id = page.batch_id AND a.ordinal >= page.low AND a.ordinal < page.high
         AND a.recorded_at BETWEEN page.recorded_from AND page.recorded_to AND a.recorded_at BETWEEN %(since)s AND %(until)s
     UNION ALL
-    SELECT 'observation', b.ordinal, b.leaf_hash, b.canonical FROM statesvc.observation b
+    SELECT 'observation', b.ordinal, b.canonical FROM statesvc.observation b
     WHERE b.batch_id = page.batch_id AND b.ordinal >= page.low AND b.ordinal < page.high
         AND b.recorded_at BETWEEN page.recorded_from AND page.recorded_to AND b.recorded_at BETWEEN %(since)s AND %(until)s
     UNION ALL
-    SELECT 'action', o.ordinal, o.leaf_hash, o.canonical FROM statesvc.action o
+    SELECT 'action', o.ordinal, o.canonical FROM statesvc.action o
     WHERE o.batch_id = page.batch_id AND o.ordinal >= page.low AND o.ordinal < page.high
         AND o.recorded_at BETWEEN page.recorded_from AND page.recorded_to AND o.recorded_at BETWEEN %(since)s AND %(until)s
     OFFSET 0

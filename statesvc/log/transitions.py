@@ -5,7 +5,7 @@ As in the feed nobody is shown one before its checkpoint is published: one that 
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import orjson
@@ -58,8 +58,9 @@ async def read_transitions(connection: AsyncConnection[Any], *, begin: int, end:
 
 
 def _transition(row: Sequence[Any]) -> SealedTransition:
-    index, carrier_id, number, from_status, to_status, occurred_at, sequence, recorded_at = row
-    return SealedTransition(index, carrier_id, number, from_status, to_status, datetime.fromisoformat(occurred_at), sequence, recorded_at)
+    index, carrier_id, number, from_status, to_status, occurred_at, offset, sequence, recorded_at = row
+    stated_at = occurred_at.astimezone(timezone(timedelta(seconds=offset)))
+    return SealedTransition(index, carrier_id, number, from_status, to_status, stated_at, sequence, recorded_at)
 
 
 async def _archived(connection: AsyncConnection[Any], archive: LogArchive, begin: int, end: int) -> list[SealedTransition]:

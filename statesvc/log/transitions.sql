@@ -8,8 +8,7 @@ WITH page AS (
     WHERE s.first_index >= coalesce((SELECT max(p.first_index) FROM statesvc.sealed_batch p WHERE p.first_index <= %(begin)s), 0)
         AND s.first_index < %(end)s
 )
-SELECT t.log_index, e.carrier_id, convert_from(e.canonical, 'UTF8')::jsonb ->> 'tracking_number', t.from_status, t.to_status,
-    convert_from(e.canonical, 'UTF8')::jsonb ->> 'occurred_at', t.sequence, t.recorded_at
+SELECT t.log_index, e.carrier_id, e.number, t.from_status, t.to_status, e.occurred_at, e.occurred_offset_seconds, t.sequence, t.recorded_at
 FROM (
     SELECT page.first_index + m.ordinal AS log_index, m.*
     FROM page
@@ -21,7 +20,8 @@ FROM (
     ) m
 ) t
 LEFT JOIN LATERAL (
-    SELECT v.carrier_id, v.canonical FROM statesvc.event v
+    SELECT v.carrier_id, coalesce(v.printed_number, k.number) AS number, v.occurred_at, v.occurred_offset_seconds FROM statesvc.event v
+    JOIN statesvc.stream k ON k.shipment_id = v.shipment_id
     WHERE v.shipment_id = t.shipment_id AND v.version = t.sequence AND v.recorded_at = t.recorded_at
         AND v.recorded_at BETWEEN %(since)s AND %(until)s
     OFFSET 0

@@ -15,6 +15,7 @@ from projections.observed import is_observation
 from projections.row import ShipmentRow, rebuilt_row
 from statesvc.database.queries import queries
 from statesvc.log.checkpoints import latest_head
+from statesvc.log.json_compression import decompress_json
 from statesvc.shipments.find import OTHERS_MAX, FoundShipment, OtherDiscriminators, StoredShipment, month_end
 from statesvc.shipments.models import AsOf
 
@@ -80,7 +81,7 @@ async def find_shipment_at(
 
 
 def _shipment(shipment_id: UUID, rows: Sequence[tuple[UUID, bytes, bytes | None, datetime]]) -> StoredShipment:
-    entries = [canonical for _, canonical, _, _ in rows]
+    entries = [decompress_json(canonical) for _, canonical, _, _ in rows]
     row = rebuilt_row(shipment_id, entries)
     head_hash = leaf_hash_of([canonical for canonical in entries if not is_observation(canonical)][-1])
     _, _, sealed_key, last_entry_at = rows[0]

@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from typing import Any, Final, TypeVar, cast
 from uuid import UUID
 
-import orjson
 from psycopg import AsyncConnection
 from psycopg.rows import DictRow, dict_row
 
@@ -32,7 +31,7 @@ from statesvc.shipments.models import (
     ShipmentObservation,
 )
 from statesvc.shipments.notification_trail import LoggedNotification, LoggedTry, NotificationKey, notifications_of, type_of
-from statesvc.shipments.observation_trail import read_observations
+from statesvc.shipments.observation_trail import read_document, read_observations
 from statesvc.shipments.personal import HIDDEN, OpenedPart, Opener
 from statesvc.shipments.timeline import Seal, shipment_event, stated_event
 
@@ -80,7 +79,8 @@ async def read_audit_trail(
 
     async def read(query: str, **other: object) -> list[DictRow]:
         cursor = connection.cursor(binary=True, row_factory=dict_row)
-        return await (await cursor.execute(_SQL[query], window | other, prepare=False)).fetchall()
+        rows = await (await cursor.execute(_SQL[query], window | other, prepare=False)).fetchall()
+        return [read_document(row) if "canonical" in row else row for row in rows]
 
     # and the event before the window: conflicts recorded up to it were shown with the window before
     rows = await read("recorded_events", after=after - 1, limit=limit + 2)
@@ -96,8 +96,6 @@ async def read_audit_trail(
         return horizon is None or horizon.holds(row["log_index"])
 
     contradictions = [*filter(was_sealed, await read("conflicts", **await recorded_outside(connection, shipment)))]
-    for row in [*shown, *contradictions]:
-        row["document"] = orjson.loads(row["canonical"])
     bodies = await _bodies(connection, [row["document"] for row in (*shown, *contradictions)])
     messages = {row["document"]["message_id"] for row in (*shown, *contradictions)}
     first_received_at = min((datetime.fromisoformat(row["document"]["received_at"]) for row in shown), default=shipment.first_recorded_at)
@@ -111,8 +109,8 @@ async def read_audit_trail(
     window["observed"] = [each["sequence"] for each in observations]
     opener = None if keyring is None else shipment.opener(keyring)
     notified = notifications_of(
-        [(orjson.loads(row["canonical"]), row) for row in filter(was_sealed, await read("fanouts"))],
-        [(orjson.loads(row["canonical"]), row) for row in filter(was_sealed, await read("ends"))],
+        [(row["document"], row) for row in filter(was_sealed, await read("fanouts"))],
+        [(row["document"], row) for row in filter(was_sealed, await read("ends"))],
     )
     keys = {"subscription_ids": [key.subscription_id for key in notified], "sequences": [key.sequence for key in notified]}
     waiting = None
@@ -122,7 +120,7 @@ async def read_audit_trail(
     named |= {each["sequence"]: (each["since"], each["recorded_at"]) for each in observations}
     return AuditTrail(
         events=[_event(row, bodies, opener) for row in shown],
-        transitions=_checked(AuditTransition, await read("transitions")),
+        transitions=[_transition(row) for row in await read("transitions")],
         conflicts=[_conflict(row if horizon is None else row | _NO_COUNTERS, bodies, keyring) for row in contradictions],
         observations=observations,
         notifications=[_notification(key, one, *named[key.sequence], waiting=waiting) for key, one in notified.items()],
@@ -222,6 +220,20 @@ def _source(document: dict[str, Any], bodies: Mapping[UUID, BodyLocation]) -> Me
         "normalizer_version": document["normalizer_version"],
         "part_commitment": document.get("part_commitment"),
         "body_place": bodies[UUID(document["message_id"])],
+    }
+
+
+def _transition(row: DictRow) -> AuditTransition:
+    document = row["document"]
+    return {
+        "from": document["from"],
+        "to": document["to"],
+        "event_id": document["event_id"],
+        "sequence": document["sequence"],
+        "worker": document["worker"],
+        "message_id": document["message_id"],
+        "recorded_at": row["recorded_at"],
+        **_place(row),
     }
 
 

@@ -1,6 +1,6 @@
 -- name: recorded_events
 -- A window of one shipment's events in recorded order, with their place in the log.
-SELECT e.version, e.recorded_at, e.canonical, e.sealed_part, e.batch_id, e.ordinal, encode(e.leaf_hash, 'hex') AS leaf_hash,
+SELECT e.version, e.recorded_at, e.canonical, e.sealed_part, e.batch_id, e.ordinal,
     s.sealed_at, s.first_index + e.ordinal AS log_index
 FROM statesvc.event e
 LEFT JOIN statesvc.sealed_batch s ON s.batch_id = e.batch_id
@@ -10,8 +10,7 @@ LIMIT %(limit)s;
 
 -- name: transitions
 -- The status changes that events of the window caused.
-SELECT t.from_status AS "from", t.to_status AS "to", t.event_id, t.sequence, t.worker, t.message_id, t.recorded_at, t.batch_id, t.ordinal,
-    encode(t.leaf_hash, 'hex') AS leaf_hash, s.sealed_at, s.first_index + t.ordinal AS log_index
+SELECT t.sequence, t.recorded_at, t.canonical, t.batch_id, t.ordinal, s.sealed_at, s.first_index + t.ordinal AS log_index
 FROM statesvc.transition t
 LEFT JOIN statesvc.sealed_batch s ON s.batch_id = t.batch_id
 WHERE t.shipment_id = %(shipment_id)s AND t.recorded_at BETWEEN %(since)s AND %(until)s AND t.sequence > %(after)s AND t.sequence <= %(upto)s
@@ -22,7 +21,7 @@ ORDER BY t.sequence;
 -- sealed under the key of the shipment that holds the event, and under that of the claimed one where it has a stream.
 SELECT c.shipment_id, c.claimed_shipment_id, c.recorded_at, c.event_id, k.seen AS count, k.last_seen_at, c.canonical, c.sealed_part,
     h.sealed_key AS holder_key, m.shipment_id IS NOT NULL AS claimed_exists, m.sealed_key AS claimed_key, c.batch_id, c.ordinal,
-    encode(c.leaf_hash, 'hex') AS leaf_hash, s.sealed_at, s.first_index + c.ordinal AS log_index
+    s.sealed_at, s.first_index + c.ordinal AS log_index
 FROM (
     SELECT * FROM statesvc.conflict WHERE shipment_id = %(shipment_id)s
         AND recorded_at BETWEEN %(conflict_since)s AND %(conflict_until)s
@@ -39,7 +38,7 @@ ORDER BY c.recorded_at, c.batch_id, c.ordinal;
 
 -- name: fanouts
 -- Whom the changes and observations of the window were sent to, in order.
-SELECT f.recorded_at, f.canonical, f.batch_id, f.ordinal, encode(f.leaf_hash, 'hex') AS leaf_hash, s.sealed_at,
+SELECT f.recorded_at, f.canonical, f.batch_id, f.ordinal, s.sealed_at,
     s.first_index + f.ordinal AS log_index
 FROM statesvc.fanout f
 LEFT JOIN statesvc.sealed_batch s ON s.batch_id = f.batch_id
@@ -49,7 +48,7 @@ ORDER BY f.batch_id, f.ordinal;
 
 -- name: ends
 -- How notifications of the window ended, and later ones, which may stand for them; in order.
-SELECT a.recorded_at, a.canonical, a.batch_id, a.ordinal, encode(a.leaf_hash, 'hex') AS leaf_hash, s.sealed_at,
+SELECT a.recorded_at, a.canonical, a.batch_id, a.ordinal, s.sealed_at,
     s.first_index + a.ordinal AS log_index
 FROM statesvc.attempt a
 LEFT JOIN statesvc.sealed_batch s ON s.batch_id = a.batch_id
@@ -67,7 +66,7 @@ JOIN statesvc.outbox o ON o.subscription_id = u.subscription_id AND o.shipment_i
 -- Who read the personal fields of the shipment, or the bodies of the window's messages, the first of which was received at
 -- `first_received_at`; the newest first.
 SELECT o.actor, o.target, o.recorded_at, d.details ->> 'call' AS call, d.details ->> 'hour' AS hour, (d.details ->> 'further')::bigint AS further,
-    o.batch_id, o.ordinal, encode(o.leaf_hash, 'hex') AS leaf_hash, s.sealed_at, s.first_index + o.ordinal AS log_index
+    o.batch_id, o.ordinal, encode(sha256('\x00'::bytea || o.canonical), 'hex') AS leaf_hash, s.sealed_at, s.first_index + o.ordinal AS log_index
 FROM statesvc.action o
 CROSS JOIN LATERAL (SELECT convert_from(o.canonical, 'UTF8')::jsonb -> 'details' AS details) d
 LEFT JOIN statesvc.sealed_batch s ON s.batch_id = o.batch_id

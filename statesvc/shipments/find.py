@@ -16,6 +16,7 @@ from psycopg.rows import DictRow, dict_row
 from events.crypto.keyring import Keyring
 from projections.row import ShipmentRow
 from statesvc.database.queries import queries
+from statesvc.log.json_compression import decompress_json
 from statesvc.shipments.local_time import local_times
 from statesvc.shipments.models import ListedShipment, OtherShipment, OtherSource, ShipmentSummary
 from statesvc.shipments.personal import Opener
@@ -168,7 +169,7 @@ def month_end(instant: datetime) -> datetime:
 
 def stored_shipment(row: DictRow) -> StoredShipment:
     """What a carrier stated reads in its own offset, live as in the past."""
-    times = local_times(row.pop("state"))
+    times = local_times(decompress_json(row.pop("state")))
     return StoredShipment(**{**row, **times})
 
 

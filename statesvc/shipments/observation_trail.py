@@ -8,7 +8,9 @@ import orjson
 from psycopg import AsyncConnection
 from psycopg.rows import dict_row
 
+from events.entry import leaf_hash_of
 from statesvc.database.queries import queries
+from statesvc.log.json_compression import decompress_json
 from statesvc.shipments.as_of import Horizon
 from statesvc.shipments.find import StoredShipment
 from statesvc.shipments.models import ShipmentObservation
@@ -28,11 +30,17 @@ async def read_observations(
     cursor = connection.cursor(binary=True, row_factory=dict_row)
     asked = {"recorded_after": recorded[0], "recorded_upto": recorded[1], **shipment.recorded()}
     rows = await (await cursor.execute(_SQL["observations_of_shipment"], asked, prepare=False)).fetchall()
-    return [_observation(row) for row in rows if horizon is None or horizon.holds(row["log_index"])]
+    return [_observation(read_document(row)) for row in rows if horizon is None or horizon.holds(row["log_index"])]
+
+
+def read_document(row: dict[str, Any]) -> dict[str, Any]:
+    """The row of an entry with its `document` and `leaf_hash`, which follow from its canonical bytes."""
+    canonical = decompress_json(row["canonical"])
+    return {**row, "document": orjson.loads(canonical), "leaf_hash": leaf_hash_of(canonical).hex()}
 
 
 def _observation(row: Mapping[str, Any]) -> ShipmentObservation:
-    document = orjson.loads(row["canonical"])
+    document = row["document"]
     details = document["details"]
     return {
         "kind": document["kind"],

@@ -1,6 +1,6 @@
 -- name: observations_of_shipment
 -- What was observed of one shipment, recorded after one instant and up to another, with its place in the log; in order.
-SELECT v.recorded_at, v.canonical, v.batch_id, v.ordinal, encode(v.leaf_hash, 'hex') AS leaf_hash, s.sealed_at,
+SELECT v.recorded_at, v.canonical, v.batch_id, v.ordinal, s.sealed_at,
     s.first_index + v.ordinal AS log_index
 FROM statesvc.observation v
 LEFT JOIN statesvc.sealed_batch s ON s.batch_id = v.batch_id

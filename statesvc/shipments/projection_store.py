@@ -13,6 +13,7 @@ from projections.state import ShipmentState
 from statesvc.database.arrays import Array, Columns, bools, byteas, encoded, ints, texts, timestamps, uuids
 from statesvc.database.pending import Pending, Sender, send
 from statesvc.database.queries import queries
+from statesvc.log.json_compression import compress_json, decompress_json
 from statesvc.shipments.expectation_rules import RuleBook
 
 _SQL = queries("statesvc.shipments", "projection_store")
@@ -21,6 +22,10 @@ _SQL = queries("statesvc.shipments", "projection_store")
 def _joined(members: Sequence[Sequence[str]]) -> Array:
     """An array of arrays can't be sent, so the flags of a shipment are one text."""
     return texts([",".join(flags) for flags in members])
+
+
+def _compressed(states: Sequence[bytes]) -> Array:
+    return byteas([compress_json(state) for state in states])
 
 
 SHIPMENT_COLUMNS: Final[Columns] = {
@@ -46,7 +51,7 @@ SHIPMENT_COLUMNS: Final[Columns] = {
     "lanes": texts,
     "services": texts,
     "due_ats": timestamps,
-    "states": byteas,
+    "states": _compressed,
 }
 _BY_INT: Final = attrgetter("int")
 
@@ -57,7 +62,7 @@ async def read_states(connection: Sender, shipment_ids: Iterable[UUID]) -> Pendi
         connection,
         _SQL["read_states"],
         {"shipment_ids": uuids(list(shipment_ids))},
-        lambda rows: {shipment_id: ShipmentState.from_json(state) for shipment_id, state in rows},
+        lambda rows: {shipment_id: ShipmentState.from_json(decompress_json(state)) for shipment_id, state in rows},
     )
 
 

@@ -15,6 +15,7 @@ from psycopg import AsyncConnection
 
 from projections.fact import fact_from_canonical
 from statesvc.database.queries import queries
+from statesvc.log.json_compression import decompress_json
 from statesvc.shipments.find import StoredShipment
 from statesvc.shipments.models import ErasureState, ShipmentEvent, StatedEvent
 from statesvc.shipments.personal import HIDDEN, OpenedPart, Opener
@@ -43,7 +44,9 @@ async def timeline(
     """A page after the event with version `after` (None: from the start). None when the shipment has no such event."""
     cursor = connection.cursor(binary=True)
     await cursor.execute(_SQL["events_of_shipment"], shipment.recorded(), prepare=False)
-    rows = [(orjson.loads(canonical), sealed_part, Seal(*seal)) for canonical, sealed_part, *seal in await cursor.fetchall()]
+    rows = [
+        (orjson.loads(decompress_json(canonical)), sealed_part, Seal(*seal)) for canonical, sealed_part, *seal in await cursor.fetchall()
+    ]
     rows.sort(key=lambda row: fact_from_canonical(row[0]).key)
     start = 0
     if after is not None:

@@ -13,6 +13,7 @@ from events.crypto.keyring import Keyring, attempt_context, ended_context
 from statesvc.database.queries import queries
 from statesvc.delivery.attempt_part import Response, opened_part, parts_by_number
 from statesvc.delivery.outcome import AttemptOutcome
+from statesvc.log.sealed_parts import open_part
 
 RECENT_TRIES_MAX: Final = 3_000
 
@@ -51,8 +52,10 @@ class RecordedAttempt:
             return None
         key = keyring.open_shipment_key(self.sealed_key, self.shipment_id)
         if self.last_number is None:
-            return Response.of(opened_part(key.open(self.sealed_part, attempt_context(self.shipment_id, self.webhook_id, self.number))))
-        part = opened_part(key.open(self.sealed_part, ended_context(self.shipment_id, self.covering_id, self.last_number)))
+            return Response.of(
+                opened_part(open_part(key, self.sealed_part, attempt_context(self.shipment_id, self.webhook_id, self.number)))
+            )
+        part = opened_part(open_part(key, self.sealed_part, ended_context(self.shipment_id, self.covering_id, self.last_number)))
         covered = None if self.covering_id == self.webhook_id else self.sequence
         of_try = parts_by_number(part, covered).get(self.number)
         return None if of_try is None else Response.of(of_try)

@@ -11,17 +11,10 @@ FROM (
         AND (%(before_recorded_at)s::timestamptz IS NULL OR o.recorded_at <= %(before_recorded_at)s::timestamptz))
     UNION ALL
     (SELECT a.shipment_id, t.sequence, t.number, t.outcome, t.status_code, t.duration_ms, t.started_at, a.recorded_at, a.sealed_part,
-        a.number, a.webhook_id
+        a.number, m.webhook_id
     FROM statesvc.attempt a
-    CROSS JOIN LATERAL (SELECT convert_from(a.canonical, 'UTF8')::jsonb AS document OFFSET 0) d
-    CROSS JOIN LATERAL (
-        SELECT a.sequence, r.* FROM jsonb_to_recordset(d.document -> 'tries')
-            AS r(number int, outcome text, status_code int, duration_ms int, started_at timestamptz)
-        UNION ALL
-        SELECT (c ->> 'sequence')::int, r.* FROM jsonb_array_elements(d.document -> 'covers') c
-        CROSS JOIN LATERAL jsonb_to_recordset(c -> 'tries')
-            AS r(number int, outcome text, status_code int, duration_ms int, started_at timestamptz)
-    ) t
+    JOIN statesvc.notification m ON m.shipment_id = a.shipment_id AND m.sequence = a.sequence AND m.subscription_id = a.subscription_id
+    CROSS JOIN LATERAL statesvc.tries_of(a.sequence, a.number, a.outcome, a.status_code, a.duration_ms, a.started_at, a.tries) t
     WHERE a.subscription_id = %(subscription_id)s
         AND (%(before_recorded_at)s::timestamptz IS NULL OR a.recorded_at <= %(before_recorded_at)s::timestamptz))
 ) x
@@ -47,17 +40,11 @@ FROM (
     UNION ALL
     (SELECT t.started_at, t.duration_ms, t.outcome
     FROM (
-        SELECT a.canonical FROM statesvc.attempt a
+        SELECT a.* FROM statesvc.attempt a
         WHERE a.subscription_id = %(subscription_id)s AND a.recorded_at > %(now)s::timestamptz - interval '1 hour'
         ORDER BY a.recorded_at DESC LIMIT %(limit)s
     ) a
-    CROSS JOIN LATERAL (SELECT convert_from(a.canonical, 'UTF8')::jsonb AS document OFFSET 0) d
-    CROSS JOIN LATERAL (
-        SELECT r.* FROM jsonb_to_recordset(d.document -> 'tries') AS r(outcome text, duration_ms int, started_at timestamptz)
-        UNION ALL
-        SELECT r.* FROM jsonb_array_elements(d.document -> 'covers') c
-        CROSS JOIN LATERAL jsonb_to_recordset(c -> 'tries') AS r(outcome text, duration_ms int, started_at timestamptz)
-    ) t)
+    CROSS JOIN LATERAL statesvc.tries_of(a.sequence, a.number, a.outcome, a.status_code, a.duration_ms, a.started_at, a.tries) t)
     UNION ALL
     (SELECT t.started_at, t.duration_ms, t.outcome FROM statesvc.test_attempt t WHERE t.subscription_id = %(subscription_id)s)
 ) x

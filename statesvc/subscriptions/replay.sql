@@ -46,8 +46,8 @@ FROM next x ORDER BY x.at, x.shipment_id, x.sequence;
 
 -- name: put
 -- Writes what was never written, from the log, under the webhook-id that it would have had, and puts all into the outbox; settles
--- their dead letters. Attempts are numbered on. Answers what is in the outbox now: which change, the leaf hash of its event (NULL: its
--- entries are archived), and whether it was never written.
+-- their dead letters. Attempts are numbered on. Answers what is in the outbox now: which change, the leaf hash of its event, or the fan-out
+-- that says it (both NULL: its entries are archived), and whether it was never written.
 WITH asked AS MATERIALIZED (
     SELECT * FROM unnest(%(shipment_ids)b::uuid[], %(sequences)b::int[], %(ats)b::timestamptz[], %(writtens)b::boolean[])
         AS u(shipment_id, sequence, at, written)
@@ -56,14 +56,15 @@ WITH asked AS MATERIALIZED (
         (shipment_id, sequence, subscription_id, created_at, occurred_at, webhook_id, type, carrier_id, tracking_number, from_status, to_status,
         occurred_offset_seconds, epoch)
     SELECT a.shipment_id, a.sequence, %(subscription_id)s::uuid, t.recorded_at, e.occurred_at,
-        statesvc.webhook_id(%(subscription_id)s::uuid, e.leaf_hash), 'shipment.status_changed', e.carrier_id, convert_from(e.canonical, 'UTF8')::jsonb ->> 'tracking_number', t.from_status, t.to_status,
-        -- the stated wall clock minus that of UTC
-        extract(epoch FROM (convert_from(e.canonical, 'UTF8')::jsonb ->> 'occurred_at')::timestamp - e.occurred_at AT TIME ZONE 'UTC')::int,
+        statesvc.webhook_id(%(subscription_id)s::uuid, statesvc.leaf_hash(b.leaf_hashes, e.ordinal)), 'shipment.status_changed', e.carrier_id,
+        coalesce(e.printed_number, k.number), t.from_status, t.to_status, e.occurred_offset_seconds,
         (SELECT nullif(max(l.epoch), 1) FROM statesvc.log_epoch l)
     FROM asked a
     JOIN statesvc.transition t ON t.shipment_id = a.shipment_id AND t.sequence = a.sequence AND t.recorded_at = a.at
     JOIN statesvc.event e ON e.shipment_id = a.shipment_id AND e.version = a.sequence
         AND e.recorded_at BETWEEN a.at - interval '1 day' AND a.at + interval '1 day'
+    JOIN statesvc.batch b ON b.batch_id = e.batch_id AND e.recorded_at BETWEEN b.recorded_from AND b.recorded_to
+    JOIN statesvc.stream k ON k.shipment_id = a.shipment_id
     WHERE NOT a.written
     ORDER BY a.shipment_id, a.sequence
     ON CONFLICT DO NOTHING
@@ -85,15 +86,16 @@ WITH asked AS MATERIALIZED (
         ON n.shipment_id = q.shipment_id AND n.sequence = q.sequence AND n.subscription_id = %(subscription_id)s::uuid
     WHERE d.kind = 'notification' AND d.resolved_at IS NULL AND d.webhook_id = n.webhook_id
 )
-SELECT q.shipment_id, q.sequence, coalesce(e.leaf_hash, f.event), coalesce(m.from_status, n.from_status), coalesce(m.to_status, n.to_status),
+SELECT q.shipment_id, q.sequence, statesvc.leaf_hash(b.leaf_hashes, e.ordinal), f.canonical, coalesce(m.from_status, n.from_status), coalesce(m.to_status, n.to_status),
     ARRAY[%(subscription_id)s::uuid], m.shipment_id IS NULL, CASE WHEN q.sequence < 0 THEN n.type END
 FROM queued q
 LEFT JOIN made m ON m.shipment_id = q.shipment_id AND m.sequence = q.sequence
 LEFT JOIN statesvc.notification n
     ON n.shipment_id = q.shipment_id AND n.sequence = q.sequence AND n.subscription_id = %(subscription_id)s::uuid
 LEFT JOIN statesvc.event e ON e.shipment_id = q.shipment_id AND e.version = q.sequence
+LEFT JOIN statesvc.batch b ON b.batch_id = e.batch_id AND e.recorded_at BETWEEN b.recorded_from AND b.recorded_to
 LEFT JOIN LATERAL (
-    SELECT decode(convert_from(w.canonical, 'UTF8')::jsonb ->> 'event', 'hex') AS event FROM statesvc.fanout w
+    SELECT w.canonical FROM statesvc.fanout w
     WHERE w.shipment_id = q.shipment_id AND w.sequence = q.sequence LIMIT 1
 ) f ON true
 ORDER BY q.shipment_id, q.sequence;

@@ -23,6 +23,7 @@ from events.spelling import normalize_number
 from statesvc.bodies.sealed_message import seal_message
 from statesvc.database.keyring_store import load_keyring, parse_master_keys
 from statesvc.ingress.put import put
+from statesvc.log.json_compression import decompress_json
 from tests.acceptance.processes import MASTER_KEY, Service
 from tests.acceptance.service_maker import ServiceMaker
 from tests.acceptance.stories import Message, messages
@@ -119,7 +120,9 @@ async def _as_logged(service: Service) -> Told:
         SELECT k.carrier_id, k.event_id, k.facts_digest, e.canonical FROM statesvc.event e
         JOIN statesvc.event_key k ON k.carrier_id = e.carrier_id AND k.event_id = e.event_id"""
     rows = await service.rows(query)
-    told: Told = {(carrier, event): (digest, _statement(json.loads(canonical))) for carrier, event, digest, canonical in rows}
+    told: Told = {
+        (carrier, event): (digest, _statement(json.loads(decompress_json(canonical)))) for carrier, event, digest, canonical in rows
+    }
     assert len(told) == len(rows), "an event stands twice in the log"
     return told
 

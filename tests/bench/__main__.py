@@ -20,6 +20,7 @@ from tests.bench import (
     day,
     evidence,
     expectations,
+    footprint,
     ingest,
     memory,
     neighbours,
@@ -68,6 +69,7 @@ PARTS: Final = {
     "search": search.measure,
     "years": years.measure,
     "volume": volume.measure,
+    "footprint": footprint.measure,
     "steady": steady.measure,
 }
 

@@ -32,6 +32,7 @@ class Scale:
     """About half of what all roles carry on two cores, the load among them."""
     steady_seconds: int = 1_800
     steady_portion_seconds: int = 120
+    footprint_messages: int = 20_000
     volume_events: int = 5_000_000
     volume_messages: int = 150_000
     """Half an hour at 8 million a day, and a checkpoint interval as the server is shipped."""
@@ -59,6 +60,7 @@ QUICK = Scale(
     steady_rate=300,
     steady_seconds=12,
     steady_portion_seconds=4,
+    footprint_messages=2_000,
     volume_events=40_000,
     volume_messages=4_000,
 )

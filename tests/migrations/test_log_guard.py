@@ -33,7 +33,7 @@ REFUSED = (
     "ALTER TABLE statesvc.event DROP COLUMN status",
     "ALTER TABLE statesvc.event ADD COLUMN extra text DEFAULT 'x'",
     "ALTER TABLE statesvc.checkpoint ALTER COLUMN tree_size TYPE numeric",
-    "ALTER TABLE statesvc.action DROP CONSTRAINT action_check",
+    "ALTER TABLE statesvc.action DROP CONSTRAINT action_ordinal_check",
     "ALTER TRIGGER append_only ON statesvc.action RENAME TO nothing",
     "CREATE TRIGGER quiet BEFORE INSERT ON statesvc.event FOR EACH ROW EXECUTE FUNCTION statesvc.refuse_change()",
     "CREATE RULE quiet AS ON INSERT TO statesvc.action DO INSTEAD NOTHING",

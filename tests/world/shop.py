@@ -27,6 +27,7 @@ from statesvc.database.keyring_store import load_keyring
 from statesvc.database.pool import Pool, PoolLimits, make_pool
 from statesvc.inbox.claim import Claim, Message, claim
 from statesvc.ingress.put import put
+from statesvc.log.json_compression import decompress_json
 from statesvc.telemetry.logs import pipeline
 from statesvc.telemetry.metrics import Telemetry
 from statesvc.worker.batch import process
@@ -142,7 +143,7 @@ class Shop:
 
     async def events(self, number: str) -> list[dict[str, Any]]:
         found = await self.rows("SELECT canonical FROM statesvc.event WHERE shipment_id = %s ORDER BY version", shipment(number))
-        return [json.loads(canonical) for (canonical,) in found]
+        return [json.loads(decompress_json(canonical)) for (canonical,) in found]
 
     async def transitions(self, number: str) -> list[tuple[str, str, int]]:
         return await self.rows(

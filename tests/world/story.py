@@ -5,14 +5,15 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
+import orjson
 from psycopg import AsyncConnection
 
 from events.checkpoint import Checkpoint, open_checkpoint
 from events.crypto.keyring import Keyring
 from events.crypto.sealing import MasterKeys, SealingKey
-from events.entry import Provenance, leaf, observation_document
+from events.entry import Provenance, leaf, leaf_hash_of, observation_document
 from events.event import EventPlace, PrintedTime, Raw, Reading
 from events.identity import identify
 from events.merkle.compact_range import CompactRange
@@ -29,6 +30,7 @@ from statesvc.log.actions import record_action
 from statesvc.log.batch_row import tick, write_batch
 from statesvc.log.checkpoints import SignedHead, latest_head
 from statesvc.log.fanouts import Fanout, append_fanouts
+from statesvc.log.json_compression import compress_json, decompress_json
 from statesvc.log.signing_keys import read_keys
 from statesvc.sealer.leadership import Publication, publish, signers_of, take_stock
 from statesvc.sealer.seal import seal
@@ -40,16 +42,14 @@ NOWHERE = Publication(file=None, origin="log.example/tests")
 WAY = (Status.INFO_RECEIVED, Status.PICKED_UP, Status.IN_TRANSIT, Status.OUT_FOR_DELIVERY, Status.DELIVERED)
 _NOTIFICATION = """INSERT INTO statesvc.notification
     (shipment_id, sequence, subscription_id, created_at, occurred_at, webhook_id, type, carrier_id, tracking_number, from_status, to_status)
-SELECT e.shipment_id, 1, %s, e.recorded_at, e.occurred_at, statesvc.webhook_id(%s, e.leaf_hash), 'shipment.status_changed', e.carrier_id,
-    k.number, 'unknown', 'info_received'
-FROM statesvc.event e JOIN statesvc.stream k USING (shipment_id) WHERE e.shipment_id = %s AND e.version = 1
+SELECT e.shipment_id, 1, %s, e.recorded_at, e.occurred_at, statesvc.webhook_id(%s, statesvc.leaf_hash(b.leaf_hashes, e.ordinal)),
+    'shipment.status_changed', e.carrier_id, k.number, 'unknown', 'info_received'
+FROM statesvc.event e JOIN statesvc.stream k USING (shipment_id) JOIN statesvc.batch b USING (batch_id)
+WHERE e.shipment_id = %s AND e.version = 1
 RETURNING webhook_id"""
-_OBSERVED = """
-UPDATE statesvc.shipment SET state = convert_to((convert_from(state, 'UTF8')::jsonb || %s::jsonb)::text, 'UTF8') WHERE shipment_id = %s
-"""
 _OBSERVATION = """INSERT INTO statesvc.observation
-    (shipment_id, version, kind, recorded_at, since, batch_id, ordinal, leaf_hash, canonical)
-VALUES (%s, %s, 'stalled', %s, %s, %s, 0, %s, %s)"""
+    (shipment_id, version, kind, recorded_at, since, batch_id, ordinal, canonical)
+VALUES (%s, %s, 'stalled', %s, %s, %s, 0, %s)"""
 
 
 def scan(number: str, minute: int, status: Status | None, *, code: str = "X1", native_id: str | None = None, **fields: Any) -> Reading:
@@ -114,8 +114,9 @@ class Story:
         async with self.connection.transaction():
             row = await (
                 await self.connection.execute(
-                    "SELECT k.shipment_id, k.sealed_key, e.leaf_hash FROM statesvc.stream k"
-                    " JOIN statesvc.event e ON e.shipment_id = k.shipment_id AND e.version = 1 LIMIT 1"
+                    "SELECT k.shipment_id, k.sealed_key, statesvc.leaf_hash(b.leaf_hashes, e.ordinal) FROM statesvc.stream k"
+                    " JOIN statesvc.event e ON e.shipment_id = k.shipment_id AND e.version = 1"
+                    " JOIN statesvc.batch b USING (batch_id) LIMIT 1"
                 )
             ).fetchone()
             assert row is not None
@@ -181,10 +182,16 @@ class Story:
                 ),
                 epoch=epoch,
             )
-            row = (shipment_id, version, now, since, batch_id, entry.leaf_hash, entry.canonical)
+            row = (shipment_id, version, now, since, batch_id, compress_json(entry.canonical))
             await self.connection.execute(_OBSERVATION, row)
-            await self.connection.execute(_OBSERVED, (f'{{"observed": [["stalled", "{details["cause"]}"]]}}', shipment_id))
+            await self._know(shipment_id, observed=[["stalled", details["cause"]]])
             await write_batch(self.connection, batch_id=batch_id, recorded_at=now, leaf_hashes=[entry.leaf_hash], writer="worker-1")
+
+    async def _know(self, shipment_id: UUID, **fields: Any) -> None:
+        """Adds fields to what is known of a shipment."""
+        ((stored,),) = await self.rows(f"SELECT state FROM statesvc.shipment WHERE shipment_id = '{shipment_id}'")
+        state = orjson.dumps(orjson.loads(decompress_json(stored)) | fields)
+        await self.connection.execute("UPDATE statesvc.shipment SET state = %s WHERE shipment_id = %s", (compress_json(state), shipment_id))
 
     async def everything(self) -> None:
         """Entries of all seven kinds, several shipments, several versions."""
@@ -214,15 +221,15 @@ class Story:
     async def leaves(self) -> list[bytes]:
         """The leaf hash of every sealed entry by index, gathered from the entries themselves."""
         rows = await self.rows(
-            "SELECT s.first_index + e.ordinal, e.leaf_hash FROM statesvc.sealed_batch s JOIN ("
+            "SELECT s.first_index + e.ordinal, e.canonical FROM statesvc.sealed_batch s JOIN ("
             + " UNION ALL ".join(
-                f"SELECT batch_id, ordinal, leaf_hash FROM statesvc.{kind}"
+                f"SELECT batch_id, ordinal, canonical FROM statesvc.{kind}"
                 for kind in ("event", "conflict", "transition", "fanout", "attempt", "observation", "action")
             )
             + ") e USING (batch_id) ORDER BY 1"
         )
         assert [index for index, _ in rows] == list(range(len(rows)))
-        return [leaf_hash for _, leaf_hash in rows]
+        return [leaf_hash_of(decompress_json(stored)) for _, stored in rows]
 
     async def rows(self, query: str) -> list[Any]:
         return await (await self.connection.execute(query.encode())).fetchall()

@@ -61,11 +61,10 @@ SELECT t.stand_in, t.sealed FROM statesvc.mapped_text t WHERE t.carrier_id = %(c
 -- Codes that were read only by their category and that no row maps: how often, of how many shipments, and the latest messages.
 -- From the newest `count_max` such events that the index of codes gives.
 WITH candidate AS MATERIALIZED (
-    SELECT e.carrier_id, e.shipment_id, e.message_id, e.received_at, e.canonical FROM statesvc.event e
+    SELECT e.carrier_id, e.shipment_id, e.message_id, e.received_at, e.raw_type, e.raw_code FROM statesvc.event e
     WHERE (e.kind = 'unmapped' OR e.by_category) AND e.by_category AND e.kind <> 'correction' LIMIT %(count_max)s
 ), said AS (
-    SELECT c.carrier_id, r.raw ->> 'type' AS raw_type, r.raw ->> 'code' AS raw_code, c.shipment_id, c.message_id, c.received_at
-    FROM candidate c CROSS JOIN LATERAL (SELECT convert_from(c.canonical, 'UTF8')::jsonb -> 'raw' AS raw) r
+    SELECT c.carrier_id, c.raw_type, c.raw_code, c.shipment_id, c.message_id, c.received_at FROM candidate c
 ), in_effect AS (
     SELECT DISTINCT ON (m.carrier_id, m.raw_type, m.raw_code) m.* FROM statesvc.code_mapping m
     WHERE m.raw_reason IS NULL AND m.raw_text IS NULL

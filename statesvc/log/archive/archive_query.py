@@ -35,7 +35,7 @@ def archive_tables(files: Sequence[ArchivePath]) -> Iterator[duckdb.DuckDBPyConn
                 connection.register_filesystem(file_system(bucket))
             connection.read_parquet(names).create_view("entries")
             for kind in ENTRY_KINDS:
-                columns = ", ".join(("log_index", *kind.columns, "decode(canonical)::JSON AS document"))
+                columns = ", ".join(("log_index", *kind.file_columns, "decode(canonical)::JSON AS document"))
                 connection.view("entries").filter(f"entry = '{kind.name}'").project(columns).create_view(f"{kind.name}s")
             connection.execute("SET allowed_paths = ?", [names])
             for statement in _LOCKED:

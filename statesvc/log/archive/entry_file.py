@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from statesvc.log.archive.entry_row import KINDS_BY_NAME, LogEntry
+from statesvc.log.archive.entry_row import KINDS_BY_NAME, TIMES, LogEntry
 from statesvc.log.archive.folder import ArchivePath, parquet_source
 from statesvc.log.archive.log_archive_errors import EntryFileError
 from statesvc.log.archive.object_path import ObjectStoreError
@@ -26,7 +26,6 @@ from statesvc.log.entry_columns import ENTRY_KINDS
 FORMAT: Final = b"1"
 COMPRESSION_LEVEL: Final = 9
 _BROKEN: Final = (pa.ArrowException, OSError, AttributeError, LookupError, TypeError, ValueError, OverflowError)
-_TIMES: Final = frozenset({"recorded_at", "received_at", "occurred_at", "since"})
 _INTEGERS: Final = frozenset({"version", "sequence", "number"})
 _FLAGS: Final = frozenset({"by_category", "replayed"})
 _OWN: Final = (
@@ -41,12 +40,12 @@ _OWN: Final = (
 _READ: Final = tuple(name for name, _ in _OWN if name != "entry")
 _INDEX: Final = attrgetter("index")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_BOUND: Final = tuple(dict.fromkeys(name for kind in ENTRY_KINDS for name in kind.columns))
+_BOUND: Final = tuple(dict.fromkeys(name for kind in ENTRY_KINDS for name in kind.file_columns))
 """The columns of all kinds; a kind leaves those of the others empty."""
 
 
 def _type(name: str) -> pa.DataType:
-    if name in _TIMES:
+    if name in TIMES:
         return pa.timestamp("us", tz="UTC")
     if name in _INTEGERS:
         return pa.int32()
@@ -54,7 +53,9 @@ def _type(name: str) -> pa.DataType:
 
 
 SCHEMA: Final = pa.schema([*_OWN, *((name, _type(name)) for name in _BOUND)])
-_PLACES: Final = {kind.name: [kind.columns.index(name) if name in kind.columns else None for name in _BOUND] for kind in ENTRY_KINDS}
+_PLACES: Final = {
+    kind.name: [kind.file_columns.index(name) if name in kind.file_columns else None for name in _BOUND] for kind in ENTRY_KINDS
+}
 
 
 class EntryFileWriter:
@@ -66,7 +67,7 @@ class EntryFileWriter:
             SCHEMA.with_metadata({b"statesvc.format": FORMAT, **metadata}),
             compression="zstd",
             compression_level=COMPRESSION_LEVEL,
-            use_dictionary=["entry", *(name for name in _BOUND if name not in _TIMES)],
+            use_dictionary=["entry", *(name for name in _BOUND if name not in TIMES)],
             write_statistics=["log_index", "batch_id"],
             write_page_checksum=True,
             sorting_columns=[pq.SortingColumn(0)],
@@ -257,7 +258,7 @@ def _entries(table: pa.Table) -> list[LogEntry]:
         part = table.filter(pc.equal(table["entry"], name))
         if part.num_rows:
             own = [_values(part[column]) for column in _READ]
-            values = zip(*(_values(part[column]) for column in kind.columns), strict=True)
+            values = zip(*(_values(part[column]) for column in kind.file_columns), strict=True)
             entries += map(LogEntry, own[0], repeat(kind), *own[1:], values)
     entries.sort(key=_INDEX)
     return entries

@@ -1,21 +1,27 @@
 """An entry of the log as a row: what the database and the files have of it in common. Pure."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any, Final, Self
 
+import orjson
+
+from events.entry import leaf_hash_of
 from statesvc.log.entry_columns import ENTRY_KINDS, EntryKind
+from statesvc.log.json_compression import compress_json, decompress_json
 
 KINDS_BY_NAME: Final = {kind.name: kind for kind in ENTRY_KINDS}
 _EPOCH: Final = datetime(2000, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _TARGET: Final = "shipment "
+TIMES: Final = frozenset({"recorded_at", "received_at", "occurred_at", "since", "started_at"})
 
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """One row of `kind`. `values`: its columns in the order of that kind, ids as text, times as datetimes."""
+    """One row of `kind`. `values`: the kind's columns of a file in their order, ids as text, times as datetimes."""
 
     index: int
     kind: EntryKind
@@ -31,22 +37,42 @@ class LogEntry:
         """Whether the bytes are those that the hash is of."""
         return sha256(b"\x00" + self.canonical).digest() == self.leaf_hash
 
+    @classmethod
+    def of(cls, kind: EntryKind, index: int, row: Sequence[Any]) -> Self:
+        """From a row of its table: batch, ordinal, bytes as stored, sealed part. Raises ValueError for what is no entry of the kind."""
+        batch_id, ordinal, stored, sealed_part = row
+        canonical = decompress_json(stored)
+        values = zip(kind.file_columns, kind.file_values(kind.decode(canonical)), strict=True)
+        timed = tuple(_parameter(name, value) for name, value in values)
+        return cls(index, kind, batch_id, ordinal, leaf_hash_of(canonical), canonical, sealed_part, timed)
+
     @property
     def counted(self) -> tuple[Any, ...]:
-        """As the verifier's statements select it: times in microseconds since 2000."""
+        """As the verifier's statements select it, with the columns of a file: times in microseconds since 2000."""
         values = [(value - _EPOCH) // _MICROSECOND if isinstance(value, datetime) else value for value in self.values]
-        return (self.batch_id, self.ordinal, self.leaf_hash, self.canonical, self.sealed_part, *values)
+        return (self.batch_id, self.ordinal, self.canonical, self.sealed_part, *values)
 
     @property
     def row(self) -> tuple[Any, ...]:
-        """What is brought back: its place, its bytes and its columns."""
-        return (self.batch_id, self.ordinal, self.leaf_hash, self.canonical, self.sealed_part, *self.values)
+        """What is brought back: its place, its bytes as a table has them, and the table's columns."""
+        values = zip(self.kind.columns, self.kind.expected(self.kind.decode(self.canonical)), strict=True)
+        stored = self.canonical if self.kind.name == "action" else compress_json(self.canonical)
+        return (self.batch_id, self.ordinal, stored, self.sealed_part, *(_parameter(name, value) for name, value in values))
 
     def shipments(self) -> tuple[str, ...]:
         """Whom it is about: ids as text."""
-        named = dict(zip(self.kind.columns, self.values, strict=True))
+        named = dict(zip(self.kind.file_columns, self.values, strict=True))
         if self.kind.name == "action":
             target = named["target"]
             return (target.removeprefix(_TARGET),) if target.startswith(_TARGET) else ()
         found = (named["shipment_id"], named.get("claimed_shipment_id"))
         return tuple(dict.fromkeys(each for each in found if each is not None))
+
+
+def _parameter(name: str, value: Any) -> Any:  # noqa: ANN401 - of a column
+    """As statements and files take it."""
+    if value is None:
+        return None
+    if name in TIMES:
+        return _EPOCH + value * _MICROSECOND
+    return orjson.dumps(value).decode() if name == "tries" else value

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from statesvc.log.archive.entry_file import EntryFile
 
 EntriesByKind: TypeAlias = dict[str, list[tuple[Any, ...]]]
-"""By kind: batch_id, ordinal, leaf_hash, canonical, sealed_part, and the kind's columns."""
+"""By kind: batch_id, ordinal, canonical (as tables have it), sealed_part, and the columns of the kind's table."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ none. Files are read by a process of its own, which ends: no worker has pyarrow 
 import asyncio
 import multiprocessing
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from datetime import date, datetime
@@ -19,16 +19,21 @@ from uuid import UUID
 
 from psycopg import AsyncConnection, Rollback
 
+from events.identity import webhook_id
+from projections.notification_type import type_of_change
 from statesvc.database.queries import queries
+from statesvc.log import entry_documents
 from statesvc.log.archive.entry_row import KINDS_BY_NAME, LogEntry
 from statesvc.log.archive.file_queries import EntriesByKind, FileQuery, of_event, of_period, of_range, of_shipments
 from statesvc.log.archive.folder import ArchivePath
 from statesvc.log.archive.log_archive_errors import LogArchiveError, OnlyArchivedError
+from statesvc.log.entry_documents import FanoutDocument
+from statesvc.log.json_compression import decompress_json
 
 _SQL = queries("statesvc.log.archive", "log_archive")
 _AGAIN_SECONDS: Final = 10.0
 """How old the horizon may be: well below the notice that a month is given before it goes."""
-_COLUMNS: Final = ("batch_id", "ordinal", "leaf_hash", "canonical", "sealed_part")
+_COLUMNS: Final = ("batch_id", "ordinal", "canonical", "sealed_part")
 Connection = AsyncConnection[Any]
 T = TypeVar("T")
 
@@ -113,7 +118,7 @@ class LogArchive:
                 taken = await self._gone(connection, away) == gone
                 if taken:
                     await _restore(connection, found)
-                    await connection.execute(_SQL["restore_notifications"], {"shipment_ids": list({shipment for shipment, _ in away})})
+                    await _restore_notifications(connection, {shipment for shipment, _ in away})
                 else:
                     raise Rollback
 
@@ -133,6 +138,32 @@ async def _restore(connection: Connection, found: EntriesByKind) -> None:
         columns = (*_COLUMNS, *KINDS_BY_NAME[name].columns)
         async with connection.cursor() as cursor:
             await cursor.executemany(_SQL[f"restore_{name}"], [dict(zip(columns, row, strict=True)) for row in rows])
+
+
+async def _restore_notifications(connection: Connection, shipments: Collection[UUID]) -> None:
+    """Those that the fan-outs of these shipments made: what a row says is in the entries."""
+    rows = []
+    for stored, created_at, occurred_at, offset, carrier_id, number in await _rows(
+        connection, "fanned_out", {"shipment_ids": list(shipments)}
+    ):
+        fanout: FanoutDocument = entry_documents.fanout(decompress_json(stored))
+        said = {
+            "shipment_id": fanout.shipment_id,
+            "sequence": fanout.sequence,
+            "created_at": created_at,
+            "occurred_at": occurred_at,
+            "occurred_offset_seconds": offset,
+            "type": type_of_change(fanout.from_status, fanout.to_status),
+            "carrier_id": carrier_id,
+            "tracking_number": number,
+            "from_status": fanout.from_status,
+            "to_status": fanout.to_status,
+            "epoch": fanout.epoch,
+        }
+        event = bytes.fromhex(fanout.event)
+        rows += [{**said, "subscription_id": each, "webhook_id": webhook_id(UUID(each), event)} for each in fanout.subscriptions]
+    async with connection.cursor() as cursor:
+        await cursor.executemany(_SQL["restore_notification"], rows)
 
 
 async def _rows(connection: Connection, query: str, parameters: dict[str, Any]) -> list[Any]:

@@ -51,76 +51,70 @@ FROM unnest(%(indexes)s::bigint[]) AS u(log_index);
 -- name: restore_event
 -- Brings an event back.
 INSERT INTO statesvc.event
-    (batch_id, ordinal, leaf_hash, canonical, sealed_part, shipment_id, version, recorded_at, received_at, occurred_at, message_id,
-     carrier_id, event_id, kind, status, carrier_code, by_category, normalizer)
-VALUES (%(batch_id)s, %(ordinal)s, %(leaf_hash)s, %(canonical)s, %(sealed_part)s, %(shipment_id)s::uuid, %(version)s, %(recorded_at)s,
-    %(received_at)s, %(occurred_at)s, %(message_id)s::uuid, %(carrier_id)s, %(event_id)s, %(kind)s, %(status)s, %(carrier_code)s,
-    %(by_category)s, %(normalizer)s)
+    (batch_id, ordinal, canonical, sealed_part, shipment_id, version, recorded_at, received_at, occurred_at, message_id, carrier_id, event_id,
+     kind, status, carrier_code, by_category, normalizer, raw_type, raw_code, raw_reason, raw_text, corrects, printed_number,
+     occurred_offset_seconds)
+VALUES (%(batch_id)s, %(ordinal)s, %(canonical)s, %(sealed_part)s, %(shipment_id)s::uuid, %(version)s, %(recorded_at)s, %(received_at)s,
+    %(occurred_at)s, %(message_id)s::uuid, %(carrier_id)s, %(event_id)s, %(kind)s, %(status)s, %(carrier_code)s, %(by_category)s,
+    %(normalizer)s, %(raw_type)s, %(raw_code)s, %(raw_reason)s, %(raw_text)s, %(corrects)s, %(printed_number)s,
+    %(occurred_offset_seconds)s)
 ON CONFLICT DO NOTHING;
 
 -- name: restore_conflict
 -- Brings a conflict back.
 INSERT INTO statesvc.conflict
-    (batch_id, ordinal, leaf_hash, canonical, sealed_part, shipment_id, claimed_shipment_id, recorded_at, message_id, carrier_id,
-     event_id, facts_digest)
-VALUES (%(batch_id)s, %(ordinal)s, %(leaf_hash)s, %(canonical)s, %(sealed_part)s, %(shipment_id)s::uuid, %(claimed_shipment_id)s::uuid,
+    (batch_id, ordinal, canonical, sealed_part, shipment_id, claimed_shipment_id, recorded_at, message_id, carrier_id, event_id, facts_digest)
+VALUES (%(batch_id)s, %(ordinal)s, %(canonical)s, %(sealed_part)s, %(shipment_id)s::uuid, %(claimed_shipment_id)s::uuid,
     %(recorded_at)s, %(message_id)s::uuid, %(carrier_id)s, %(event_id)s, decode(%(facts_digest)s, 'hex'))
 ON CONFLICT DO NOTHING;
 
 -- name: restore_transition
 -- Brings a transition back.
-INSERT INTO statesvc.transition
-    (batch_id, ordinal, leaf_hash, canonical, shipment_id, sequence, recorded_at, message_id, from_status, to_status, event_id, worker)
-VALUES (%(batch_id)s, %(ordinal)s, %(leaf_hash)s, %(canonical)s, %(shipment_id)s::uuid, %(sequence)s, %(recorded_at)s, %(message_id)s::uuid,
-    %(from_status)s, %(to_status)s, %(event_id)s, %(worker)s)
+INSERT INTO statesvc.transition (batch_id, ordinal, canonical, shipment_id, sequence, recorded_at, from_status, to_status)
+VALUES (%(batch_id)s, %(ordinal)s, %(canonical)s, %(shipment_id)s::uuid, %(sequence)s, %(recorded_at)s, %(from_status)s, %(to_status)s)
 ON CONFLICT DO NOTHING;
 
 -- name: restore_fanout
 -- Brings a fan-out back.
-INSERT INTO statesvc.fanout
-    (batch_id, ordinal, leaf_hash, canonical, shipment_id, sequence, recorded_at, subscriptions, replayed)
-VALUES (%(batch_id)s, %(ordinal)s, %(leaf_hash)s, %(canonical)s, %(shipment_id)s::uuid, %(sequence)s, %(recorded_at)s,
+INSERT INTO statesvc.fanout (batch_id, ordinal, canonical, shipment_id, sequence, recorded_at, subscriptions, replayed)
+VALUES (%(batch_id)s, %(ordinal)s, %(canonical)s, %(shipment_id)s::uuid, %(sequence)s, %(recorded_at)s,
     string_to_array(%(subscriptions)s, ' ')::uuid[], %(replayed)s)
 ON CONFLICT DO NOTHING;
 
 -- name: restore_attempt
 -- Brings the end of a notification back.
 INSERT INTO statesvc.attempt
-    (batch_id, ordinal, leaf_hash, canonical, sealed_part, shipment_id, sequence, subscription_id, recorded_at, webhook_id, outcome,
-     number)
-VALUES (%(batch_id)s, %(ordinal)s, %(leaf_hash)s, %(canonical)s, %(sealed_part)s, %(shipment_id)s::uuid, %(sequence)s,
-    %(subscription_id)s::uuid, %(recorded_at)s, %(webhook_id)s, %(outcome)s, %(number)s)
+    (batch_id, ordinal, canonical, sealed_part, shipment_id, sequence, subscription_id, recorded_at, outcome, number, started_at,
+     duration_ms, status_code, tries)
+VALUES (%(batch_id)s, %(ordinal)s, %(canonical)s, %(sealed_part)s, %(shipment_id)s::uuid, %(sequence)s, %(subscription_id)s::uuid,
+    %(recorded_at)s, %(outcome)s, %(number)s, %(started_at)s, %(duration_ms)s, %(status_code)s, %(tries)s::jsonb)
 ON CONFLICT DO NOTHING;
 
 -- name: restore_observation
 -- Brings an observation back.
-INSERT INTO statesvc.observation
-    (batch_id, ordinal, leaf_hash, canonical, shipment_id, version, kind, recorded_at, since)
-VALUES (%(batch_id)s, %(ordinal)s, %(leaf_hash)s, %(canonical)s, %(shipment_id)s::uuid, %(version)s, %(kind)s, %(recorded_at)s, %(since)s)
+INSERT INTO statesvc.observation (batch_id, ordinal, canonical, shipment_id, version, kind, recorded_at, since)
+VALUES (%(batch_id)s, %(ordinal)s, %(canonical)s, %(shipment_id)s::uuid, %(version)s, %(kind)s, %(recorded_at)s, %(since)s)
 ON CONFLICT DO NOTHING;
 
 -- name: restore_action
 -- Brings an action back.
-INSERT INTO statesvc.action
-    (batch_id, ordinal, leaf_hash, canonical, actor, verb, target, recorded_at)
-VALUES (%(batch_id)s, %(ordinal)s, %(leaf_hash)s, %(canonical)s, %(actor)s, %(verb)s, %(target)s, %(recorded_at)s)
+INSERT INTO statesvc.action (batch_id, ordinal, canonical, actor, verb, target, recorded_at)
+VALUES (%(batch_id)s, %(ordinal)s, %(canonical)s, %(actor)s, %(verb)s, %(target)s, %(recorded_at)s)
 ON CONFLICT DO NOTHING;
 
--- name: restore_notifications
--- Brings the notifications back that fan-outs of these shipments made: what a row says is in the entries.
+-- name: fanned_out
+-- What fan-outs of these shipments made, with what their events say of it.
+SELECT f.canonical, e.recorded_at, e.occurred_at, e.occurred_offset_seconds, e.carrier_id, coalesce(e.printed_number, k.number)
+FROM statesvc.fanout f
+JOIN statesvc.event e ON e.shipment_id = f.shipment_id AND e.version = f.sequence
+JOIN statesvc.stream k ON k.shipment_id = f.shipment_id
+WHERE f.shipment_id = ANY (%(shipment_ids)s::uuid[]) AND NOT f.replayed;
+
+-- name: restore_notification
+-- Brings a notification back.
 INSERT INTO statesvc.notification
     (shipment_id, sequence, subscription_id, created_at, occurred_at, webhook_id, type, carrier_id, tracking_number, from_status, to_status,
     occurred_offset_seconds, epoch)
-SELECT f.shipment_id, f.sequence, u.subscription_id, e.recorded_at, e.occurred_at, statesvc.webhook_id(u.subscription_id, e.leaf_hash),
-    CASE WHEN d.fanout ->> 'from' = d.fanout ->> 'to' THEN 'shipment.updated' ELSE 'shipment.status_changed' END,
-    e.carrier_id, d.event ->> 'tracking_number', d.fanout ->> 'from', d.fanout ->> 'to',
-    -- the stated wall clock minus that of UTC
-    extract(epoch FROM (d.event ->> 'occurred_at')::timestamp - e.occurred_at AT TIME ZONE 'UTC')::int,
-    nullif((d.fanout ->> 'epoch')::int, 1)
-FROM statesvc.fanout f
-JOIN statesvc.event e ON e.shipment_id = f.shipment_id AND e.version = f.sequence
-CROSS JOIN LATERAL unnest(f.subscriptions) AS u(subscription_id)
-CROSS JOIN LATERAL (
-    SELECT convert_from(f.canonical, 'UTF8')::jsonb AS fanout, convert_from(e.canonical, 'UTF8')::jsonb AS event OFFSET 0) d
-WHERE f.shipment_id = ANY (%(shipment_ids)s::uuid[]) AND NOT f.replayed
+VALUES (%(shipment_id)s::uuid, %(sequence)s, %(subscription_id)s::uuid, %(created_at)s, %(occurred_at)s, %(webhook_id)s, %(type)s, %(carrier_id)s,
+    %(tracking_number)s, %(from_status)s, %(to_status)s, %(occurred_offset_seconds)s, nullif(%(epoch)s::int, 1))
 ON CONFLICT DO NOTHING;

@@ -67,7 +67,7 @@ async def entry_ranges(connection: AsyncConnection[Any], extent: MonthExtent) ->
         entries: list[LogEntry] = []
         for kind in ENTRY_KINDS:
             cursor = await connection.execute(_SQL[kind.name], bounds, binary=True)
-            async for index, batch_id, ordinal, leaf_hash, canonical, sealed_part, *values in cursor:
-                entries.append(LogEntry(index, kind, batch_id, ordinal, leaf_hash, canonical, sealed_part, tuple(values)))
+            async for index, *row in cursor:
+                entries.append(LogEntry.of(kind, index, row))
         if entries:
             yield sorted(entries, key=_INDEX)

@@ -31,49 +31,42 @@ SELECT (SELECT min(s.first_index) FROM statesvc.sealed_batch s WHERE s.batch_id 
 
 -- name: event
 -- A month's events in a range of the log.
-SELECT s.first_index + e.ordinal, e.batch_id, e.ordinal, e.leaf_hash, e.canonical, e.sealed_part, e.shipment_id::text, e.version,
-    e.recorded_at, e.received_at, e.occurred_at, e.message_id::text, e.carrier_id, e.event_id, e.kind, e.status, e.carrier_code,
-    e.by_category, e.normalizer
+SELECT s.first_index + e.ordinal, e.batch_id, e.ordinal, e.canonical, e.sealed_part
 FROM statesvc.sealed_batch s JOIN statesvc.event e ON e.batch_id = s.batch_id
 WHERE s.first_index >= %(low)s AND s.first_index < %(high)s AND e.recorded_at >= %(begins)s AND e.recorded_at < %(ends)s;
 
 -- name: conflict
 -- A month's conflicts in a range of the log.
-SELECT s.first_index + c.ordinal, c.batch_id, c.ordinal, c.leaf_hash, c.canonical, c.sealed_part, c.shipment_id::text,
-    c.claimed_shipment_id::text, c.recorded_at, c.message_id::text, c.carrier_id, c.event_id, encode(c.facts_digest, 'hex')
+SELECT s.first_index + c.ordinal, c.batch_id, c.ordinal, c.canonical, c.sealed_part
 FROM statesvc.sealed_batch s JOIN statesvc.conflict c ON c.batch_id = s.batch_id
 WHERE s.first_index >= %(low)s AND s.first_index < %(high)s AND c.recorded_at >= %(begins)s AND c.recorded_at < %(ends)s;
 
 -- name: transition
 -- A month's transitions in a range of the log.
-SELECT s.first_index + t.ordinal, t.batch_id, t.ordinal, t.leaf_hash, t.canonical, NULL::bytea, t.shipment_id::text, t.sequence,
-    t.recorded_at, t.message_id::text, t.from_status, t.to_status, t.event_id, t.worker
+SELECT s.first_index + t.ordinal, t.batch_id, t.ordinal, t.canonical, NULL::bytea
 FROM statesvc.sealed_batch s JOIN statesvc.transition t ON t.batch_id = s.batch_id
 WHERE s.first_index >= %(low)s AND s.first_index < %(high)s AND t.recorded_at >= %(begins)s AND t.recorded_at < %(ends)s;
 
 -- name: fanout
 -- A month's fan-outs in a range of the log.
-SELECT s.first_index + f.ordinal, f.batch_id, f.ordinal, f.leaf_hash, f.canonical, NULL::bytea, f.shipment_id::text, f.sequence,
-    f.recorded_at, array_to_string(f.subscriptions, ' '), f.replayed
+SELECT s.first_index + f.ordinal, f.batch_id, f.ordinal, f.canonical, NULL::bytea
 FROM statesvc.sealed_batch s JOIN statesvc.fanout f ON f.batch_id = s.batch_id
 WHERE s.first_index >= %(low)s AND s.first_index < %(high)s AND f.recorded_at >= %(begins)s AND f.recorded_at < %(ends)s;
 
 -- name: attempt
 -- A month's ends of notifications in a range of the log.
-SELECT s.first_index + a.ordinal, a.batch_id, a.ordinal, a.leaf_hash, a.canonical, a.sealed_part, a.shipment_id::text, a.sequence,
-    a.subscription_id::text, a.recorded_at, a.webhook_id, a.outcome, a.number
+SELECT s.first_index + a.ordinal, a.batch_id, a.ordinal, a.canonical, a.sealed_part
 FROM statesvc.sealed_batch s JOIN statesvc.attempt a ON a.batch_id = s.batch_id
 WHERE s.first_index >= %(low)s AND s.first_index < %(high)s AND a.recorded_at >= %(begins)s AND a.recorded_at < %(ends)s;
 
 -- name: observation
 -- A month's observations in a range of the log.
-SELECT s.first_index + v.ordinal, v.batch_id, v.ordinal, v.leaf_hash, v.canonical, NULL::bytea, v.shipment_id::text, v.version, v.kind,
-    v.recorded_at, v.since
+SELECT s.first_index + v.ordinal, v.batch_id, v.ordinal, v.canonical, NULL::bytea
 FROM statesvc.sealed_batch s JOIN statesvc.observation v ON v.batch_id = s.batch_id
 WHERE s.first_index >= %(low)s AND s.first_index < %(high)s AND v.recorded_at >= %(begins)s AND v.recorded_at < %(ends)s;
 
 -- name: action
 -- A month's actions in a range of the log.
-SELECT s.first_index + o.ordinal, o.batch_id, o.ordinal, o.leaf_hash, o.canonical, NULL::bytea, o.actor, o.verb, o.target, o.recorded_at
+SELECT s.first_index + o.ordinal, o.batch_id, o.ordinal, o.canonical, NULL::bytea
 FROM statesvc.sealed_batch s JOIN statesvc.action o ON o.batch_id = s.batch_id
 WHERE s.first_index >= %(low)s AND s.first_index < %(high)s AND o.recorded_at >= %(begins)s AND o.recorded_at < %(ends)s;

@@ -15,8 +15,9 @@ from typing import Any, Final, TypeAlias
 import orjson
 from psycopg import Connection
 
-from events.entry import NO_PREVIOUS
+from events.entry import NO_PREVIOUS, leaf_hash_of
 from statesvc.database.queries import queries
+from statesvc.log.json_compression import decompress_json
 from statesvc.log.verify.archived_months import ArchivedMonths
 from statesvc.log.verify.fault import LogFault
 
@@ -80,7 +81,7 @@ def follow(connection: Connection[Any], part: str, archived: ArchivedMonths) -> 
     heads = {row[0]: row[1:] for row in connection.execute(_SQL["heads"], bounds, binary=True)}
     shipment_id, version, leaf_hash = "", 0, NO_PREVIOUS
     ends: dict[str, tuple[int, bytes]] = {}
-    events = connection.execute(_SQL["events"], bounds, binary=True).fetchall()
+    events = [_chained(*event) for event in connection.execute(_SQL["events"], bounds, binary=True)]
     if archived.months:
         known = {event[:2] for event in events}
         events = sorted([*events, *(event for event in archived.events_of(part) if event[:2] not in known)], key=itemgetter(0, 1))
@@ -118,6 +119,15 @@ def _previous(canonical: bytes) -> str | None:
     except orjson.JSONDecodeError:
         return None
     return document.get("previous_hash") if isinstance(document, dict) else None
+
+
+def _chained(shipment_id: str, version: int, stored: bytes) -> tuple[str, int, bytes, bytes]:
+    """Leaf hash and canonical bytes of an event; what does not decompress is the link of nothing."""
+    try:
+        canonical = decompress_json(stored)
+    except ValueError:
+        canonical = stored
+    return shipment_id, version, leaf_hash_of(canonical), canonical
 
 
 WHOLE: Final = ""

@@ -8,5 +8,5 @@ SELECT shipment_id::text, version, head_hash FROM statesvc.stream WHERE shipment
 
 -- name: events
 -- The events of a part, each chain in its order.
-SELECT shipment_id::text, version, leaf_hash, canonical FROM statesvc.event WHERE shipment_id BETWEEN %(low)s AND %(high)s
+SELECT shipment_id::text, version, canonical FROM statesvc.event WHERE shipment_id BETWEEN %(low)s AND %(high)s
 ORDER BY shipment_id, version, recorded_at;

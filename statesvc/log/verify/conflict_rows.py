@@ -16,8 +16,8 @@ from statesvc.log.verify.fault import LogFault
 SQL: Final = queries("statesvc.log.verify", "conflict_rows")
 _COUNTERS: Final = "conflict "
 """Before the part of a sum."""
-_FIRST_VALUE: Final = 5
-"""Before it a row of an entry has batch, ordinal, leaf hash, canonical bytes and sealed part."""
+_FIRST_VALUE: Final = 4
+"""Before it a row of an entry has batch, ordinal, canonical bytes and sealed part."""
 
 
 class Counted(NamedTuple):

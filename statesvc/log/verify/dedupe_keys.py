@@ -18,6 +18,7 @@ from events.log.packed_keys import chunks, packed_key
 from events.log.proposal import Key
 from statesvc.database.queries import queries
 from statesvc.log import entry_documents
+from statesvc.log.json_compression import decompress_json
 from statesvc.log.verify.archived_months import ArchivedMonths
 from statesvc.log.verify.chain import PREFIX, WHOLE, Sums, bounds_of, secret_hash
 from statesvc.log.verify.event_ids import Digests, EventIds, event_ids
@@ -68,15 +69,15 @@ def compare_keys(connection: Connection[Any], part: str, archived: ArchivedMonth
     """The differences of a part, found row by row. Inside a transaction that sees one snapshot."""
     bounds = bounds_of(part)
     rows = {row[:2]: row[2:] for row in connection.execute(SQL["keys"], bounds, binary=True)}
-    events = {(row[0], row[1]): row[2] for row in connection.execute(SQL["events"], bounds, binary=True)}
+    stored = {(row[0], row[1]): row[2] for row in connection.execute(SQL["events"], bounds, binary=True)}
     if archived.months:
-        events |= {event[:2]: event[3] for event in archived.events_of(part)}
+        stored |= {event[:2]: event[3] for event in archived.events_of(part)}
     packed = {(shipment, digest) for shipment, _, keys in connection.execute(SQL["packed"], bounds, binary=True) for digest in chunks(keys)}
     found: set[tuple[str, bytes]] = set()
     wanted: set[Key] = set()
-    for shipment_version, content in events.items():
+    for shipment_version, content in stored.items():
         try:
-            ids = event_ids(entry_documents.event(content.decode()), digests)
+            ids = event_ids(entry_documents.event(decompress_json(content).decode()), digests)
         except ValueError:
             # the entry's own check says what is wrong with it
             continue

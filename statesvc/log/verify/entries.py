@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 from operator import itemgetter
 from typing import Any, Final
 
@@ -21,6 +21,7 @@ from events.merkle.node import HASH_BYTES
 from statesvc.database.queries import queries
 from statesvc.log.archive.entry_row import LogEntry
 from statesvc.log.entry_columns import ENTRY_KINDS, EntryKind
+from statesvc.log.json_compression import decompress_json
 from statesvc.log.verify.archived_months import ArchivedMonths, FileEntries, UnreadBatches
 from statesvc.log.verify.batches import BatchPlaces, BatchRange, read_batches, untaken
 from statesvc.log.verify.chain import Sums, add_events
@@ -36,8 +37,10 @@ from statesvc.log.verify.version_order import places_of
 
 SQL = queries("statesvc.log.verify", "entries")
 _BATCH: Final = itemgetter(0)
-FIRST_VALUE: Final = 5
-"""Before it a row has batch_id, ordinal, leaf_hash, canonical and sealed_part."""
+FIRST_VALUE: Final = 4
+"""Before it a row has batch_id, ordinal, canonical and sealed_part."""
+_CANONICAL: Final = 2
+_SEALED_PART: Final = 3
 _EVENT_COLUMNS: Final = next(kind.columns for kind in ENTRY_KINDS if kind.name == "event")
 _MESSAGE_ID: Final = FIRST_VALUE + _EVENT_COLUMNS.index("message_id")
 _RECEIVED_AT: Final = FIRST_VALUE + _EVENT_COLUMNS.index("received_at")
@@ -83,7 +86,9 @@ class RangeChecks:
             return
         summed = [row for row in rows if (batch := batches.get(row[0])) is not None and batch.summed]
         recorded = FIRST_VALUE + kind.recorded
-        add_entries(self.sums, self.secret, kind.name, ((row[3], row[recorded]) for row in summed), self.deletions, archived=archived)
+        add_entries(
+            self.sums, self.secret, kind.name, ((row[_CANONICAL], row[recorded]) for row in summed), self.deletions, archived=archived
+        )
 
     def add_conflicts(self, kind: EntryKind, rows: Iterable[Any], batches: dict[int, BatchPlaces]) -> None:
         """Takes away the counters that conflicts should have."""
@@ -130,18 +135,21 @@ def check_batches(
         cursor.execute(SQL["snapshot"])
         batches = read_batches(cursor, batch_range, found)
         for kind in ENTRY_KINDS:
-            rows = cursor.execute(SQL[kind.name], {"low": batch_range.low, "high": batch_range.high, "opens": parts.opens}).fetchall()
+            bounds = {"low": batch_range.low, "high": batch_range.high, "opens": parts.opens}
+            rows = [_decompressed(row) for row in cursor.execute(SQL[kind.name], bounds)]
             checked.entries += len(rows)
             checked.events += len(rows) if kind.name == "event" else 0
             if parts.opens and kind.sealed:
-                parts.read(connection, {value for row in rows for value in (row[5], row[6]) if isinstance(value, str)})
+                parts.read(
+                    connection, {value for row in rows for value in (row[FIRST_VALUE], row[FIRST_VALUE + 1]) if isinstance(value, str)}
+                )
             found += islice(_check(kind, rows, batches, checks), FAULTS_MAX)
             if kind.name == "action":
                 checked.erased.update(erase_entries(_verbs_and_targets(rows)))
             checks.add_notified(kind, rows, batches, archived=False)
             checks.add_conflicts(kind, rows, batches)
             if kind.name == "event":
-                messages = {row[_MESSAGE_ID]: CommittedMessage(row[_RECEIVED_AT], row[3]) for row in rows}
+                messages = {row[_MESSAGE_ID]: CommittedMessage(row[_RECEIVED_AT], row[_CANONICAL]) for row in rows}
         unread: list[UnreadBatches] = []
         for file in archived.of_batches(batch_range.low, batch_range.high):
             found += file.faults
@@ -166,13 +174,24 @@ def _cursor(connection: Connection[Any]) -> Cursor[Any]:
     return cursor
 
 
-def _check(kind: EntryKind, rows: list[Any], batches: dict[int, BatchPlaces], checks: RangeChecks) -> Iterator[LogFault]:
+def _decompressed(row: Any) -> tuple[Any, ...]:  # noqa: ANN401 - a row
+    """With its canonical bytes; with what stands there if that does not decompress, which is the hash of nothing."""
+    batch_id, ordinal, stored, *rest = row
+    try:
+        return (batch_id, ordinal, decompress_json(stored), *rest)
+    except ValueError:
+        return (batch_id, ordinal, stored, *rest)
+
+
+def _check(
+    kind: EntryKind, rows: list[Any], batches: dict[int, BatchPlaces], checks: RangeChecks, *, archived: bool = False
+) -> Iterator[LogFault]:
     for batch_id, entries in groupby(rows, key=_BATCH):
         together = list(entries)
         batch = batches.get(batch_id)
-        added = _sound(kind, together, batch, checks) if batch is not None else None
+        added = _sound(kind, together, batch, checks, archived=archived) if batch is not None else None
         if added is None:
-            yield from check_entries(kind, together, batch, checks)
+            yield from check_entries(kind, together, batch, checks, archived=archived)
         else:
             checks.sums.update(added)
 
@@ -194,7 +213,8 @@ def _check_archived(
         checks.add_conflicts(kind, fresh, batches)
         checked.entries += len(fresh)
         checked.events += len(fresh) if kind.name == "event" else 0
-        for fault in (*_check(kind, fresh, places, checks), *_check(kind, known, places, checks.without_sums())):
+        faults = _check(kind, fresh, places, checks, archived=True), _check(kind, known, places, checks.without_sums(), archived=True)
+        for fault in chain.from_iterable(faults):
             yield replace(fault, table=f"{file.name}, {fault.table}")
     for batch_id, batch in places.items():
         seen = batches[batch_id].seen
@@ -211,22 +231,23 @@ def _is_seen(batches: dict[int, BatchPlaces], entry: LogEntry) -> bool:
     return batch is not None and entry.ordinal < len(batch.seen) and bool(batch.seen[entry.ordinal])
 
 
-def _sound(kind: EntryKind, rows: Sequence[Any], batch: BatchPlaces, checks: RangeChecks) -> Sums | None:
+def _sound(kind: EntryKind, rows: Sequence[Any], batch: BatchPlaces, checks: RangeChecks, *, archived: bool) -> Sums | None:
     """What the rows, all of one batch, add to the sums of chains.
 
     None: something is wrong, or they do not stand in their order, and no place was taken.
     """
-    _, ordinals, leaf_hashes, canonicals, *_ = zip(*rows, strict=True)
+    _, ordinals, canonicals, *_ = zip(*rows, strict=True)
+    expected = kind.file_values if archived else kind.expected
     first, after = ordinals[0], ordinals[0] + len(rows)
-    digests = tuple([sha256(b"\x00" + canonical).digest() for canonical in canonicals])
+    digests = [sha256(b"\x00" + canonical).digest() for canonical in canonicals]
     in_batch = batch.leaf_hashes[HASH_BYTES * first : HASH_BYTES * after]
-    if ordinals != tuple(range(first, after)) or digests != leaf_hashes or b"".join(digests) != in_batch:
+    if ordinals != tuple(range(first, after)) or b"".join(digests) != in_batch:
         return None
     sums = Sums()
     events: list[EventIds] = []
     try:
         documents = [kind.decode(canonical.decode()) for canonical in canonicals]
-        same = [row[FIRST_VALUE:] for row in rows] == [kind.expected(document) for document in documents]
+        same = [row[FIRST_VALUE:] for row in rows] == [expected(document) for document in documents]
         same = same and {document.epoch for document in documents} == {batch.epoch}
         if kind.name == "event":
             events = [event_ids(document, checks.digests) for document in documents]
@@ -242,7 +263,7 @@ def _sound(kind: EntryKind, rows: Sequence[Any], batch: BatchPlaces, checks: Ran
     if not (same and fits(kind, min(recorded), batch) and fits(kind, max(recorded), batch)):
         return None
     parts = checks.parts
-    if kind.sealed and parts.opens and any(parts.fault(document, row[4]) for row, document in zip(rows, documents, strict=True)):
+    if kind.sealed and parts.opens and any(parts.fault(document, row[_SEALED_PART]) for row, document in zip(rows, documents, strict=True)):
         return None
     if not batch.take(first, len(rows), kind.rank):
         return None
@@ -250,22 +271,24 @@ def _sound(kind: EntryKind, rows: Sequence[Any], batch: BatchPlaces, checks: Ran
     return sums
 
 
-def check_entries(kind: EntryKind, rows: Iterable[Any], batch: BatchPlaces | None, checks: RangeChecks) -> Iterator[LogFault]:
+def check_entries(
+    kind: EntryKind, rows: Iterable[Any], batch: BatchPlaces | None, checks: RangeChecks, *, archived: bool = False
+) -> Iterator[LogFault]:
     """The faults of the rows of one kind that name one batch. What passes takes its place and is added to its chain."""
     for row in rows:
-        batch_id, ordinal, leaf_hash, canonical, sealed_part = row[:FIRST_VALUE]
+        batch_id, ordinal, canonical, sealed_part = row[:FIRST_VALUE]
         values = row[FIRST_VALUE:]
         named = kind.row(values, batch_id, ordinal)
         if batch is None or not batch.take(ordinal, 1, kind.rank):
             yield LogFault(kind.name, named, "ordinal", _misplaced(batch, ordinal))
             continue
         computed = sha256(b"\x00" + canonical).digest()
-        if not computed == leaf_hash == batch.leaf_hash(ordinal):
-            yield _wrong_hash(kind, row, computed, batch.leaf_hash(ordinal))
+        if computed != batch.leaf_hash(ordinal):
+            yield _wrong_hash(kind, row, archived=archived)
             continue
         try:
             document = kind.decode(canonical.decode())
-            expected = kind.expected(document)
+            expected = (kind.file_values if archived else kind.expected)(document)
             if kind.name == "event" and batch.summed:
                 add_events(checks.sums, [(values[0], values[1], computed, document.previous_hash)])
             events, amiss = _given(kind, document, checks)
@@ -275,7 +298,7 @@ def check_entries(kind: EntryKind, rows: Iterable[Any], batch: BatchPlaces | Non
         checks.take(events, batch, ordinal)
         if document.epoch != batch.epoch:
             yield LogFault(kind.name, named, "canonical", f"is of epoch {document.epoch}, its batch of epoch {batch.epoch}")
-        yield from _wrong_columns(kind, row, expected)
+        yield from _wrong_columns(kind, row, expected, archived=archived)
         if amiss is not None:
             yield LogFault(kind.name, named, *amiss)
         if not fits(kind, values[kind.recorded], batch):
@@ -306,24 +329,26 @@ def _misplaced(batch: BatchPlaces | None, ordinal: int) -> str:
     return "another entry stands there already"
 
 
-def _wrong_hash(kind: EntryKind, row: Any, computed: bytes, in_batch: bytes) -> LogFault:  # noqa: ANN401 - a row
-    batch_id, ordinal, leaf_hash = row[:3]
+def _wrong_hash(kind: EntryKind, row: Any, *, archived: bool) -> LogFault:  # noqa: ANN401 - a row
+    """The batch was changed if the row says the same as its canonical bytes; else they were."""
+    batch_id, ordinal, canonical, _ = row[:FIRST_VALUE]
     named = kind.row(row[FIRST_VALUE:], batch_id, ordinal)
-    if leaf_hash == in_batch:
-        return LogFault(kind.name, named, "canonical", "was changed: its hash is not the leaf hash that row and batch have")
-    if computed == in_batch:
-        return LogFault(kind.name, named, "leaf_hash", "was changed: the canonical bytes and the batch have another one")
-    if computed == leaf_hash:
-        return LogFault(
-            "batch", f"batch_id={batch_id}", f"leaf_hashes, ordinal {ordinal}", f"is not the leaf hash of {kind.name} ({named})"
-        )
-    return LogFault(kind.name, named, "canonical, leaf_hash", "neither fits the batch")
+    try:
+        document = kind.decode(canonical.decode())
+        same = row[FIRST_VALUE:] == (kind.file_values if archived else kind.expected)(document)
+    except ValueError:
+        same = False
+    if same:
+        place = f"leaf_hashes, ordinal {ordinal}"
+        return LogFault("batch", f"batch_id={batch_id}", place, f"is not the leaf hash of {kind.name} ({named}), or that was changed")
+    return LogFault(kind.name, named, "canonical", "was changed: its hash is not the leaf hash that its batch has")
 
 
-def _wrong_columns(kind: EntryKind, row: Any, expected: tuple[Any, ...]) -> Iterator[LogFault]:  # noqa: ANN401 - a row
+def _wrong_columns(kind: EntryKind, row: Any, expected: tuple[Any, ...], *, archived: bool) -> Iterator[LogFault]:  # noqa: ANN401 - a row
     batch_id, ordinal = row[:2]
     values = row[FIRST_VALUE:]
     named = kind.row(values, batch_id, ordinal)
-    for name, found, wanted in zip(kind.columns, values, expected, strict=True):
+    columns = kind.file_columns if archived else kind.columns
+    for name, found, wanted in zip(columns, values, expected, strict=True):
         if found != wanted:
             yield LogFault(kind.name, named, name, "is not what the entry's canonical bytes say")

@@ -22,6 +22,7 @@ from statesvc.database.queries import queries
 from statesvc.log import entry_documents
 from statesvc.log.batch_row import LONGEST_TRANSACTION
 from statesvc.log.entry_documents import AttemptDocument, FanoutDocument
+from statesvc.log.json_compression import decompress_json
 from statesvc.log.verify.archived_months import ArchivedMonths
 from statesvc.log.verify.chain import PREFIX, WHOLE, Sums, bounds_of, secret_hash
 from statesvc.log.verify.fault import FAULTS_MAX, LogFault
@@ -160,16 +161,21 @@ def reworded(connection: Connection[Any]) -> Iterator[LogFault]:
 def _entries(connection: Connection[Any], part: str, archived: ArchivedMonths) -> Iterator[tuple[str, bytes, int, bool]]:
     """Fan-outs and ends of the shipments of a part, each once, and whether it is in the archive alone."""
     seen: set[bytes] = set()
-    for kind, leaf_hash, canonical, recorded_at in connection.execute(SQL["entries"], bounds_of(part), binary=True):
-        seen.add(leaf_hash)
+    for kind, stored, recorded_at in connection.execute(SQL["entries"], bounds_of(part), binary=True):
+        try:
+            canonical = decompress_json(stored)
+        except ValueError:
+            # the entry's own check says what is wrong with it
+            continue
+        seen.add(canonical)
         yield kind, canonical, recorded_at, False
     for entry in archived.entries_of(part, COUNTED_KINDS):
-        if entry.leaf_hash not in seen:
+        if entry.canonical not in seen:
             yield entry.kind.name, entry.canonical, entry.counted[_FIRST_VALUE + entry.kind.recorded], True
 
 
-_FIRST_VALUE: Final = 5
-"""Before it a counted row has batch, ordinal, leaf hash, canonical bytes and sealed part."""
+_FIRST_VALUE: Final = 4
+"""Before it a counted row has batch, ordinal, canonical bytes and sealed part."""
 
 
 def _opened(canonical: bytes, *, archived: bool) -> Iterator[tuple[Notified, Words | None]]:

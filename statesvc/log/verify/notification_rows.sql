@@ -23,23 +23,21 @@ WHERE o.shipment_id BETWEEN %(low)s AND %(high)s;
 
 -- name: entries
 -- The fan-outs and ends of a part, with when they were recorded.
-SELECT 'fanout', f.leaf_hash, f.canonical, (extract(epoch FROM f.recorded_at - '2000-01-01+00'::timestamptz) * 1000000)::bigint
+SELECT 'fanout', f.canonical, (extract(epoch FROM f.recorded_at - '2000-01-01+00'::timestamptz) * 1000000)::bigint
 FROM statesvc.fanout f WHERE f.shipment_id BETWEEN %(low)s AND %(high)s
 UNION ALL
-SELECT 'attempt', a.leaf_hash, a.canonical, (extract(epoch FROM a.recorded_at - '2000-01-01+00'::timestamptz) * 1000000)::bigint
+SELECT 'attempt', a.canonical, (extract(epoch FROM a.recorded_at - '2000-01-01+00'::timestamptz) * 1000000)::bigint
 FROM statesvc.attempt a WHERE a.shipment_id BETWEEN %(low)s AND %(high)s;
 
 -- name: reworded
 -- Notifications that repeat their event otherwise than it is, and what differs.
 SELECT x.* FROM (
     SELECT n.shipment_id::text, n.sequence, n.subscription_id::text, n.carrier_id <> e.carrier_id,
-        n.tracking_number <> d.document ->> 'tracking_number', n.occurred_at <> e.occurred_at,
-        n.occurred_offset_seconds
-            <> extract(epoch FROM (d.document ->> 'occurred_at')::timestamp - e.occurred_at AT TIME ZONE 'UTC')::int,
-        n.created_at <> e.recorded_at
+        n.tracking_number <> coalesce(e.printed_number, k.number), n.occurred_at <> e.occurred_at,
+        n.occurred_offset_seconds <> e.occurred_offset_seconds, n.created_at <> e.recorded_at
     FROM statesvc.notification n
     JOIN statesvc.event e ON e.shipment_id = n.shipment_id AND e.version = n.sequence
-    CROSS JOIN LATERAL (SELECT convert_from(e.canonical, 'UTF8')::jsonb AS document OFFSET 0) d
+    JOIN statesvc.stream k ON k.shipment_id = n.shipment_id
 ) AS x(shipment_id, sequence, subscription_id, carrier_id, tracking_number, occurred_at, offset_seconds, created_at)
 WHERE x.carrier_id OR x.tracking_number OR x.occurred_at OR x.offset_seconds OR x.created_at
 LIMIT %(most)s;

@@ -13,6 +13,7 @@ from events.crypto.keyring import ended_context, part_context, shipment_context
 from events.crypto.sealing import MasterKeys, SealError, SealingKey, commitment
 from statesvc.database.queries import queries
 from statesvc.log.entry_documents import AttemptDocument, ConflictDocument, SealedDocument
+from statesvc.log.sealed_parts import open_part
 
 _SQL = queries("statesvc.log.verify", "entries")
 
@@ -66,7 +67,7 @@ class Parts:
         if key is None:
             return None
         if isinstance(document, AttemptDocument):
-            return key.open(sealed, ended_context(self._ids[shipment_id], document.webhook_id, document.number))
+            return open_part(key, sealed, ended_context(self._ids[shipment_id], document.webhook_id, document.number))
         return key.open(sealed, part_context(self._ids[shipment_id], document.event_id))
 
     def _key(self, shipment_id: str) -> SealingKey | None:

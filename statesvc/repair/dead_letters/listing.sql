@@ -31,18 +31,18 @@ FROM unnest(%(dead_letter_ids)s::bigint[], %(carrier_ids)s::text[], %(carrier_co
 CROSS JOIN LATERAL (
     WITH candidate AS MATERIALIZED (
         SELECT * FROM (
-            SELECT e.shipment_id, e.message_id, e.received_at, e.canonical FROM statesvc.event e
+            SELECT e.shipment_id, e.message_id, e.received_at, e.raw_type, e.raw_code FROM statesvc.event e
             WHERE (e.kind = 'unmapped' OR e.by_category) AND e.carrier_id = w.carrier_id
                 AND e.carrier_code ~>=~ w.carrier_code AND e.carrier_code ~<~ (w.carrier_code || '0')
             UNION ALL
-            SELECT e.shipment_id, e.message_id, e.received_at, e.canonical FROM statesvc.event e
+            SELECT e.shipment_id, e.message_id, e.received_at, e.raw_type, e.raw_code FROM statesvc.event e
             WHERE (e.kind = 'unmapped' OR e.by_category) AND e.carrier_id = w.carrier_id AND w.carrier_code IS NULL
         ) e LIMIT %(count_max)s
     ), occurrence AS MATERIALIZED (
         SELECT c.shipment_id, c.message_id, c.received_at
-        FROM candidate c CROSS JOIN LATERAL (SELECT convert_from(c.canonical, 'UTF8')::jsonb -> 'raw' AS raw) r
-        WHERE regexp_replace(r.raw ->> 'type', '^text-[a-z2-7]{26}$', 'text') IS NOT DISTINCT FROM w.raw_type
-            AND regexp_replace(r.raw ->> 'code', '^text-[a-z2-7]{26}$', 'text') IS NOT DISTINCT FROM w.raw_code
+        FROM candidate c
+        WHERE regexp_replace(c.raw_type, '^text-[a-z2-7]{26}$', 'text') IS NOT DISTINCT FROM w.raw_type
+            AND regexp_replace(c.raw_code, '^text-[a-z2-7]{26}$', 'text') IS NOT DISTINCT FROM w.raw_code
     )
     SELECT (SELECT count(*) FROM occurrence) AS events, (SELECT count(DISTINCT shipment_id) FROM occurrence) AS shipments,
         (SELECT count(*) FROM candidate) >= %(count_max)s AS counts_capped,
@@ -87,10 +87,10 @@ SELECT x.number, x.worker, x.started_at, x.ended_at, x.outcome, CASE WHEN x.stat
 FROM (
     (SELECT t.number, b.writer AS worker, t.started_at, a.recorded_at AS ended_at, t.outcome, t.status_code
     FROM statesvc.attempt a
-    CROSS JOIN LATERAL jsonb_to_recordset(convert_from(a.canonical, 'UTF8')::jsonb -> 'tries')
-        AS t(number int, outcome text, status_code int, started_at timestamptz)
+    CROSS JOIN LATERAL statesvc.tries_of(a.sequence, a.number, a.outcome, a.status_code, a.duration_ms, a.started_at, a.tries) AS t
     LEFT JOIN statesvc.batch b ON b.batch_id = a.batch_id AND b.recorded_from = a.recorded_at
-    WHERE a.shipment_id = %(shipment_id)s AND a.sequence = %(sequence)s AND a.subscription_id = %(subscription_id)s)
+    WHERE a.shipment_id = %(shipment_id)s AND a.sequence = %(sequence)s AND a.subscription_id = %(subscription_id)s
+        AND t.sequence = a.sequence)
     UNION ALL
     (SELECT o.number, o.worker, o.started_at, o.recorded_at, o.outcome, o.status_code FROM statesvc.open_attempt o
     WHERE o.shipment_id = %(shipment_id)s AND o.sequence = %(sequence)s AND o.subscription_id = %(subscription_id)s)

@@ -3,18 +3,19 @@
 SELECT r.dead_letter_id, r.obstacle FROM statesvc.replay_dead_letters(%(ids)s::bigint[], %(actor)s, %(why)s, %(run_id)s) r;
 
 -- name: put_back_fanouts
--- The changes that the notifications of these dead letters are about, by the leaf hash of the event; NULL: its entries are archived.
-SELECT d.shipment_id, d.sequence, f.event, n.from_status, n.to_status, array_agg(d.subscription_id ORDER BY d.subscription_id), true,
+-- The changes that the notifications of these dead letters are about, by the leaf hash of the event, as their
+-- fan-out says it; NULL: its entries are archived.
+SELECT d.shipment_id, d.sequence, NULL::bytea, f.canonical, n.from_status, n.to_status, array_agg(d.subscription_id ORDER BY d.subscription_id), true,
     CASE WHEN d.sequence < 0 THEN n.type END
 FROM statesvc.dead_letter d
 JOIN statesvc.notification n
     ON n.shipment_id = d.shipment_id AND n.sequence = d.sequence AND n.subscription_id = d.subscription_id
 LEFT JOIN LATERAL (
-    SELECT decode(convert_from(w.canonical, 'UTF8')::jsonb ->> 'event', 'hex') AS event FROM statesvc.fanout w
+    SELECT w.canonical FROM statesvc.fanout w
     WHERE w.shipment_id = d.shipment_id AND w.sequence = d.sequence LIMIT 1
 ) f ON true
 WHERE d.dead_letter_id = ANY (%(ids)s::bigint[]) AND d.kind = 'notification'
-GROUP BY d.shipment_id, d.sequence, n.from_status, n.to_status, n.type, f.event ORDER BY d.shipment_id, d.sequence;
+GROUP BY d.shipment_id, d.sequence, n.from_status, n.to_status, n.type, f.canonical ORDER BY d.shipment_id, d.sequence;
 
 -- name: obstacle
 -- What stands in the way of replaying one dead letter.

@@ -42,6 +42,7 @@ from statesvc.log.actions import record_action
 from statesvc.log.archive.folder import ArchivePath
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.event_store import known_keys, read_packed_keys, read_streams
+from statesvc.log.json_compression import decompress_json
 from statesvc.repair.renormalize.correction_plan import RenormalizeReport, plan_read, plan_unread
 from statesvc.repair.renormalize.effective_readings import Document, EffectiveReading, effective_readings
 from statesvc.repair.renormalize.late_code import FIRST, UnknownCode, came_late, clock, outlast_writers, transaction_id
@@ -296,7 +297,7 @@ async def _caused(connection: Connection, shipments: set[UUID], messages: set[UU
     cursor = await connection.execute(_SQL["histories"], {"shipment_ids": sorted(shipments)}, binary=True)
     histories: dict[UUID, list[Document]] = defaultdict(list)
     for shipment_id, canonical in await cursor.fetchall():
-        histories[shipment_id].append(orjson.loads(canonical))
+        histories[shipment_id].append(orjson.loads(decompress_json(canonical)))
     found: dict[UUID, list[EffectiveReading]] = defaultdict(list)
     for history in histories.values():
         for reading in effective_readings(history):

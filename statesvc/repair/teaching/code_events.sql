@@ -4,9 +4,9 @@ WITH page AS MATERIALIZED (
     SELECT p.batch_id, p.ordinal, p.message_id,
         CASE WHEN p.carrier_id <> %(carrier_id)s OR p.kind = 'correction' OR p.carrier_code IS DISTINCT FROM %(carrier_code)s::text
                 AND %(carrier_code)s::text IS NOT NULL AND NOT starts_with(p.carrier_code, %(carrier_code)s::text || '/') THEN false
-            ELSE statesvc.has_code(p.canonical, %(raw_type)s, %(raw_code)s, %(raw_reason)s, %(raw_text)s) END AS has_code
+            ELSE statesvc.has_code(p.raw_type, p.raw_code, p.raw_reason, p.raw_text, %(raw_type)s, %(raw_code)s, %(raw_reason)s, %(raw_text)s) END AS has_code
     FROM (
-        SELECT e.batch_id, e.ordinal, e.message_id, e.carrier_id, e.kind, e.carrier_code, e.canonical FROM statesvc.event e
+        SELECT e.batch_id, e.ordinal, e.message_id, e.carrier_id, e.kind, e.carrier_code, e.raw_type, e.raw_code, e.raw_reason, e.raw_text FROM statesvc.event e
         WHERE (e.batch_id, e.ordinal) > (%(batch_id)s::bigint, %(ordinal)s::int) ORDER BY e.batch_id, e.ordinal LIMIT %(limit)s
     ) p
 ), last AS (
@@ -20,7 +20,7 @@ FROM last l;
 -- The events with the code, the newest first: those that are unknown or were read by category by their index, the others as far as the
 -- newest `searched_max` events of the log hold them. And how many events were looked at for the others.
 WITH indexed AS MATERIALIZED (
-    SELECT e.batch_id, e.ordinal, e.message_id, e.shipment_id, e.carrier_id, e.canonical FROM statesvc.event e
+    SELECT e.batch_id, e.ordinal, e.message_id, e.shipment_id, e.raw_type, e.raw_code, e.raw_reason, e.raw_text FROM statesvc.event e
     WHERE (e.kind = 'unmapped' OR e.by_category) AND e.kind <> 'correction' AND e.carrier_id = %(carrier_id)s
         AND (%(carrier_code)s::text IS NULL OR e.carrier_code ~>=~ %(carrier_code)s AND e.carrier_code ~<~ (%(carrier_code)s || '0'))
     LIMIT %(count_max)s
@@ -29,13 +29,13 @@ WITH indexed AS MATERIALIZED (
         CASE WHEN p.carrier_id <> %(carrier_id)s OR p.kind IN ('correction', 'unmapped') OR p.by_category
                 OR p.carrier_code IS DISTINCT FROM %(carrier_code)s::text AND %(carrier_code)s::text IS NOT NULL
                 AND NOT starts_with(p.carrier_code, %(carrier_code)s::text || '/') THEN false
-            ELSE statesvc.has_code(p.canonical, %(raw_type)s, %(raw_code)s, %(raw_reason)s, %(raw_text)s) END AS has_code
+            ELSE statesvc.has_code(p.raw_type, p.raw_code, p.raw_reason, p.raw_text, %(raw_type)s, %(raw_code)s, %(raw_reason)s, %(raw_text)s) END AS has_code
     FROM (
         SELECT e.* FROM statesvc.event e ORDER BY e.batch_id DESC, e.ordinal DESC LIMIT %(searched_max)s
     ) p
 ), found AS MATERIALIZED (
     SELECT i.batch_id, i.ordinal, i.message_id, i.shipment_id FROM indexed i
-    WHERE statesvc.has_code(i.canonical, %(raw_type)s, %(raw_code)s, %(raw_reason)s, %(raw_text)s)
+    WHERE statesvc.has_code(i.raw_type, i.raw_code, i.raw_reason, i.raw_text, %(raw_type)s, %(raw_code)s, %(raw_reason)s, %(raw_text)s)
     UNION ALL
     SELECT n.batch_id, n.ordinal, n.message_id, n.shipment_id FROM newest n WHERE n.has_code
 ), chosen AS (

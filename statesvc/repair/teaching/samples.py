@@ -3,6 +3,7 @@
 from typing import Annotated, Any, Final
 from uuid import UUID
 
+import orjson
 from psycopg import AsyncConnection
 from pydantic import AwareDatetime, BaseModel, Field
 
@@ -11,6 +12,7 @@ from events.identity import listed_prefix
 from events.text_proposals import proposed
 from events.vocabulary import Reason, Status
 from statesvc.database.queries import queries
+from statesvc.log.json_compression import decompress_json
 from statesvc.shipments.personal import Opener
 
 _SQL = queries("statesvc.repair.teaching", "samples")
@@ -70,11 +72,12 @@ async def code_samples(
         "limit": limit,
     }
     found = []
-    for shipment_id, event_id, message_id, recorded_at, document, sealed_part, sealed_key in await (
+    for shipment_id, event_id, message_id, recorded_at, canonical, sealed_part, sealed_key in await (
         await connection.execute(_SQL["samples"], parameters)
     ).fetchall():
         part = Opener.of_stream(keyring, shipment_id, sealed_key).part(event_id, sealed_part)
         words, printed = part.fields.get("description"), part.printed_code
+        document = orjson.loads(decompress_json(canonical))
         raw = document["raw"]
         found.append(
             CodeSample(

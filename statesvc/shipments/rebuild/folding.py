@@ -21,6 +21,7 @@ from statesvc.database.pending import send
 from statesvc.database.queries import queries
 from statesvc.database.server_niceness import stand_back
 from statesvc.database.service_connection import names_several_hosts
+from statesvc.log.json_compression import decompress_json
 from statesvc.shipments.expectation_rules import DEFAULTS, RuleBook, read_rules
 from statesvc.shipments.projection_store import SHIPMENT_COLUMNS
 from statesvc.shipments.rebuild.drift import Drift, drifts
@@ -104,7 +105,7 @@ async def _compare(child: RebuildProcess, piece: Slice) -> tuple[int, list[Drift
             connection,
             _SQL["slice_rows"],
             {"first": piece.first, "last": piece.last},
-            lambda rows: {row[0]: ShipmentRow(*row) for row in rows},
+            lambda rows: {row[0]: ShipmentRow(*row)._replace(state=decompress_json(row[-1])) for row in rows},
         )
         live = await asked.rows()
     return _events(histories), list(drifts(live, rebuilt_rows(histories, DEFAULTS)))
@@ -115,7 +116,12 @@ def _events(histories: Iterable[tuple[UUID, bytes]]) -> int:
 
 
 async def _histories(child: RebuildProcess, piece: Slice) -> Sequence[tuple[UUID, bytes]]:
-    asked = await send(child.connection, _SQL["slice_histories"], {"first": piece.first, "last": piece.last}, list)
+    asked = await send(
+        child.connection,
+        _SQL["slice_histories"],
+        {"first": piece.first, "last": piece.last},
+        lambda rows: [(shipment_id, version, decompress_json(canonical)) for shipment_id, version, canonical in rows],
+    )
     hot = await asked.rows()
     if child.staging is None:
         return [(shipment_id, canonical) for shipment_id, _, canonical in hot]

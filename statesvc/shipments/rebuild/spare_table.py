@@ -5,7 +5,7 @@ No lock is asked for longer than a second, since traffic queues behind it; a cal
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
@@ -18,6 +18,7 @@ from statesvc.database.queries import queries
 from statesvc.database.sql_errors import Failure, failure
 from statesvc.log.actions import record_action
 from statesvc.log.archive.log_archive import LogArchive
+from statesvc.log.json_compression import decompress_json
 from statesvc.shipments.rebuild.folding import add_rows
 
 _SQL = queries("statesvc.shipments.rebuild", "rebuild")
@@ -90,10 +91,14 @@ async def _take(connection: Connection, archive: LogArchive) -> int:
         touched: list[UUID] = await asked.rows()
         if touched:
             await archive.bring_back(connection, touched)
-            histories = await send(connection, _SQL["histories"], {"shipment_ids": uuids(touched)}, list)
+            histories = await send(connection, _SQL["histories"], {"shipment_ids": uuids(touched)}, _histories)
             await connection.execute(_SQL["remove"], {"shipment_ids": uuids(touched)})
             await add_rows(connection, await histories.rows())
         return len(touched)
+
+
+def _histories(rows: Iterable[Any]) -> list[tuple[UUID, bytes]]:
+    return [(shipment_id, decompress_json(canonical)) for shipment_id, canonical in rows]
 
 
 async def _patiently(action: Callable[[], Awaitable[T]]) -> T:

@@ -12,6 +12,7 @@ from events.vocabulary import Status
 from statesvc.api.stream.window import frame_of
 from statesvc.delivery.notification import body_of, notification_of
 from statesvc.log.archive.log_archive import LogArchive
+from statesvc.log.json_compression import decompress_json
 from statesvc.log.transitions import read_transitions
 from statesvc.shipments.rebuild.rebuild import Rebuild
 from tests.world.story import Story
@@ -74,7 +75,8 @@ async def test_an_offset_that_drifted_is_found_by_the_comparison(api: Any, scan:
     await api.carriers.say(local(scan("4", Status.DELIVERED), CHICAGO))
     compare = Rebuild(owner_dsn=database.owner_dsn, actor="tester", processes=1, progress=lambda *_: None)
     assert (await compare.compare())[1] == []
-    changed = "replace(convert_from(state, 'UTF8'), '02:00:00-06:00', '08:00:00+00:00')"
-    await api.connection.execute(f"UPDATE statesvc.shipment SET state = convert_to({changed}, 'UTF8')".encode())
+    ((state,),) = await (await api.connection.execute("SELECT state FROM statesvc.shipment")).fetchall()
+    changed = decompress_json(state).replace(b"02:00:00-06:00", b"08:00:00+00:00")
+    await api.connection.execute("UPDATE statesvc.shipment SET state = %s", (changed,))
     ((drift),) = (await compare.compare())[1]
     assert set(drift.fields) == set(TIMES)

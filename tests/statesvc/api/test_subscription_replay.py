@@ -74,8 +74,10 @@ async def test_what_came_while_it_was_disabled_is_written_from_the_log_under_the
     )
     digests = await rows(
         api,
-        "SELECT n.webhook_id = statesvc.webhook_id(n.subscription_id, e.leaf_hash) FROM statesvc.notification n"
-        " JOIN statesvc.event e ON e.shipment_id = n.shipment_id AND e.version = n.sequence WHERE n.subscription_id = %s",
+        "SELECT n.webhook_id = statesvc.webhook_id(n.subscription_id, statesvc.leaf_hash(b.leaf_hashes, e.ordinal))"
+        " FROM statesvc.notification n"
+        " JOIN statesvc.event e ON e.shipment_id = n.shipment_id AND e.version = n.sequence"
+        " JOIN statesvc.batch b ON b.batch_id = e.batch_id WHERE n.subscription_id = %s",
         subscription_id,
     )
     assert digests == [(True,)] * 3

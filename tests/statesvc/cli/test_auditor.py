@@ -58,7 +58,7 @@ async def test_verify_runs_whole_as_the_auditor_and_finds_what_was_changed(
         said = capsys.readouterr()
         assert "The log is consistent with itself" in said.out
         assert "may not read their keys" in said.err
-        await attack(database, "UPDATE statesvc.transition SET worker = 'somebody else'")
+        await attack(database, "UPDATE statesvc.transition SET to_status = 'lost'")
         await attack(database, "UPDATE statesvc.stream SET version = 9 WHERE number = '1Z0001'")
         assert await asyncio.to_thread(main, ["verify", "--processes", "1"]) == 1
         said = capsys.readouterr()
@@ -79,7 +79,7 @@ async def test_doctor_says_what_the_auditor_has_too_much_and_migrate_takes_it_aw
     assert await _findings(database, settings, "auditor") == [("ok", "statesvc_auditor reads the log and no key, and writes nothing")]
     async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
         await owner.execute("GRANT SELECT (sealed_key) ON statesvc.stream TO statesvc_auditor")
-        await owner.execute("GRANT UPDATE (worker) ON statesvc.transition TO statesvc_auditor")
+        await owner.execute("GRANT UPDATE (to_status) ON statesvc.transition TO statesvc_auditor")
         await owner.execute("GRANT SELECT ON statesvc.body TO PUBLIC")
     ((severity, text),) = await _findings(database, settings, "auditor")
     assert severity == "fail"

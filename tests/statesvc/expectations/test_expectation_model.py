@@ -35,6 +35,7 @@ from statesvc.expectations.observe import observe
 from statesvc.expectations.rearm import rearm
 from statesvc.expectations.rule_changes import state_rules
 from statesvc.log.archive.log_archive import LogArchive
+from statesvc.log.json_compression import decompress_json
 from statesvc.shipments.expectation_rules import RuleBook, read_rules, rule_scope
 from statesvc.shipments.rebuild.rebuild import Rebuild
 from tests.projections.stated_fact import fact_of
@@ -276,15 +277,15 @@ class Watched(RuleBasedStateMachine):
         """What is stored of a shipment, and what a rebuild makes of its entries."""
         connection = self.log.connection
         cursor = await connection.execute(_HISTORY, {"shipment_id": wanted})
-        history = [canonical for (canonical,) in await cursor.fetchall()]
+        history = [decompress_json(canonical) for (canonical,) in await cursor.fetchall()]
         if not history:
             return Seen([], None, None)
         observed = [json.loads(canonical) for canonical in history if is_observation(canonical)]
-        cursor = await connection.execute(_ROW, {"shipment_id": wanted})
+        ((flags, due_at, state),) = await (await connection.execute(_ROW, {"shipment_id": wanted})).fetchall()
         row = rebuilt_row(wanted, history, (await read_rules(connection)).of)
         return Seen(
             [((each["kind"], each["details"]["cause"]), datetime.fromisoformat(each["since"])) for each in observed],
-            await cursor.fetchone(),
+            (flags, due_at, decompress_json(state)),
             (row.flags, row.due_at, row.state),
         )
 

@@ -11,6 +11,7 @@ from projections.expectations import FIRST_SEQUENCE
 from statesvc.expectations import observe as observing
 from statesvc.expectations.observe import WatchReport, observe
 from statesvc.log.archive.log_archive import LogArchive
+from statesvc.log.json_compression import decompress_json
 from statesvc.shipments.rebuild.rebuild import Rebuild
 from tests.world.shop import MORNING, Shop, says, shipment
 
@@ -39,7 +40,7 @@ async def flags(shop: Shop, number: str) -> list[str]:
 
 async def observations(shop: Shop) -> list[dict[str, Any]]:
     rows = await shop.rows("SELECT canonical FROM statesvc.observation ORDER BY batch_id, ordinal")
-    return [json.loads(canonical) for (canonical,) in rows]
+    return [json.loads(decompress_json(canonical)) for (canonical,) in rows]
 
 
 async def subscribe(shop: Shop) -> None:

@@ -31,7 +31,7 @@ FILLED = (
     "INSERT INTO statesvc.batch SELECT n, now(), now(), 2, decode(repeat('00', 64), 'hex'), 'x' FROM generate_series(1, 20000) n",
     "INSERT INTO statesvc.sealed_batch SELECT 2 * n - 2, n, now(), now() + interval '1 hour', 2, now() FROM generate_series(1, 20000) n",
     (
-        "INSERT INTO statesvc.action SELECT statesvc.clock(), n, o, 'x', 'x', 'x', sha256(decode('0078', 'hex')), 'x'"
+        "INSERT INTO statesvc.action SELECT statesvc.clock(), n, o, 'x', 'x', 'x', 'x'"
         " FROM generate_series(1, 20000) n, generate_series(0, 1) o"
     ),
     "INSERT INTO statesvc.subtree SELECT 8, n, sha256('x') FROM generate_series(0, 155) n",
@@ -172,7 +172,8 @@ async def test_the_stream_and_an_instant_read_the_months_of_their_entries_alone(
 
 def planned(rows: list[str], table: str) -> int:
     """How many partitions of a table the plan names: each costs, whether it is looked into or not."""
-    return len({found[1] for row in rows if (found := re.search(rf" on (?:statesvc\.)?({table}_\w+) ", row))})
+    scans = (row for row in rows if "Bitmap Index Scan" not in row)
+    return len({found[1] for row in scans if (found := re.search(rf" on (?:statesvc\.)?({table}_\w+) ", row))})
 
 
 async def explained(connection: Any, module: str, name: str, parameters: dict[str, Any], *, package: str = "statesvc.log") -> list[str]:

@@ -37,8 +37,8 @@ from tests.world.fan_out import notify_of
 
 TRIES = """
     SELECT t.outcome, t.status_code, t.number, t.started_at, a.batch_id, a.ordinal FROM statesvc.attempt a
-    CROSS JOIN LATERAL jsonb_to_recordset(convert_from(a.canonical, 'UTF8')::jsonb -> 'tries')
-        AS t(outcome text, status_code int, number int, started_at timestamptz)
+    CROSS JOIN LATERAL statesvc.tries_of(a.sequence, a.number, a.outcome, a.status_code, a.duration_ms, a.started_at, a.tries) t
+    WHERE t.sequence = a.sequence
     UNION ALL
     SELECT o.outcome, o.status_code, o.number, o.started_at, NULL, NULL FROM statesvc.open_attempt o
     ORDER BY 4, 3

@@ -16,6 +16,8 @@ from psycopg import AsyncConnection
 from events.crypto.keyring import ended_context
 from statesvc.delivery.attempt_part import opened_part, parts_by_number
 from statesvc.delivery.notification import Gap, Notification, body_of
+from statesvc.log.json_compression import decompress_json
+from statesvc.log.sealed_parts import open_part
 from statesvc.notifier.coalesce import Coalescer, Waiting, collapses, overfull
 from statesvc.notifier.housekeeping import BacklogBound
 from statesvc.subscriptions import subscription_store as store
@@ -170,12 +172,12 @@ async def test_the_entry_of_the_one_that_stood_for_others_covers_them_and_lists_
         await until(lambda: len(receiver.received) == 2)
         await until(lambda: notifier.in_flight == 0)
     ((canonical, sealed),) = await world.rows("SELECT canonical, sealed_part FROM statesvc.attempt")
-    document = orjson.loads(canonical)
+    document = orjson.loads(decompress_json(canonical))
     assert (document["sequence"], document["outcome"], [one["number"] for one in document["tries"]]) == (6, "delivered", [1])
     assert document["gap"] == receiver.received[1].data["gap"]
     assert [one["sequence"] for one in document["covers"]] == [1, 2, 3, 4, 5]
     assert [("tries" in one) for one in document["covers"]] == [True, False, False, False, False]
-    part = opened_part(key.open(sealed, ended_context(shipment_id, document["webhook_id"], 1)))
+    part = opened_part(open_part(key, sealed, ended_context(shipment_id, document["webhook_id"], 1)))
     (before,) = document["covers"][0]["tries"]
     for one, received, covered in ((document["tries"][0], receiver.received[1], None), (before, receiver.received[0], 1)):
         salt = bytes.fromhex(parts_by_number(part, covered)[1]["body_salt"])

@@ -14,7 +14,10 @@ from standardwebhooks.webhooks import WebhookVerificationError
 
 from events.crypto.keyring import ended_context
 from events.crypto.sealing import commitment, unsalted
+from events.entry import leaf_hash_of
 from statesvc.delivery.retry_schedule import ATTEMPTS_MAX, DELAYS_SECONDS
+from statesvc.log.json_compression import decompress_json
+from statesvc.log.sealed_parts import open_part
 from statesvc.subscriptions import subscription_store as store
 from statesvc.subscriptions.recorded_attempts import read_attempts
 
@@ -238,19 +241,20 @@ async def test_an_attempt_is_an_entry_of_the_log_that_proves_what_was_sent(world
     async with world.notifier() as notifier:
         await until(lambda: receiver.received)
         await until(lambda: notifier.in_flight == 0)
-    ((canonical, leaf_hash, sealed, batch_id, ordinal, recorded_at),) = await world.rows(
-        "SELECT canonical, leaf_hash, sealed_part, batch_id, ordinal, recorded_at FROM statesvc.attempt"
+    ((stored, sealed, batch_id, ordinal, recorded_at),) = await world.rows(
+        "SELECT canonical, sealed_part, batch_id, ordinal, recorded_at FROM statesvc.attempt"
     )
     ((entries, leaf_hashes, writer, batch_recorded_at),) = await world.rows(
         "SELECT entries, leaf_hashes, writer, recorded_from FROM statesvc.batch WHERE batch_id = %s", batch_id
     )
-    assert (entries, leaf_hashes, writer, batch_recorded_at, ordinal) == (1, leaf_hash, "notifier-1", recorded_at, 0)
+    canonical = decompress_json(stored)
+    assert (entries, leaf_hashes, writer, batch_recorded_at, ordinal) == (1, leaf_hash_of(canonical), "notifier-1", recorded_at, 0)
     document = orjson.loads(canonical)
     webhook_id = receiver.received[0].webhook_id
     assert (document["webhook_id"], document["outcome"]) == (webhook_id, "delivered")
     (made,) = document["tries"]
     assert (made["number"], made["outcome"], made["status_code"]) == (1, "delivered", 200)
-    salted_part = key.open(sealed, ended_context(shipment_id, webhook_id, 1))
+    salted_part = open_part(key, sealed, ended_context(shipment_id, webhook_id, 1))
     assert commitment(salted_part).hex() == document["part_commitment"]
     (part,) = orjson.loads(unsalted(salted_part))["tries"]
     assert part["response"] == "said the subscriber"
@@ -266,7 +270,7 @@ async def test_of_an_erased_shipment_the_attempt_keeps_no_salt(world: Any, recei
         await until(lambda: notifier.in_flight == 0)
     ((sealed, canonical),) = await world.rows("SELECT sealed_part, canonical FROM statesvc.attempt")
     assert sealed is None
-    assert orjson.loads(canonical).get("part_commitment") is None
+    assert orjson.loads(decompress_json(canonical)).get("part_commitment") is None
 
 
 async def test_two_notifiers_send_each_notification_once(world: Any, receiver: Any, until: Any) -> None:

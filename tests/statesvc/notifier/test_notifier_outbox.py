@@ -8,7 +8,9 @@ import orjson
 import pytest
 from psycopg.errors import UniqueViolation
 
+from events.entry import leaf_hash_of
 from events.identity import webhook_id
+from statesvc.log.json_compression import decompress_json
 from statesvc.subscriptions import subscription_store as store
 
 
@@ -46,8 +48,9 @@ async def test_one_entry_a_change_says_to_whom_it_goes_and_none_is_written_where
     shipment_id = uuid4()
     await world.notify(shipment_id, 7)
     (change,) = world.changes(shipment_id, 7)
-    ((subscriptions, canonical, leaf_hash),) = await world.rows("SELECT subscriptions, canonical, leaf_hash FROM statesvc.fanout")
-    document = orjson.loads(canonical)
+    ((subscriptions, stored),) = await world.rows("SELECT subscriptions, canonical FROM statesvc.fanout")
+    canonical = decompress_json(stored)
+    document, leaf_hash = orjson.loads(canonical), leaf_hash_of(canonical)
     assert (subscriptions, document["subscriptions"]) == (ids, [str(one) for one in ids])
     assert (document["event"], document["from"], document["to"], document["sequence"]) == (
         change.leaf_hash.hex(),

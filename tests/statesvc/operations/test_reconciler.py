@@ -155,8 +155,8 @@ async def _fan_out(owner: AsyncConnection[Any], shipment: UUID, subscriptions: l
         assert row is not None
         await owner.execute(
             "INSERT INTO statesvc.fanout"
-            " (shipment_id, sequence, recorded_at, batch_id, ordinal, subscriptions, replayed, leaf_hash, canonical)"
-            " VALUES (%s, 1, %s, %s, 0, %s, false, sha256('\\x00'::bytea || 'f'), 'f')",
+            " (shipment_id, sequence, recorded_at, batch_id, ordinal, subscriptions, replayed, canonical)"
+            " VALUES (%s, 1, %s, %s, 0, %s, false, '{}')",
             (shipment, row[1], row[0], subscriptions),
         )
         await owner.execute(
@@ -177,8 +177,8 @@ async def _queue(owner: AsyncConnection[Any], subscription: UUID, shipment: UUID
 async def _end(owner: AsyncConnection[Any], shipment: UUID, subscription: UUID, batch: int) -> None:
     await owner.execute(
         "INSERT INTO statesvc.attempt"
-        " (shipment_id, sequence, subscription_id, recorded_at, batch_id, ordinal, webhook_id, outcome, number, leaf_hash, canonical)"
-        " VALUES (%s, 1, %s, statesvc.clock(), %s, 0, 'w', 'delivered', 1, sha256('\\x00'::bytea || 'a'), 'a')",
+        " (shipment_id, sequence, subscription_id, recorded_at, batch_id, ordinal, outcome, number, started_at, duration_ms, canonical)"
+        " VALUES (%s, 1, %s, statesvc.clock(), %s, 0, 'delivered', 1, statesvc.clock(), 1, '{}')",
         (shipment, subscription, batch),
     )
 

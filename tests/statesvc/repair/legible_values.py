@@ -6,15 +6,16 @@ from typing import Any
 from psycopg import AsyncConnection
 
 from events.crypto.keyring import Keyring, body_context, body_key_wrap, part_context, references_context, shipment_context
-from events.crypto.sealing import MasterKeys, SealError, SealingKey
+from events.crypto.sealing import SALT_BYTES, MasterKeys, SealError, SealingKey
 from statesvc.database.keyring_store import service_context
+from statesvc.log.json_compression import decompress_json
 
 MASTER = SealingKey(bytes(range(32)))
 
 
 async def legible(connection: AsyncConnection[Any], further: Iterable[bytes] = ()) -> bytes:
     """All that can be read in the tables (`further`: in files beside them), plain or unsealed, one value after the other."""
-    values = [*await _values(connection), *further]
+    values = [_decompressed(value) for value in (*await _values(connection), *further)]
     event_ids = {value.decode() for value in values if value[:3] in {b"d1-", b"e1-"} and len(value) < 40}
     contexts = await _contexts(connection, event_ids)
     keys = {key.key_id: key for key in (MASTER, *await _wraps(connection))}
@@ -30,7 +31,7 @@ async def legible(connection: AsyncConnection[Any], further: Iterable[bytes] = (
                 continue
             progress = True
             sealed.remove(value)
-            found.append(plain)
+            found += (plain, _decompressed(plain[SALT_BYTES:]))
             if len(plain) == 32:
                 fresh = SealingKey(plain)
                 keys[fresh.key_id] = fresh
@@ -40,6 +41,14 @@ async def legible(connection: AsyncConnection[Any], further: Iterable[bytes] = (
             elif plain[:1] == b"\x01":
                 sealed.add(plain)
     return b"\n".join(found)
+
+
+def _decompressed(value: bytes) -> bytes:
+    """A value as it is stored without compression."""
+    try:
+        return decompress_json(value)
+    except ValueError:
+        return value
 
 
 def _opened(key: SealingKey, value: bytes, contexts: Iterable[bytes]) -> bytes | None:

@@ -9,6 +9,7 @@ import pytest
 from psycopg import AsyncConnection
 
 from statesvc.log.event_store import lock_streams
+from statesvc.log.json_compression import decompress_json
 from statesvc.operations.maintenance import once
 from statesvc.repair.erasure import (
     DeadLetterSearch,
@@ -55,10 +56,10 @@ async def seen(shop: Shop) -> set[str]:
 async def test_nothing_in_any_table_opens_any_more_and_the_log_still_verifies(shop: Shop, log: io.StringIO) -> None:
     await live(shop)
     assert await seen(shop) == {*WORDS, OTHERS}, "the search finds what is there"
-    leaves = await shop.rows("SELECT leaf_hash FROM statesvc.event ORDER BY shipment_id, version")
+    leaves = await shop.rows("SELECT canonical FROM statesvc.event ORDER BY shipment_id, version")
     assert (await forget(shop, "a-1")).shipments == [shipment("A1")]
     assert await seen(shop) == {OTHERS}
-    assert await shop.rows("SELECT leaf_hash FROM statesvc.event ORDER BY shipment_id, version") == leaves
+    assert await shop.rows("SELECT canonical FROM statesvc.event ORDER BY shipment_id, version") == leaves
     assert await check_log(shop.connection, shop.keyring) > len(leaves)
     assert not any(word in log.getvalue() for word in (*WORDS, OTHERS))
 
@@ -85,8 +86,11 @@ async def test_a_later_signature_leaves_no_digest_and_a_rebuild_finds_no_drift(s
     late = {"number": "A1", "status": "delivered", "minute": 5, "signed_by": WORDS[0], "code": "EARLIER"}
     await shop.say(late)
     assert not any("signer_digest" in event for event in (await shop.events("A1"))[3:])
-    state = await shop.value("SELECT convert_from(state, 'UTF8') FROM statesvc.shipment WHERE shipment_id = %s", shipment("A1"))
-    assert shop.keyring.carrier_digest(CARRIER_ID)(b"signer\x1f" + shipment("A1").bytes + WORDS[1].encode())[:16].hex() not in state
+    stored = await shop.value("SELECT state FROM statesvc.shipment WHERE shipment_id = %s", shipment("A1"))
+    assert (
+        shop.keyring.carrier_digest(CARRIER_ID)(b"signer\x1f" + shipment("A1").bytes + WORDS[1].encode())[:16].hex()
+        not in decompress_json(stored).decode()
+    )
     assert await personal_ids(shop) == before, "an id that is a digest of the signer"
     assert (await rebuild(shop).compare())[1] == []
 

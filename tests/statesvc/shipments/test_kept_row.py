@@ -21,6 +21,7 @@ from projections.fact import decode_event
 from projections.observed import is_observation
 from projections.row import ShipmentRow, rebuilt_row
 from statesvc.log.archive.log_archive import LogArchive
+from statesvc.log.json_compression import decompress_json
 from statesvc.shipments.expectation_rules import read_rules
 from statesvc.shipments.rebuild.rebuild import Rebuild
 from tests.statesvc.shipments.shipment_history import SCANS, STEPS, Erased, History, Look, Messages, Push, Reread, Scan, Step
@@ -74,10 +75,15 @@ END IF;"""
 async def compare(history: History, rebuilt: Rebuilt) -> None:
     """Every column of every row of this history."""
     connection = history.log.connection
-    live = {row[0]: ShipmentRow(*row) for row in await (await connection.execute(LIVE, (history.numbers(),))).fetchall()}
+    live = {
+        row[0]: ShipmentRow(*row)._replace(state=decompress_json(row[-1]))
+        for row in await (await connection.execute(LIVE, (history.numbers(),))).fetchall()
+    }
     rules = (await read_rules(connection)).of
     entries = await (await connection.execute(HISTORIES, (list(live),))).fetchall()
-    canonicals = {shipment_id: [canonical for _, canonical in its] for shipment_id, its in groupby(entries, key=itemgetter(0))}
+    canonicals = {
+        shipment_id: [decompress_json(canonical) for _, canonical in its] for shipment_id, its in groupby(entries, key=itemgetter(0))
+    }
     for shipment_id, row in live.items():
         assert row._asdict() == rebuilt(shipment_id, canonicals[shipment_id], rules)._asdict()
 

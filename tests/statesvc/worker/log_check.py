@@ -11,6 +11,7 @@ from psycopg import AsyncConnection
 
 from events.crypto.keyring import Keyring, part_context
 from events.crypto.sealing import commitment
+from statesvc.log.json_compression import decompress_json
 
 ORDER = ("event", "conflict", "transition", "fanout", "attempt", "observation", "action")
 
@@ -23,10 +24,10 @@ async def check_log(connection: AsyncConnection[Any], keyring: Keyring) -> int:
 
     entries: dict[int, dict[int, tuple[int, bytes]]] = defaultdict(dict)
     for place, table in enumerate(ORDER):
-        for batch_id, ordinal, leaf_hash, canonical, recorded_at in await rows(
-            f"SELECT batch_id, ordinal, leaf_hash, canonical, recorded_at FROM statesvc.{table}"
-        ):
-            assert leaf_hash == hashlib.sha256(b"\x00" + canonical).digest()
+        for batch_id, ordinal, stored, recorded_at in await rows(f"SELECT batch_id, ordinal, canonical, recorded_at FROM statesvc.{table}"):
+            canonical = decompress_json(stored)
+            leaf_hash = hashlib.sha256(b"\x00" + canonical).digest()
+            canonical = decompress_json(stored)
             document = json.loads(canonical)
             assert (document["entry"], document["format"]) == (table, 1)
             assert datetime.fromisoformat(document["recorded_at"]) == recorded_at
@@ -50,7 +51,7 @@ async def check_log(connection: AsyncConnection[Any], keyring: Keyring) -> int:
 async def _check_streams(streams: list[Any], rows: Any, keyring: Keyring) -> None:
     chains: dict[UUID, list[Any]] = defaultdict(list)
     for shipment_id, *event in await rows(
-        "SELECT shipment_id, version, recorded_at, canonical, leaf_hash, sealed_part, event_id, message_id, kind, status, carrier_code"
+        "SELECT shipment_id, version, recorded_at, canonical, sealed_part, event_id, message_id, kind, status, carrier_code"
         " FROM statesvc.event ORDER BY shipment_id, version"
     ):
         chains[shipment_id].append(event)
@@ -58,7 +59,8 @@ async def _check_streams(streams: list[Any], rows: Any, keyring: Keyring) -> Non
         key = None if sealed_key is None else keyring.open_shipment_key(sealed_key, shipment_id)
         previous_hash, previous_at = bytes(32), None
         for place, event in enumerate(chains.pop(shipment_id, []), start=1):
-            number, recorded_at, canonical, leaf_hash, sealed_part, event_id, message_id, kind, status, carrier_code = event
+            number, recorded_at, stored, sealed_part, event_id, message_id, kind, status, carrier_code = event
+            canonical = decompress_json(stored)
             document = json.loads(canonical)
             assert (number, document["version"]) == (place, place)
             assert document["previous_hash"] == previous_hash.hex()
@@ -70,7 +72,7 @@ async def _check_streams(streams: list[Any], rows: Any, keyring: Keyring) -> Non
             elif key is not None:
                 part = key.open(sealed_part, part_context(shipment_id, event_id))
                 assert commitment(part).hex() == document["part_commitment"]
-            previous_hash, previous_at = leaf_hash, recorded_at
+            previous_hash, previous_at = hashlib.sha256(b"\x00" + canonical).digest(), recorded_at
         if previous_at is not None:
             assert (version, head_hash, head_recorded_at) == (place, previous_hash, previous_at)
     assert not chains, "events without a stream"

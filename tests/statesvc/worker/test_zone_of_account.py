@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from datetime import UTC, datetime
 
 from events.carriers import CARRIERS
 from tests.world.shop import Shop
@@ -20,5 +21,5 @@ async def test_the_zone_stands_in_the_version_and_a_scan_is_not_appended_again_i
     shop.context = replace(shop.context, carriers=CARRIERS)
     await shop.push(shippo("2"), carrier_id="shippo")
     await shop.work()
-    rows = await shop.rows("SELECT normalizer, convert_from(canonical, 'UTF8')::jsonb ->> 'occurred_at' FROM statesvc.event")
-    assert rows == [("shippo@1+zAsia/Ho_Chi_Minh", "2026-03-01T10:00:00+07:00")]
+    rows = await shop.rows("SELECT normalizer, occurred_at, occurred_offset_seconds FROM statesvc.event")
+    assert rows == [("shippo@1+zAsia/Ho_Chi_Minh", datetime(2026, 3, 1, 3, tzinfo=UTC), 7 * 3600)]

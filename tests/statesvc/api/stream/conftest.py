@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
 
+import orjson
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 from aiohttp.web import Application
@@ -31,6 +32,7 @@ from statesvc.http.key_store import Scope, create_key
 from statesvc.http.signed_token import TokenSigner
 from statesvc.inbox.read_message import Read
 from statesvc.log.archive.log_archive import LogArchive
+from statesvc.log.json_compression import decompress_json
 from statesvc.telemetry.metrics import Telemetry
 from tests.statesvc.api.stream.event_source import EventSource, event_source
 from tests.world.story import MORNING, WAY, Story, scan, story
@@ -89,14 +91,14 @@ class Stage:
         """What the stream of the whole log must say, by another query."""
         rows = await self.log.rows(
             "SELECT s.first_index + t.ordinal, e.carrier_id, t.from_status, t.to_status, e.occurred_at, t.sequence, t.recorded_at,"
-            " convert_from(e.canonical, 'UTF8')::json ->> 'tracking_number'"
+            " e.canonical"
             " FROM statesvc.transition t JOIN statesvc.sealed_batch s USING (batch_id)"
-            " JOIN statesvc.event e ON e.shipment_id = t.shipment_id AND e.event_id = t.event_id ORDER BY 1"
+            " JOIN statesvc.event e ON e.shipment_id = t.shipment_id AND e.version = t.sequence ORDER BY 1"
         )
         return [
             {
                 "carrier_id": carrier_id,
-                "tracking_number": number,
+                "tracking_number": orjson.loads(decompress_json(stored))["tracking_number"],
                 "from": before,
                 "to": after,
                 "occurred_at": rfc3339(occurred_at),
@@ -104,7 +106,7 @@ class Stage:
                 "log_index": index,
                 "recorded_at": rfc3339(recorded_at),
             }
-            for index, carrier_id, before, after, occurred_at, sequence, recorded_at, number in rows
+            for index, carrier_id, before, after, occurred_at, sequence, recorded_at, stored in rows
         ]
 
     def counted(self, line: str) -> float:

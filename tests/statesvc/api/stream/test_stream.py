@@ -316,7 +316,7 @@ async def test_only_transitions_are_looked_at_by_their_batch_or_its_time(stage: 
     plan = "\n".join(row[0] for row in rows)
     assert "Seq Scan" not in plan
     # by the batch's id, or in a partition that was not analyzed yet by its time, which is as narrow
-    found = re.findall(r"Scan using transition_\S+ on [^\n]*\n\s*Index Cond: ([^\n]*)", plan)
+    found = re.findall(r"(?:Scan using|Bitmap Index Scan on) transition_\S+[^\n]*\n\s*Index Cond: ([^\n]*)", plan)
     assert found
     assert all("batch_id = s.batch_id" in each or "recorded_at <= s.recorded_to" in each for each in found), plan
     assert "sealed_batch_pkey" in plan

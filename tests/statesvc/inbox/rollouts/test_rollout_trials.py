@@ -9,6 +9,7 @@ import structlog
 
 from statesvc.inbox.rollouts.dial import Dial, Guard, rollout_of, set_dial, set_hold
 from statesvc.inbox.rollouts.trials import DIFFS_PER_BATCH_MAX, list_differences, totals_of
+from statesvc.log.json_compression import decompress_json
 from statesvc.operations.notices import list_notices
 from tests.statesvc.inbox.rollouts.planted import MISREAD
 from tests.world.shop import CARRIER_ID, Shop, says
@@ -51,7 +52,9 @@ async def test_the_log_says_who_read_each_message_and_a_repeated_claim_chooses_a
     await shop.process(messages)
     assert await readers(shop) == {"acme@same": expected, "acme@1": 200 - expected}
     found = await shop.rows("SELECT message_id, canonical FROM statesvc.event")
-    assert all((json.loads(canonical)["normalizer_version"] == "same") is (message_id in share) for message_id, canonical in found)
+    assert all(
+        (json.loads(decompress_json(canonical))["normalizer_version"] == "same") is (message_id in share) for message_id, canonical in found
+    )
 
 
 async def test_a_candidate_that_cannot_read_leaves_one_line_a_minute(shop: Shop) -> None:

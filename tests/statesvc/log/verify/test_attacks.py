@@ -10,10 +10,12 @@ from uuid import UUID
 import orjson
 import pytest
 from psycopg import AsyncConnection, sql
+from psycopg.types.json import Jsonb
 
 from events.canonical_json import canonical_bytes
 from events.checkpoint import Checkpoint, NoteSigner
 from statesvc.log.batch_row import write_batch
+from statesvc.log.json_compression import decompress_json
 from statesvc.log.signing_keys import read_keys
 from statesvc.log.tree_nodes import tree_root
 from statesvc.log.verify import chain, entries, parts
@@ -70,7 +72,7 @@ async def test_a_flipped_bit_in_any_column_is_found_and_its_row_named(database: 
         rows = await cursor.fetchall()
         for place, name in enumerate(names, start=2):
             partition, ctid, *_ = row = dice.choice(rows)
-            for changed in flips(row[place], dice):
+            for changed in [Jsonb([{"number": 1}])] if name == "tries" else flips(row[place], dice):
                 if (table, name) in UNBOUND:
                     continue
                 assign = sql.SQL("UPDATE {} SET {} = %s WHERE ctid = %s::tid RETURNING ctid::text").format(
@@ -110,7 +112,8 @@ async def test_a_shipment_s_last_event_is_missed_though_all_around_it_was_mended
         (batch_id,) = (await log.rows(f"SELECT batch_id FROM statesvc.event WHERE version = 5 AND shipment_id = ({OLDEST})"))[0]
         await attack(
             database,
-            f"UPDATE statesvc.stream s SET version = 4, head_hash = e.leaf_hash, recorded_at = e.recorded_at FROM statesvc.event e "
+            "UPDATE statesvc.stream s SET version = 4, head_hash = statesvc.leaf_hash(b.leaf_hashes, e.ordinal),"
+            " recorded_at = e.recorded_at FROM statesvc.event e JOIN statesvc.batch b USING (batch_id) "
             f"WHERE e.shipment_id = s.shipment_id AND e.version = 4 AND s.shipment_id = ({OLDEST})",
             f"DELETE FROM statesvc.event WHERE batch_id = {batch_id}",
             f"DELETE FROM statesvc.transition WHERE batch_id = {batch_id}",
@@ -137,11 +140,11 @@ async def rewrite(hand: AsyncConnection[Any], table: str, where: str, **changes:
     row = await (await hand.execute(query.encode(), binary=True)).fetchone()
     assert row is not None
     batch_id, ordinal, canonical = row
-    document = orjson.loads(canonical) | changes
+    document = orjson.loads(decompress_json(canonical)) | changes
     rewritten = canonical_bytes(document)
     leaf_hash = hashlib.sha256(b"\x00" + rewritten).digest()
-    assign = f"UPDATE statesvc.{table} SET canonical = %s, leaf_hash = %s WHERE batch_id = %s AND ordinal = %s"
-    await hand.execute(assign.encode(), (rewritten, leaf_hash, batch_id, ordinal))
+    assign = f"UPDATE statesvc.{table} SET canonical = %s WHERE batch_id = %s AND ordinal = %s"
+    await hand.execute(assign.encode(), (rewritten, batch_id, ordinal))
     await hand.execute(
         "UPDATE statesvc.batch SET leaf_hashes = overlay(leaf_hashes PLACING %s FROM %s FOR 32) WHERE batch_id = %s",
         (leaf_hash, 32 * ordinal + 1, batch_id),
@@ -176,7 +179,7 @@ async def test_a_rewritten_entry_is_narrowed_down_by_the_kept_nodes(database: An
 def copied(place: str) -> str:
     """One action once more, at another place."""
     return (
-        f"INSERT INTO statesvc.action SELECT recorded_at, {place}, actor, verb, target, leaf_hash, canonical"
+        f"INSERT INTO statesvc.action SELECT recorded_at, {place}, actor, verb, target, canonical"
         " FROM (SELECT * FROM statesvc.action ORDER BY batch_id LIMIT 1) a"
     )
 
@@ -210,8 +213,8 @@ def copied(place: str) -> str:
             "ordinal",
         ),
         (  # a batch with its entry, beside the queue
-            "WITH a AS (INSERT INTO statesvc.batch SELECT 0, recorded_at, recorded_at, 1, leaf_hash, 'x' FROM statesvc.action LIMIT 1) "
-            + copied("0, 0"),
+            "WITH a AS (INSERT INTO statesvc.batch SELECT 0, recorded_at, recorded_at, 1, sha256('\\x00'::bytea || canonical), 'x'"
+            " FROM statesvc.action LIMIT 1) " + copied("0, 0"),
             "batch",
             "batch_id",
         ),
@@ -335,7 +338,7 @@ async def test_without_its_check_a_change_would_pass(
         await log.seal()
         await attack(database, change)
         assert verify(database).faults
-        monkeypatch.setattr(module, check, lambda *_: None if check in {"fault", "ids_beyond"} else iter(()))
+        monkeypatch.setattr(module, check, lambda *_, **__: None if check in {"fault", "ids_beyond"} else iter(()))
         assert places(verify(database)) == []
 
 

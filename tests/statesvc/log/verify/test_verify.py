@@ -76,7 +76,7 @@ async def test_looking_at_entries_one_by_one_finds_the_same_as_all_at_once(datab
             seen = log_state.read_snapshot(connection)
             batch_range = BatchRange(low=0, high=10_000, sealed_below=seen.size, waiting=seen.waiting, secret=seen.secret)
             at_once = entries.check_batches(connection, batch_range, MASTER, ArchivedMonths(None, []))
-            monkeypatch.setattr(entries, "_sound", lambda *_: None)
+            monkeypatch.setattr(entries, "_sound", lambda *_, **__: None)
             one_by_one = entries.check_batches(connection, batch_range, MASTER, ArchivedMonths(None, []))
         assert at_once.faults == one_by_one.faults == []
         assert (at_once.entries, at_once.events) == (one_by_one.entries, one_by_one.events)
