@@ -65,6 +65,8 @@ class EndedNotification:
     sequence: int
     webhook_id: str
     outcome: EndOutcome
+    created_at: datetime | None = None
+    """When what it tells was recorded; None: not known."""
     gap: Gap | None = None
     made: Sequence[DeliveryAttempt] = ()
     sealed_key: bytes | None = field(repr=False)
@@ -78,6 +80,7 @@ class EndedNotification:
             sequence=queued.sequence,
             webhook_id=queued.notification.webhook_id,
             outcome=outcome,
+            created_at=queued.notification.created_at,
             gap=queued.notification.gap,
             made=made,
             sealed_key=queued.sealed_key,
@@ -156,7 +159,10 @@ async def append_ends(connection: Sender, keyring: Keyring, ends: Sequence[Ended
     await connection.execute(
         _SQL["insert_attempts"], {"batch_id": now.batch_id, "recorded_at": now.recorded_at, **columns(values, _ENDED_COLUMNS)}
     )
-    await extend_streams(connection, (one.shipment_id for one in ends), now.recorded_at)
+    # what it tells is an entry of its shipment: mostly of this month, so the stream reaches as far already
+    month = now.recorded_at.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    older = (one.shipment_id for one in ends if one.created_at is None or one.created_at < month)
+    await extend_streams(connection, older, now.recorded_at)
     return [row.leaf.leaf_hash for row in rows]
 
 

@@ -1,11 +1,13 @@
 """An entry about a shipment may come years after its last event. Readers plan with the months that have any, and miss none."""
 
 from typing import Any
+from unittest.mock import patch
 from uuid import uuid4
 
 from psycopg import AsyncConnection
 
 from events.vocabulary import Status
+from statesvc.database.pipelined import Pipeline, PipelinedRows
 from statesvc.expectations.observe import observe
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.operations.personal_readings import PersonalReading, record_reading
@@ -34,6 +36,24 @@ async def months(api: Any, number: str) -> int:
         FROM statesvc.stream WHERE number = %s) m"""
     ((found,),) = await (await api.connection.execute(query, [number])).fetchall()
     return int(found)
+
+
+async def test_what_is_delivered_in_the_month_of_its_event_touches_no_stream(api: Any, scan: Any) -> None:
+    carriers = api.carriers
+    request = store.SubscriptionRequest(url="https://example.test/hook")
+    await store.create(carriers.connection, carriers.keyring, request, actor="test", owner="bootstrap")
+    await carriers.say(scan("5", Status.IN_TRANSIT))
+    sent: list[str] = []
+    execute = Pipeline.execute
+
+    async def recording(self: Pipeline, query: Any, *arguments: Any, **options: Any) -> PipelinedRows:
+        sent.append(query)
+        return await execute(self, query, *arguments, **options)
+
+    with patch.object(Pipeline, "execute", recording):
+        assert len(await deliver(carriers.connection, carriers.keyring)) == 1
+    assert any("statesvc.attempt" in query for query in sent)
+    assert not any("statesvc.stream" in query for query in sent if "entries_until" in query)
 
 
 async def test_attempts_observations_replays_and_readings_of_later_months_are_found(
