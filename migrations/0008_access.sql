@@ -1,7 +1,8 @@
 -- Who may call the API, and the keys that everything sealed depends on.
 
 -- API keys. The key itself is never stored: `key_hash` is its SHA-256 (it carries 256 random bits). `owner`: whose subscriptions it
--- manages; several keys may have one owner, so that a key can be rotated.
+-- manages; several keys may have one owner, so that a key can be rotated. `last_used_at` is written once in some minutes. An expired key
+-- opens nothing any more, and is revoked by the maintenance.
 CREATE TABLE statesvc.api_key (
     key_id text PRIMARY KEY,
     name text NOT NULL,
@@ -10,7 +11,9 @@ CREATE TABLE statesvc.api_key (
     scopes text[] NOT NULL,
     created_at timestamptz NOT NULL,
     created_by text NOT NULL,
-    revoked_at timestamptz
+    revoked_at timestamptz,
+    expires_at timestamptz,
+    last_used_at timestamptz
 );
 CREATE INDEX api_key_owner ON statesvc.api_key (owner);
 

@@ -17,4 +17,4 @@ GRANT SELECT (shipment_id, carrier_id, number, discriminator, version, head_hash
 GRANT SELECT (key_id, origin, public_key, created_at, retired_at) ON statesvc.signing_key TO {auditor_role};
 GRANT SELECT (subscription_id, created_at, created_by, carriers, statuses, types, payload, paused_at, disabled_at, disabled_why, deleted_at)
     ON statesvc.subscription TO {auditor_role};
-GRANT SELECT (key_id, name, scopes, created_at, created_by, revoked_at) ON statesvc.api_key TO {auditor_role};
+GRANT SELECT (key_id, name, scopes, created_at, created_by, revoked_at, expires_at, last_used_at) ON statesvc.api_key TO {auditor_role};

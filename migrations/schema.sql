@@ -149,6 +149,8 @@ CREATE TABLE statesvc.api_key (
     created_at timestamp with time zone NOT NULL,
     created_by text NOT NULL,
     revoked_at timestamp with time zone,
+    expires_at timestamp with time zone,
+    last_used_at timestamp with time zone,
     CONSTRAINT api_key_key_hash_check CHECK ((octet_length(key_hash) = 32)),
     CONSTRAINT api_key_owner_check CHECK ((owner ~ '^[!-~]{1,100}$'::text))
 );

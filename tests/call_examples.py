@@ -34,6 +34,8 @@ _HASH: Final = re.compile(r"\b[0-9a-f]{64}\b")
 _SECRETS: Final = {
     re.compile(r"http://127\.0\.0\.1:\d+/livez"): "https://example.com/hooks",
     re.compile(r"\beyJ[\w-]+\.[\w-]+"): "eyJleHAiOjE3Nzc2MjYwMDB9.c2lnbmF0dXJl",
+    re.compile(r"\bss_[0-9a-f]{12}_[\w-]{43}"): "ss_0123456789ab_C2FVsBQIhrscChlQIMV-b5sSYspob7oDC2FVsBQIhrs",
+    re.compile(r'"[0-9a-f]{12}"'): '"0123456789ab"',
     re.compile(r"\bwhsec_[\w+/=-]+"): "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD",
     re.compile(r"\bwhpk_[\w+/=-]+"): "whpk_C2FVsBQIhrscChlQIMV+b5sSYspob7oDAAAAAAA=",
 }

@@ -1,7 +1,7 @@
 """What the operations of the API work with, in the role `api` and in the process of a command alike."""
 
 import socket
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from events.carriers.carrier import Carrier
@@ -13,6 +13,7 @@ from statesvc.database.pool import Connections
 from statesvc.database.wakeups.waker import Wakes
 from statesvc.http.problem import Code, Problem
 from statesvc.log.archive.folder import ArchivePath
+from statesvc.log.tombstones import Tombstone, TombstoneError, Tombstones
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +21,7 @@ class Context:
     """An operation opens only what it needs: what costs something is a function, called by who needs it.
 
     `archive`: the folder of older bodies and of archived months of the log. `carriers`: those that messages are read again with.
+    `tombstones`: where erasures and revocations are published outside of the database.
     """
 
     pool: Connections
@@ -28,6 +30,7 @@ class Context:
     archive: ArchivePath | None
     keyring: Callable[[], Awaitable[Keyring]]
     carriers: Callable[[], Mapping[str, Carrier]]
+    tombstones: Callable[[], Tombstones]
 
     async def keyring_if_any(self) -> Keyring | None:
         """None where no master key is at hand: a command on a machine without it."""
@@ -42,6 +45,16 @@ class Context:
         if carrier is None:
             raise Problem(Code.UNKNOWN_CARRIER, "no such carrier_id; `statesvc carriers` lists them")
         return carrier
+
+    async def publish(self, tombstones: Sequence[Tombstone]) -> list[str]:
+        """Publishes them; names the places. Raises Problem: it is done here, and not complete."""
+        places = self.tombstones()
+        try:
+            await places.publish(tombstones)
+        except TombstoneError as error:
+            detail = f"done here, but a restore would undo it: {error}; ask again to complete it"
+            raise Problem(Code.TOMBSTONE_UNAVAILABLE, detail) from error
+        return places.names
 
     async def wake(self, channels: Iterable[str]) -> None:
         """Wakes the sleepers on these channels; called after the commit."""

@@ -11,6 +11,7 @@ from statesvc.api import dead_letter_operations as dead_letters
 from statesvc.api import erasure_calls as erasure
 from statesvc.api import evidence_calls as evidence
 from statesvc.api import expectation_operations as expectations
+from statesvc.api import key_operations as keys
 from statesvc.api import legal_hold_operations as legal_holds
 from statesvc.api import log_calls as log
 from statesvc.api import message_calls as messages
@@ -20,6 +21,7 @@ from statesvc.api import report_calls as reports
 from statesvc.api import rollout_operations as rollouts
 from statesvc.api import shipment_calls as shipments
 from statesvc.api import shipment_list_call as shipment_list
+from statesvc.api import status_operations as status
 from statesvc.api.computations import ComputingHere
 from statesvc.api.computing import Computing, Sources
 from statesvc.api.operation_context import Context
@@ -59,7 +61,15 @@ def routes(
     async def opened() -> Keyring:
         return keyring
 
-    context = Context(pool=pool, waker=waker, readings=readings, archive=archive, keyring=opened, carriers=lambda: carriers)
+    context = Context(
+        pool=pool,
+        waker=waker,
+        readings=readings,
+        archive=archive,
+        keyring=opened,
+        carriers=lambda: carriers,
+        tombstones=lambda: tombstones,
+    )
     reads = StaleReads(pool, log_archive, replica)
     return [
         *shipment_list.routes(reads, keyring),
@@ -76,5 +86,7 @@ def routes(
         *routes_of(rollouts.OPERATIONS, context),
         *routes_of(legal_holds.OPERATIONS, context),
         *routes_of(queue.OPERATIONS, context),
+        *routes_of(keys.OPERATIONS, context),
+        *routes_of(status.OPERATIONS, context),
         *actions.routes(pool),
     ]

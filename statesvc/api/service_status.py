@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 from psycopg import AsyncConnection
 from yarl import URL
 
+from statesvc.background.duration import duration
 from statesvc.database.queries import queries
 from statesvc.http.problem import PROBLEM_KINDS, Code
 from statesvc.inbox.queue_depths import QueueDepths, read_depths
@@ -36,7 +37,6 @@ _ROLES: Final = ("worker", "notifier", "sealer")
 _COUNT_MAX: Final = 10_000
 _NAMED_MAX: Final = 3
 """Subscriptions of one trouble that are named each; more are one line, with the worst."""
-_DAY: Final = 86_400.0
 UNACKNOWLEDGED_SHARE_MAX: Final = 0.0005
 """Of the pushes of a minute: what the objective leaves."""
 _TAKES_WEBHOOKS: Final = frozenset({"ingress", "api"})
@@ -314,19 +314,3 @@ def _slow(late: Sequence[SubscriptionGauges], unsent_ids: Collection[str]) -> It
 
 def _about(subscription_id: str, text: str) -> Trouble:
     return replace(_SUBSCRIBER, about=f"subscription {subscription_id[:8]}", text=text, subscription_id=subscription_id)
-
-
-def duration(seconds: float) -> str:
-    """As people say it, in two units at most."""
-    if seconds < 1:
-        return f"{seconds * 1000:.0f} ms"
-    units = ((int(_DAY), "d"), (3600, "h"), (60, "min"), (1, "s"))
-    left = int(seconds)
-    parts: list[str] = []
-    for size, unit in units:
-        if left >= size or parts:
-            parts.append(f"{left // size} {unit}")
-            left %= size
-        if len(parts) == 2:
-            break
-    return " ".join(part for part in parts if not part.startswith("0 ")) or "0 s"

@@ -45,8 +45,8 @@ COMMANDS: Final[Mapping[str, ListedCommand]] = {
     "migrate": ListedCommand("statesvc.cli.migrate", "bring the database's schema up to date"),
     "completion": ListedCommand("statesvc.cli.completion", "print the completion script for a shell: bash, zsh or fish"),
     "doctor": ListedCommand("statesvc.cli.doctor.doctor", "what is wrong with this installation, in plain words"),
-    "status": ListedCommand("statesvc.cli.status", "one screen, worst first: what needs a human, what waits, who pushes"),
-    "keys": ListedCommand("statesvc.cli.keys", "make, list and revoke API keys"),
+    "status": ListedCommand("statesvc.cli.status", "one screen, worst first: what needs a human, what waits, who pushes", calls_api=True),
+    "keys": ListedCommand("statesvc.cli.keys", "make, list and revoke API keys", calls_api=True),
     "carriers": ListedCommand("statesvc.cli.carriers", "carriers, versions, formats, authentication; unknown codes", calls_api=True),
     "normalize": ListedCommand("statesvc.cli.normalize", "print the events of a payload, without a database"),
     "dead-letters": ListedCommand("statesvc.cli.dead_letters", "what waits for a human", calls_api=True),
@@ -65,13 +65,13 @@ COMMANDS: Final[Mapping[str, ListedCommand]] = {
     "log": ListedCommand("statesvc.cli.log_fork", "continue the log after a restore that lost published entries: fork"),
     "verify": ListedCommand("statesvc.cli.verify", "check the whole log against its signed heads and one stored elsewhere"),
     "storage": ListedCommand("statesvc.cli.storage", "what fills the disk, what it grows by a day, how long it lasts, what to change"),
-    "queue": ListedCommand("statesvc.cli.queue", "what waits: messages by carrier, and notifications"),
+    "queue": ListedCommand("statesvc.cli.queue", "what waits: messages by carrier, and notifications", calls_api=True),
     "shipments": ListedCommand("statesvc.cli.shipments", "parcels: find, show, history"),
     "subscriptions": ListedCommand(
         "statesvc.cli.subscriptions", "who is notified, and with what success: list, show, pause, resume, test, replay"
     ),
     "notices": ListedCommand("statesvc.cli.declared", "what the service wants you to know: list, seen", calls_api=True),
-    "workers": ListedCommand("statesvc.cli.workers", "the running processes, and when each was last seen"),
+    "workers": ListedCommand("statesvc.cli.workers", "the running processes, and when each was last seen", calls_api=True),
     "cell": ListedCommand("statesvc.cli.cell", "the directory of cells: list, status, add, assign, check, proxy, keys, move"),
     "shovel": ListedCommand("statesvc.cli.shovel_command", "move messages from another broker into the inbox, and back"),
     "rollout": ListedCommand(

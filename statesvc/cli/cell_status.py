@@ -7,12 +7,14 @@ from typing import Any, Final
 
 import psycopg
 
-from statesvc.api.service_status import ServiceStatus, duration, read_status
+from statesvc.api.service_status import ServiceStatus, read_status
+from statesvc.api.status_operations import shown_status
+from statesvc.background.duration import duration
 from statesvc.cells.directory import CellDirectory
 from statesvc.cli.cell_databases import address_of
 from statesvc.cli.output import write_json, write_line, write_table
 from statesvc.cli.session import connect
-from statesvc.cli.status import MARKS, document
+from statesvc.cli.status import MARKS
 
 _RANKS: Final = {"away": 0, "NOW": 1, "DO": 2, "note": 3, "ok": 4}
 
@@ -75,7 +77,7 @@ def write_cells(cells: Iterable[CellStatus]) -> None:
     write_json(
         {
             "needs_human": any(cell.needs_human for cell in listed),
-            "cells": {cell.name: {"why": cell.why} if cell.status is None else document(cell.status) for cell in listed},
+            "cells": {cell.name: {"why": cell.why} if cell.status is None else shown_status(cell.status) for cell in listed},
         }
     )
 

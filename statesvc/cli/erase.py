@@ -5,9 +5,9 @@ import asyncio
 
 from statesvc.cli.arguments import carrier_named
 from statesvc.cli.command_error import CommandError
-from statesvc.cli.output import write_json, write_line
+from statesvc.cli.output import NO_PLACE, write_json, write_line
 from statesvc.cli.session import actor, service_connection
-from statesvc.cli.tombstone_places import NO_PLACE, configured_tombstones, publish_tombstones
+from statesvc.cli.tombstone_places import configured_tombstones, publish_tombstones
 from statesvc.database.keyring_store import load_keyring
 from statesvc.log.archive.folder import archive_folder
 from statesvc.repair.erasure import DeadLetterSearch, Erased, ErasedDeadLetters, Erasure, erase, erase_dead_letters

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from importlib import import_module
 from typing import Any, Final
 
+import psycopg
 from psycopg import AsyncConnection
 from psycopg.pq import TransactionStatus
 
@@ -17,8 +18,12 @@ from statesvc.api.operation_context import Context
 from statesvc.api.personal_reads import PersonalReadings
 from statesvc.cli.api_calls import CallRefusedError, Json
 from statesvc.cli.operation_table import operation_named
-from statesvc.cli.session import actor, service_connection
+from statesvc.cli.session import FINDING, actor, service_connection
+from statesvc.cli.tombstone_places import configured_tombstones
+from statesvc.database.dsns import database_name
 from statesvc.database.keyring_store import load_keyring
+from statesvc.database.open_connection import PATIENT
+from statesvc.database.sql_errors import Failure, failure
 from statesvc.database.wakeups.waker import notify
 from statesvc.http.api_keys import Caller
 from statesvc.http.inner_calls import InnerCalls
@@ -58,7 +63,8 @@ class CommandConnection:
 class LocalCalls:
     """Of operations, loaded when they are called."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, database: str) -> None:
+        self.named = {"database": database}
         self._context = context
         name = actor()
         self._caller: Final = Caller(key_id=name, name=name, owner=name, scopes=frozenset(Scope), actor=name)
@@ -75,10 +81,10 @@ class LocalCalls:
 
 
 @asynccontextmanager
-async def local_calls() -> AsyncIterator[LocalCalls]:
+async def local_calls(*, is_finding: bool = False) -> AsyncIterator[LocalCalls]:
     """On the database of this machine's service, over one connection."""
     settings = load_settings()
-    async with service_connection(settings) as connection:
+    async with service_connection(settings, limits=FINDING if is_finding else PATIENT) as connection:
         held = CommandConnection(connection)
         readings = PersonalReadings(held)
         context = Context(
@@ -88,10 +94,18 @@ async def local_calls() -> AsyncIterator[LocalCalls]:
             archive=archive_folder(settings),
             keyring=_KeyringOnce(settings, connection),
             carriers=lambda: settings.in_account_zones(CARRIERS),
+            tombstones=lambda: configured_tombstones(settings),
         )
-        yield LocalCalls(context)
+        yield LocalCalls(context, database_name(settings.database))
         await readings.close()
         await held.send_wakeups()
+
+
+def away_database(error: Exception) -> tuple[str, str] | None:
+    """Its name, and why it does not answer; None: it does."""
+    if not isinstance(error, psycopg.Error) or failure(error) is not Failure.UNAVAILABLE:
+        return None
+    return database_name(load_settings().database), str(error).strip().split("\n", 1)[0]
 
 
 class _KeyringOnce:

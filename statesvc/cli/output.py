@@ -10,6 +10,11 @@ from typing import Any, Final
 
 import orjson
 
+NO_PLACE: Final = (
+    "A RESTORE FROM A BACKUP WOULD UNDO IT: no place outside the database is configured (STATESVC_CHECKPOINT_PUBLISH, or "
+    "STATESVC_SEALER_CHECKPOINT_FILE); note it elsewhere, and repeat it after a restore"
+)
+"""Of what a tombstone would have to say."""
 _BAR_WIDTH: Final = 40
 _GAP: Final = "  "
 _WRAPPED_WIDTH_MIN: Final = 12

@@ -3,11 +3,10 @@
 import argparse
 import asyncio
 
-from statesvc.api.service_status import duration
+from statesvc.background.duration import duration
+from statesvc.cli.api_calls import Json
 from statesvc.cli.output import write_json, write_line, write_table
-from statesvc.cli.session import service_connection
-from statesvc.inbox.queue_depths import COUNT_MAX, QueueDepths, read_depths
-from statesvc.settings.service_settings import load_settings
+from statesvc.cli.service_calls import api_calls
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -17,7 +16,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Prints it."""
-    depths = asyncio.run(_read())
+    depths = asyncio.run(_read(options))
     if options.json:
         write_json(depths)
         return 0
@@ -40,10 +39,10 @@ def run(options: argparse.Namespace) -> int:
     write_line(f"outbox: {outbox['ready']:,} ready, {outbox['leased']:,} on their way, {outbox['scheduled']:,} to be tried later")
     write_line(f"dead letters: {depths['dead_letters']:,}")
     if depths["counts_capped"]:
-        write_line(f"a count of {COUNT_MAX:,} means: at least that many")
+        write_line("the largest counts mean: at least that many")
     return 0
 
 
-async def _read() -> QueueDepths:
-    async with service_connection(load_settings()) as connection:
-        return await read_depths(connection)
+async def _read(options: argparse.Namespace) -> Json:
+    async with api_calls(options) as calls:
+        return await calls.call("get_queue")

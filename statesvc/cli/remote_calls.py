@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from statesvc import __version__
-from statesvc.cli.api_calls import CallRefusedError, Json
+from statesvc.cli.api_calls import CallRefusedError, Json, ServiceAwayError
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.operation_table import ListedOperation, operation_named
 from statesvc.cli.service_profile import Service
@@ -30,6 +30,7 @@ class RemoteCalls:
     """Those of one service, with one key."""
 
     def __init__(self, service: Service) -> None:
+        self.named = {"service": service.url}
         self._service = service
         self._opener = build_opener(_NoRedirects)
 
@@ -50,9 +51,9 @@ class RemoteCalls:
         except HTTPError as error:
             raise self._refused(error, operation) from None
         except URLError as error:
-            raise CommandError(f"{self._service.url} does not answer: {error.reason}") from None
+            raise ServiceAwayError(f"{self._service.url} does not answer: {error.reason}") from None
         except (OSError, HTTPException) as error:
-            raise CommandError(f"{self._service.url} does not answer: {error or type(error).__name__}") from None
+            raise ServiceAwayError(f"{self._service.url} does not answer: {error or type(error).__name__}") from None
         return opened
 
     def _request(

@@ -3,10 +3,12 @@
 import argparse
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
 
-from statesvc.cli.api_calls import Calls
+from statesvc.cli.api_calls import Calls, ServiceAwayError
 from statesvc.cli.service_profile import Service, named_service
 
 
@@ -20,8 +22,11 @@ def _service(options: argparse.Namespace) -> Service | None:
 
 
 @asynccontextmanager
-async def api_calls(options: argparse.Namespace) -> AsyncIterator[Calls]:
-    """Those of the service that was named; otherwise they are made here. Standard error says which service, or which database."""
+async def api_calls(options: argparse.Namespace, *, is_finding: bool = False) -> AsyncIterator[Calls]:
+    """Those of the service that was named; otherwise they are made here. Standard error says which service, or which database.
+
+    `is_finding`: what is wrong is to be found out, so that a database that is silent is an answer, too.
+    """
     service = _service(options)
     if service is not None:
         from statesvc.cli.remote_calls import RemoteCalls  # noqa: PLC0415 - loads TLS, which a command on the machine does not need
@@ -31,5 +36,32 @@ async def api_calls(options: argparse.Namespace) -> AsyncIterator[Calls]:
         return
     from statesvc.cli.local_calls import local_calls  # noqa: PLC0415 - loads the database driver, which a call from afar does not need
 
-    async with local_calls() as calls:
+    async with local_calls(is_finding=is_finding) as calls:
         yield calls
+
+
+@dataclass(frozen=True, slots=True)
+class Away:
+    """What does not answer (as `Calls.named`), and what that means, as `GET /v1/status` says what is wrong."""
+
+    named: Mapping[str, str]
+    trouble: Mapping[str, Any]
+
+
+def away(error: Exception, options: argparse.Namespace) -> Away | None:
+    """None: it answers, and the error is another one."""
+    service = _service(options)
+    if service is None:
+        from statesvc.cli.local_calls import away_database  # noqa: PLC0415 - as above
+
+        database = away_database(error)
+        if database is None:
+            return None
+        name, why = database
+        text = f"the database is away: no push is acknowledged, and nothing is processed ({why})"
+        return Away({"database": name}, _trouble("database", text))
+    return Away({"service": service.url}, _trouble("service", str(error))) if isinstance(error, ServiceAwayError) else None
+
+
+def _trouble(about: str, text: str) -> Mapping[str, Any]:
+    return {"urgency": "now", "about": about, "text": text, "page": "docs/runbook/AckAvailability.md"}

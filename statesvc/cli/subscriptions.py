@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 from psycopg import AsyncConnection
 
 from events.crypto.keyring import Keyring
-from statesvc.api.service_status import duration
+from statesvc.background.duration import duration
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.output import show_progress, write_json, write_line, write_table
 from statesvc.cli.session import actor, service_connection

@@ -1,17 +1,11 @@
 """What commands say of tombstones: where they lie, or that a restore undoes what was done."""
 
 from collections.abc import Sequence
-from typing import Final
 
 from statesvc.cli.command_error import CommandError
 from statesvc.log.checkpoint_store import CheckpointStoreError
 from statesvc.log.tombstones import Tombstone, TombstoneError, Tombstones, tombstones_of
 from statesvc.settings.service_settings import Settings
-
-NO_PLACE: Final = (
-    "A RESTORE FROM A BACKUP WOULD UNDO IT: no place outside the database is configured (STATESVC_CHECKPOINT_PUBLISH, or "
-    "STATESVC_SEALER_CHECKPOINT_FILE); note it elsewhere, and repeat it after a restore"
-)
 
 
 def configured_tombstones(settings: Settings) -> Tombstones:

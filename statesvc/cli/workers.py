@@ -2,12 +2,10 @@
 
 import argparse
 import asyncio
-from dataclasses import asdict
+from datetime import datetime
 
 from statesvc.cli.output import write_json, write_line, write_table
-from statesvc.cli.session import service_connection
-from statesvc.operations.worker_list import list_workers, rescues_last_hour
-from statesvc.settings.service_settings import load_settings
+from statesvc.cli.service_calls import api_calls
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -17,31 +15,30 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Prints the list."""
-    return asyncio.run(_run(as_json=options.json))
+    return asyncio.run(_run(options))
 
 
-async def _run(*, as_json: bool) -> int:
-    async with service_connection(load_settings()) as connection:
-        found = await list_workers(connection)
-        rescues = await rescues_last_hour(connection)
-    if as_json:
-        write_json({"workers": [asdict(worker) for worker in found], "rescues_last_hour": rescues})
+async def _run(options: argparse.Namespace) -> int:
+    async with api_calls(options) as calls:
+        found = await calls.call("list_workers")
+    if options.json:
+        write_json({"workers": found["items"], "rescues_last_hour": found["rescues_last_hour"]})
         return 0
     write_table(
         ("WORKER", "STATE", "ROLE", "VERSION", "SEEN", "STARTED", "LEASES", "LOST IN A DAY"),
         [
             (
-                worker.worker_id,
-                worker.state.value,
-                worker.role,
-                worker.version,
-                None if worker.seen_seconds_ago is None else f"{worker.seen_seconds_ago:.0f} s ago",
-                worker.started_at.isoformat(timespec="seconds") if worker.started_at else None,
-                worker.leases,
-                worker.leases_lost,
+                worker["worker_id"],
+                worker["state"],
+                worker["role"],
+                worker["version"],
+                None if worker["seen_seconds_ago"] is None else f"{worker['seen_seconds_ago']:.0f} s ago",
+                worker["started_at"] and datetime.fromisoformat(worker["started_at"]).isoformat(timespec="seconds"),
+                worker["leases"],
+                worker["leases_lost"],
             )
-            for worker in found
+            for worker in found["items"]
         ],
     )
-    write_line(f"messages taken over from a worker whose lease had ended, in the last hour: {rescues}")
+    write_line(f"messages taken over from a worker whose lease had ended, in the last hour: {found['rescues_last_hour']}")
     return 0

@@ -11,7 +11,7 @@ from jinja2.runtime import Context
 from markupsafe import Markup
 
 from statesvc import __version__
-from statesvc.api.service_status import duration
+from statesvc.background.duration import duration
 from statesvc.console.assets import shipped_assets
 from statesvc.console.charts import meter
 from statesvc.evidence.printed_times import stated_instant

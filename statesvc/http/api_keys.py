@@ -7,9 +7,11 @@ import asyncio
 import hmac
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
+import psycopg
 from aiohttp import hdrs, web
 
 from statesvc.database.pool import Connections
@@ -17,6 +19,8 @@ from statesvc.http.key_store import SQL, Scope, granted, key_hash, key_id_of
 from statesvc.http.problem import Code, Problem
 
 REMEMBERED_SECONDS: Final = 5.0
+NOTED_SECONDS: Final = 300
+"""How exact a key's last use is: not every call is a write."""
 BOOTSTRAP: Final = "bootstrap"
 """Id, name and owner of the key that a setting holds."""
 _REMEMBERED_MAX: Final = 4096
@@ -114,9 +118,13 @@ class Keys:
 
     async def _find(self, key_id: str, digest: bytes | None) -> Caller | None:
         async with self._pool.connection() as connection:
-            row = await (await connection.execute(SQL["find"], {"key_id": key_id})).fetchone()
-        if row is None or (digest is not None and not hmac.compare_digest(row[1], digest)):
-            return None
+            row = await (await connection.execute(SQL["find"], {"key_id": key_id, "noted_seconds": NOTED_SECONDS})).fetchone()
+            if row is None or (digest is not None and not hmac.compare_digest(row[1], digest)):
+                return None
+            if row[4]:
+                # a database that only reads, or is full, still opens what the key opens
+                with suppress(psycopg.Error):
+                    await connection.execute(SQL["note_use"], {"key_id": key_id})
         return key_holder(key_id, name=row[0], owner=row[3], scopes=frozenset(scope for scope in Scope if scope in row[2]))
 
 

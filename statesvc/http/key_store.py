@@ -12,10 +12,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 from psycopg import AsyncConnection
+from psycopg.rows import dict_row
+from pydantic import Field
 
+from events.entry import rfc3339
 from statesvc.database.queries import queries
 from statesvc.log.actions import record_action
 
@@ -52,6 +55,8 @@ class StoredKey:
     scopes: tuple[Scope, ...]
     created_at: datetime
     created_by: str
+    expires_at: datetime | None
+    last_used_at: Annotated[datetime | None, Field(description="Within some minutes; null: never.")]
     revoked_at: datetime | None
 
 
@@ -67,7 +72,13 @@ def key_id_of(key: str) -> str | None:
 
 
 async def create_key(
-    connection: AsyncConnection[Any], *, name: str, scopes: Iterable[Scope], created_by: str, owner: str | None = None
+    connection: AsyncConnection[Any],
+    *,
+    name: str,
+    scopes: Iterable[Scope],
+    created_by: str,
+    owner: str | None = None,
+    expires_at: datetime | None = None,
 ) -> tuple[str, str]:
     """Makes a key; returns its id and the key itself, which nobody can read again. One transaction, committed by the caller.
 
@@ -80,34 +91,28 @@ async def create_key(
         raise ValueError("a key needs a name that says who uses it")
     if owner is not None and not OWNER.fullmatch(owner):
         raise ValueError("an owner is a word of at most 100 printable ASCII characters, without blanks")
+    if expires_at is not None:
+        ((now,),) = await (await connection.execute(SQL["clock"])).fetchall()
+        if expires_at <= now:
+            raise ValueError("the time when a key expires must lie ahead")
     key_id = secrets.token_hex(6)
     owner = owner or key_id
     key = f"ss_{key_id}_{secrets.token_urlsafe(32)}"
     async with connection.transaction():
-        await connection.execute(
-            SQL["create"],
-            {"key_id": key_id, "name": name, "owner": owner, "key_hash": key_hash(key), "scopes": listed, "created_by": created_by},
-        )
+        stored = {"key_id": key_id, "name": name, "owner": owner, "key_hash": key_hash(key), "scopes": listed, "created_by": created_by}
+        await connection.execute(SQL["create"], {**stored, "expires_at": expires_at})
         details = {"name": name, "owner": owner, "scopes": ",".join(listed)}
+        if expires_at is not None:
+            details["expires_at"] = rfc3339(expires_at)
         await record_action(connection, actor=created_by, verb="key.create", target=f"key:{key_id}", details=details)
     return key_id, key
 
 
 async def list_keys(connection: AsyncConnection[Any]) -> list[StoredKey]:
     """All keys, revoked ones too, the newest first."""
-    rows = await (await connection.execute(SQL["list_all"])).fetchall()
-    return [
-        StoredKey(
-            key_id=row[0],
-            name=row[1],
-            scopes=tuple(map(Scope, row[2])),
-            created_at=row[3],
-            created_by=row[4],
-            revoked_at=row[5],
-            owner=row[6],
-        )
-        for row in rows
-    ]
+    cursor = connection.cursor(row_factory=dict_row)
+    await cursor.execute(SQL["list_all"])
+    return [StoredKey(**{**row, "scopes": tuple(map(Scope, row["scopes"]))}) for row in await cursor.fetchall()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +126,7 @@ class KeyCopy:
     scopes: tuple[str, ...]
     created_at: datetime
     created_by: str
+    expires_at: datetime | None
     is_revoked: bool
 
 
@@ -136,7 +142,8 @@ async def read_all(connection: AsyncConnection[Any]) -> list[KeyCopy]:
             scopes=tuple(row[4]),
             created_at=row[5],
             created_by=row[6],
-            is_revoked=row[7],
+            expires_at=row[7],
+            is_revoked=row[8],
         )
         for row in rows
     ]
@@ -152,6 +159,7 @@ async def copy(connection: AsyncConnection[Any], key: KeyCopy, *, actor: str) ->
         "scopes": list(key.scopes),
         "created_at": key.created_at,
         "created_by": key.created_by,
+        "expires_at": key.expires_at,
     }
     async with connection.transaction():
         if await (await connection.execute(SQL["copy"], parameters)).fetchone() is None:

@@ -20,6 +20,7 @@ from statesvc.roles.connection_limits import worker_limits
 from statesvc.roles.http_server import run_with_health
 from statesvc.roles.runtime import Launch, open_runtime
 from statesvc.roles.shutdown import Part
+from statesvc.subscriptions.key_revocation import key_expiry
 from statesvc.worker.batch_context import BatchContext
 from statesvc.worker.trial_comparer import TrialComparer
 from statesvc.worker.worker_loop import Worker, WorkerLimits
@@ -62,6 +63,7 @@ async def run(launch: Launch) -> int:
             priority=BusyPriority(launch.busy_niceness),
         )
         upkeep = maintenance(base.pool)
+        expiring = key_expiry(base.pool)
         reconciling = reconciler(base.pool)
         due_times = inbox_due_times(base.pool, base.telemetry, base.waker)
         watching = watcher(base.pool, base.telemetry, base.waker, worker=launch.worker_id)
@@ -69,6 +71,7 @@ async def run(launch: Launch) -> int:
             Part(name="worker", run=worker.run, stop=worker.stop),
             Part(name="trial comparer", run=comparer.run, stop=comparer.stop),
             Part(name=upkeep.name, run=upkeep.run, stop=upkeep.stop),
+            Part(name=expiring.name, run=expiring.run, stop=expiring.stop),
             Part(name=reconciling.name, run=reconciling.run, stop=reconciling.stop),
             Part(name=due_times.name, run=due_times.run, stop=due_times.stop),
             Part(name=watching.name, run=watching.run, stop=watching.stop),

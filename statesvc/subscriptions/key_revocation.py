@@ -14,6 +14,8 @@ from uuid import UUID
 from psycopg import AsyncConnection
 
 from events.entry import rfc3339
+from statesvc.background.periodic import Periodic
+from statesvc.database.pool import Connections
 from statesvc.database.queries import queries
 from statesvc.http.api_keys import BOOTSTRAP
 from statesvc.http.key_store import Scope, granted
@@ -22,6 +24,10 @@ from statesvc.log.fanouts import open_details
 from statesvc.operations.notices import Notice, NoticeKind, write_notices
 
 _SQL = queries("statesvc.subscriptions", "key_revocation")
+EXPIRY: Final = "expiry"
+"""Who revokes keys whose time is over."""
+_EXPIRY_SECONDS: Final = 900.0
+_EXPIRY_RETRY_SECONDS: Final = 30.0
 WHY: Final = "its owner has no live key any more with all the scopes that it needs"
 _WHAT_TO_DO: Final = (
     "Give the owner a key (statesvc keys create --owner ...), or narrow the subscription; then POST .../resume, and POST .../replay with "
@@ -79,6 +85,22 @@ async def revoke_key(connection: AsyncConnection[Any], *, key_id: str, revoked_b
         await record_actions(connection, actions + [action for _, action, _ in disabled])
         await write_notices(connection, [notice for *_, notice in disabled], now=now)
     return [subscription_id for subscription_id, *_ in disabled]
+
+
+async def revoke_expired(connection: AsyncConnection[Any]) -> list[str]:
+    """Ends the keys whose time is over, with the subscriptions that lived by them; their ids."""
+    expired = [key_id for (key_id,) in await (await connection.execute(_SQL["expired"])).fetchall()]
+    return [key_id for key_id in expired if await revoke_key(connection, key_id=key_id, revoked_by=EXPIRY) is not None]
+
+
+def key_expiry(pool: Connections) -> Periodic:
+    """Looks for them at the start and then some times an hour."""
+
+    async def work() -> None:
+        async with pool.connection() as connection:
+            await revoke_expired(connection)
+
+    return Periodic("key expiry", work, every_seconds=_EXPIRY_SECONDS, retry_seconds=_EXPIRY_RETRY_SECONDS, jitter=0.1)
 
 
 def _disabled(subscription_id: UUID, needs: list[str], missed_since: datetime, *waiting: Any, actor: str) -> tuple[UUID, Action, Notice]:  # noqa: ANN401 - columns of a row

@@ -1,6 +1,8 @@
 -- name: share_grants
 -- The scopes of an owner's live keys; none of them is revoked until the transaction ends.
-SELECT k.scopes FROM statesvc.api_key k WHERE k.owner = %(owner)s AND k.revoked_at IS NULL ORDER BY k.key_id FOR SHARE;
+SELECT k.scopes FROM statesvc.api_key k
+WHERE k.owner = %(owner)s AND k.revoked_at IS NULL AND coalesce(k.expires_at > statesvc.clock(), true)
+ORDER BY k.key_id FOR SHARE;
 
 -- name: lock_keys
 -- All keys of the owner of this one, so that two revocations do not each count on the other's key.
@@ -12,11 +14,16 @@ ORDER BY k.key_id FOR NO KEY UPDATE;
 UPDATE statesvc.api_key SET revoked_at = statesvc.clock() WHERE key_id = %(key_id)s AND revoked_at IS NULL
 RETURNING name, owner, revoked_at;
 
+-- name: expired
+-- Keys whose time is over.
+SELECT key_id FROM statesvc.api_key WHERE revoked_at IS NULL AND expires_at <= statesvc.clock() ORDER BY key_id;
+
 -- name: disable_uncovered
 -- Disables the owner's subscriptions that need a scope which no live key of the owner has any more. Answers them with what they need.
 WITH left_over AS (
     SELECT coalesce(array_agg(DISTINCT w.scope), '{}') AS scopes
-    FROM statesvc.api_key k CROSS JOIN unnest(k.scopes) AS w(scope) WHERE k.owner = %(owner)s AND k.revoked_at IS NULL
+    FROM statesvc.api_key k CROSS JOIN unnest(k.scopes) AS w(scope)
+    WHERE k.owner = %(owner)s AND k.revoked_at IS NULL AND coalesce(k.expires_at > statesvc.clock(), true)
 ), uncovered AS MATERIALIZED (
     SELECT s.subscription_id, n.needs FROM statesvc.subscription s
     CROSS JOIN left_over g

@@ -54,7 +54,7 @@ class GeneratedClient:
         self.never_called.discard(operation_id)
         return importlib.import_module(self._modules[operation_id])
 
-    def model(self, name: str, **members: Any) -> Any:
+    def model(self, name: str, /, **members: Any) -> Any:
         return getattr(importlib.import_module(f"{self._package.__name__}.models"), name).from_dict(members)
 
     async def __call__(self, operation_id: str, *path: Any, status: int = 200, **given: Any) -> Any:
@@ -195,6 +195,10 @@ async def what_operators_do(call: Any) -> None:
     await call("change_rollout", "ups", body=call.model("RolloutChange", hold=False, why="nothing to hold"))
     await call("get_rollout", "ups")
     await call("list_rollouts")
+    await call("get_status")
+    made = await call("create_api_key", status=201, body=call.model("KeyRequest", name="night shift", scopes=["ops", "read"], owner="acme"))
+    await call("list_api_keys")
+    await call("revoke_api_key", made.key_id)
     await call("list_rollout_diffs", "ups")
     rules = {"stalled": {"in_transit": 96}, "overdue": None}
     await call("preview_expectations", "ups", body=call.model("RulesRequest", rules=rules))

@@ -166,7 +166,15 @@ def context_of(pool: Connections, *, carriers: Mapping[str, Carrier] = CARRIERS)
     async def keyring() -> Keyring:
         raise AssertionError("no master key is at hand")
 
-    return Context(pool=pool, waker=Waker(), readings=PersonalReadings(pool), archive=None, keyring=keyring, carriers=lambda: carriers)
+    return Context(
+        pool=pool,
+        waker=Waker(),
+        readings=PersonalReadings(pool),
+        archive=None,
+        keyring=keyring,
+        carriers=lambda: carriers,
+        tombstones=Tombstones,
+    )
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from psycopg import AsyncConnection
 
 from events.recipes import number_of
-from statesvc.api.service_status import duration
+from statesvc.background.duration import duration
 from statesvc.database.keyring_store import load_keyring
 from statesvc.shipments.references import AttachedTo, References, attach_references
 from tests.world.database import Database

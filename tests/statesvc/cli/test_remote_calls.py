@@ -106,7 +106,21 @@ async def test_the_environment_names_the_service_and_flags_win(
 
 
 @pytest.mark.usefixtures("own_processes")
-@pytest.mark.parametrize("command", ["rollout show", "dead-letters list", "carriers unmapped", "legal-hold list", "expectations"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "carriers unmapped",
+        "dead-letters list",
+        "expectations",
+        "keys list",
+        "legal-hold list",
+        "notices list",
+        "queue",
+        "rollout show",
+        "status",
+        "workers",
+    ],
+)
 def test_a_call_from_afar_loads_neither_the_database_driver_nor_the_carriers(command: str, tmp_path: Path) -> None:
     (tmp_path / "key").write_text("ss_x")
     options = ["--url", "http://127.0.0.1:9", "--key-file", str(tmp_path / "key"), *command.split()]
@@ -117,4 +131,4 @@ def test_a_call_from_afar_loads_neither_the_database_driver_nor_the_carriers(com
         "print(ended, sorted({'psycopg', 'aiohttp', 'lxml', 'structlog', 'events.carriers'} & set(sys.modules)))"
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert ended.stdout.strip() == "1 []"
+    assert ended.stdout.splitlines()[-1] == "1 []"

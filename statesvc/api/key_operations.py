@@ -1,0 +1,143 @@
+"""`/v1/keys`: who may call the API: keys are made, listed and revoked. What changes something is an operator action."""
+
+from datetime import datetime
+from typing import Annotated, Any, Final
+from uuid import UUID
+
+from pydantic import AwareDatetime, Field
+from typing_extensions import TypedDict
+
+from statesvc.api.operation_context import Context
+from statesvc.http.call import Call
+from statesvc.http.closed_model import ClosedModel
+from statesvc.http.faces import Asked
+from statesvc.http.key_store import OWNER, Scope, StoredKey, create_key, list_keys
+from statesvc.http.operation import operation
+from statesvc.http.paging import Page, PageParameters, decode_cursor, encode_cursor
+from statesvc.http.problem import CREATED, Code, Problem
+from statesvc.log.tombstones import Tombstone, TombstoneKind
+from statesvc.subscriptions.key_revocation import revoke_key
+
+_TAG: Final = "keys"
+_NAME_CHARS_MAX: Final = 200
+
+
+class KeysParameters(PageParameters):
+    """Keys, the newest first."""
+
+    revoked: Annotated[bool | None, Field(description="`false`: those that are good; `true`: those that were revoked. Left out: both.")] = (
+        None
+    )
+
+
+class KeyParameters(ClosedModel):
+    """One key."""
+
+    key_id: Annotated[
+        str, Field(min_length=1, max_length=100, pattern=r"^[^\x00]+$", description="Its id, which stands in the key itself.")
+    ]
+
+
+class KeyRequest(ClosedModel):
+    """A key to make."""
+
+    name: Annotated[str, Field(min_length=1, max_length=_NAME_CHARS_MAX, pattern=r"^[^\x00]*\S[^\x00]*$", description="Who uses it.")]
+    scopes: Annotated[list[Scope], Field(min_length=1, description="What it may do; `admin` is all.")]
+    owner: Annotated[
+        str | None,
+        Field(
+            pattern=f"^(?:{OWNER.pattern})$",
+            description="Whose subscriptions it manages; to rotate a key, the old key's owner. Null: its own id, it shares with none.",
+        ),
+    ] = None
+    expires_at: Annotated[
+        AwareDatetime | None, Field(description="From then on it opens nothing. Null: it is good until it is revoked."), Asked(metavar="T")
+    ] = None
+
+
+class MadeKey(TypedDict):
+    """A key that was made."""
+
+    key_id: str
+    key: Annotated[str, Field(description="The key itself: shown once, stored nowhere.")]
+    name: str
+    owner: str
+    scopes: list[Scope]
+    expires_at: datetime | None
+
+
+class RevokedKey(TypedDict):
+    """What ended."""
+
+    key_id: str
+    disabled_subscriptions: Annotated[list[UUID], Field(description="No live key of their owner covers them any more.")]
+    tombstones: Annotated[
+        list[str], Field(description="Places outside the database that say so. Empty: none is configured, and a restore undoes it.")
+    ]
+
+
+@operation("GET /v1/keys", scope="admin", tag=_TAG, problems=(Code.INVALID_CURSOR,))
+async def list_api_keys(context: Context, call: Call[KeysParameters, None]) -> Page[StoredKey]:
+    """List API keys.
+
+    With their last use, and when they expire; never the keys themselves.
+    """
+    wanted = call.parameters
+    bound_to: dict[str, Any] = {"list": "keys", "revoked": wanted.revoked}
+    after = None if wanted.cursor is None else decode_cursor(wanted.cursor, bound_to, fields=1)[0]
+    async with context.pool.connection() as connection:
+        keys = await list_keys(connection)
+    keys = [key for key in keys if wanted.revoked is None or (key.revoked_at is not None) == wanted.revoked]
+    start = next((place for place, key in enumerate(keys, 1) if key.key_id == after), 0)
+    page = keys[start : start + wanted.limit]
+    return Page(page, encode_cursor([page[-1].key_id], bound_to) if len(keys) > start + wanted.limit else None)
+
+
+@operation("POST /v1/keys", scope="admin", tag=_TAG, statuses={CREATED: "made; `key` is shown once"}, rules=("`expires_at` lies ahead.",))
+async def create_api_key(context: Context, call: Call[None, KeyRequest]) -> MadeKey:
+    """Make an API key.
+
+    Only its hash is stored. Recorded as an operator action.
+    """
+    wanted = call.body
+    async with context.pool.connection() as connection:
+        try:
+            key_id, key = await create_key(
+                connection,
+                name=wanted.name,
+                scopes=wanted.scopes,
+                created_by=call.caller.actor,
+                owner=wanted.owner,
+                expires_at=wanted.expires_at,
+            )
+        except ValueError as error:
+            raise Problem(Code.INVALID_REQUEST, str(error)) from None
+    return {
+        "key_id": key_id,
+        "key": key,
+        "name": wanted.name,
+        "owner": wanted.owner or key_id,
+        "scopes": wanted.scopes,
+        "expires_at": wanted.expires_at,
+    }
+
+
+@operation("DELETE /v1/keys/{key_id}", scope="admin", tag=_TAG, problems=(Code.NOT_FOUND, Code.CONFLICT, Code.TOMBSTONE_UNAVAILABLE))
+async def revoke_api_key(context: Context, call: Call[KeyParameters, None]) -> RevokedKey:
+    """Revoke an API key.
+
+    In effect within 5 seconds. Subscriptions that no other key of its owner covers are disabled. 409 where it was revoked before; what
+    that call could not publish outside the database is published by this one. Recorded as an operator action.
+    """
+    key_id = call.parameters.key_id
+    async with context.pool.connection() as connection:
+        disabled = await revoke_key(connection, key_id=key_id, revoked_by=call.caller.actor)
+        if disabled is None and key_id not in {key.key_id for key in await list_keys(connection) if key.revoked_at is not None}:
+            raise Problem(Code.NOT_FOUND, "no key has this id: `statesvc keys list` shows them")
+    places = await context.publish([Tombstone(kind=TombstoneKind.API_KEY, subject=key_id, details={})])
+    if disabled is None:
+        raise Problem(Code.CONFLICT, "no live key has this id, it was revoked before: `statesvc keys list` shows the live ones")
+    return {"key_id": key_id, "disabled_subscriptions": disabled, "tombstones": places}
+
+
+OPERATIONS: Final = (list_api_keys, create_api_key, revoke_api_key)

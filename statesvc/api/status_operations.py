@@ -1,0 +1,97 @@
+"""`GET /v1/status`: how the service does, worst first; what `statesvc status` and the console's first page show."""
+
+from dataclasses import asdict
+from typing import Annotated, Any, Final
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from statesvc.api.operation_context import Context
+from statesvc.api.service_status import ServiceStatus, Trouble, Urgency, read_status
+from statesvc.http.call import Call
+from statesvc.http.operation import operation
+from statesvc.inbox.queue_depths import QueueDepths
+from statesvc.operations.reconciler import PromiseStatus
+from statesvc.operations.running_processes import last_minute
+
+
+class ShownTrouble(TypedDict):
+    """What is wrong, in a sentence."""
+
+    urgency: Annotated[Urgency, Field(description="`now`: a promise is broken; `human`: it waits for a decision; `note`: nobody need act.")]
+    about: str
+    text: str
+    page: Annotated[str | None, Field(description="Of docs/runbook: what to do. Null: nothing is to be done.")]
+    subscription_id: str | None
+    subscription_state: Annotated[str | None, Field(description="Of many subscriptions: the state that all of them have.")]
+
+
+class MinuteOfPushes(TypedDict):
+    """Pushes of the last minute."""
+
+    acknowledged: int
+    refused: Annotated[dict[str, int], Field(description="By the code of the problem.")]
+
+
+class HourOfPushes(TypedDict):
+    """What a carrier pushed within the last hour."""
+
+    accepted: int
+    duplicates: int
+    refused: int
+
+
+class ShownStatus(TypedDict):
+    """How the service does."""
+
+    needs_human: bool
+    troubles: Annotated[list[ShownTrouble], Field(description="The worst first.")]
+    promises: list[PromiseStatus]
+    pushes_last_minute: MinuteOfPushes
+    queue: QueueDepths
+    pushes_last_hour: Annotated[dict[str, HourOfPushes], Field(description="By carrier.")]
+    last_pushes: Annotated[dict[str, float], Field(description="By carrier: when it pushed last, in seconds since 1970.")]
+    processes: Annotated[dict[str, int], Field(description="How many of each role were heard of within half a minute.")]
+    oldest_unsealed_seconds: float
+    database_bytes: int
+
+
+@operation("GET /v1/status", scope="ops", tag="status")
+async def get_status(context: Context, _call: Call[None, None]) -> ShownStatus:
+    """How the service does.
+
+    What needs a human first, each with its page of the runbook; then promises, pushes, queues and processes.
+    """
+    async with context.pool.connection() as connection:
+        return shown_status(await read_status(connection))
+
+
+def shown_status(status: ServiceStatus) -> ShownStatus:
+    """As it is answered."""
+    sample = status.sample
+    minute = last_minute(sample.running)
+    return {
+        "needs_human": status.needs_human,
+        "troubles": [shown_trouble(trouble) for trouble in status.troubles],
+        "promises": sample.promises,
+        "pushes_last_minute": {"acknowledged": minute.acknowledged, "refused": dict(minute.refused)},
+        "queue": status.queue,
+        "pushes_last_hour": {carrier_id: _pushes(pushes._asdict()) for carrier_id, pushes in status.pushes.items()},
+        "last_pushes": dict(sample.last_pushes),
+        "processes": dict(sample.processes),
+        "oldest_unsealed_seconds": sample.oldest_unsealed_seconds,
+        "database_bytes": sample.size_bytes,
+    }
+
+
+def shown_trouble(trouble: Trouble) -> ShownTrouble:
+    """As it is answered."""
+    shown: ShownTrouble = {**asdict(trouble)}  # type: ignore[typeddict-item]
+    return {**shown, "page": None if trouble.page is None else f"docs/runbook/{trouble.page}.md"}
+
+
+def _pushes(counts: dict[str, Any]) -> HourOfPushes:
+    return {"accepted": counts["accepted"], "duplicates": counts["duplicates"], "refused": counts["refused"]}
+
+
+OPERATIONS: Final = (get_status,)

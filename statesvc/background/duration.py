@@ -1,0 +1,20 @@
+"""Lengths of time for people."""
+
+from typing import Final
+
+_UNITS: Final = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
+
+
+def duration(seconds: float) -> str:
+    """As people say it, in two units at most."""
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    left = int(seconds)
+    parts: list[str] = []
+    for size, unit in _UNITS:
+        if left >= size or parts:
+            parts.append(f"{left // size} {unit}")
+            left %= size
+        if len(parts) == 2:
+            break
+    return " ".join(part for part in parts if not part.startswith("0 ")) or "0 s"

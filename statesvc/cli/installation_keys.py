@@ -1,0 +1,115 @@
+"""`statesvc keys rotate-master | log | rotate-log | retire-log`: the keys of the installation and of its log."""
+
+import argparse
+import asyncio
+from dataclasses import asdict
+from typing import Any
+
+from psycopg import AsyncConnection
+
+from statesvc.cli.command_error import CommandError
+from statesvc.cli.output import NO_PLACE, show_progress, write_json, write_line, write_table
+from statesvc.cli.session import actor, connect, running_database, service_connection
+from statesvc.cli.tombstone_places import configured_tombstones, publish_tombstones
+from statesvc.database.keyring_store import load_keyring
+from statesvc.log import signing_keys
+from statesvc.log.tombstones import Tombstone, TombstoneKind
+from statesvc.repair.key_rotation import rewrap_root_key, rotate
+from statesvc.roles.master_key import key_sources, open_master_keys, open_sources
+from statesvc.settings.service_settings import Settings, load_settings
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs one of them."""
+    return asyncio.run(_rotate(options) if options.action == "rotate-master" else _run_log_keys(options))
+
+
+async def _rotate(options: argparse.Namespace) -> int:
+    settings = load_settings()
+    async with running_database(settings) as dsns, await connect(dsns.owner) as connection:
+        sources = key_sources(settings)
+        keyring = await load_keyring(connection, await open_sources(sources, connection, make=True))
+        rewrapped = sources.kms is not None and await rewrap_root_key(connection, sources.kms)
+        rotated = await rotate(
+            connection,
+            keyring,
+            actor=actor(),
+            progress=lambda done, total: show_progress(done, total, "shipments"),
+            root_keys=int(rewrapped),
+        )
+    if options.json:
+        write_json(asdict(rotated))
+    else:
+        write_line(
+            f"{rotated.shipments:,} shipments' keys, {rotated.subscriptions} subscriptions' secrets and "
+            f"{rotated.service_keys + rotated.log_keys} keys of the service are sealed under "
+            "the first master key now; the others may be taken out of STATESVC_MASTER_KEY"
+        )
+        if rotated.root_keys:
+            write_line("the KMS wrapped the root key under the newest version of its key")
+    return 0
+
+
+async def _is_retired(connection: AsyncConnection[Any], key_id: bytes) -> bool:
+    """Whether an earlier try has done it, and perhaps not published that."""
+    return any(key.verifier.key_id == key_id and key.retired_at is not None for key in await signing_keys.read_keys(connection))
+
+
+async def _publish_tombstone(settings: Settings, kind: TombstoneKind, subject: str) -> list[str]:
+    """Where it lies now."""
+    tombstones = configured_tombstones(settings)
+    await publish_tombstones(tombstones, [Tombstone(kind=kind, subject=subject, details={})])
+    return tombstones.names
+
+
+async def _run_log_keys(options: argparse.Namespace) -> int:
+    """Runs one of them."""
+    settings = load_settings()
+    async with service_connection(settings) as connection:
+        match options.action:
+            case "log":
+                await _list_log_keys(connection, as_json=options.json)
+            case "rotate-log":
+                async with connection.transaction():
+                    key = await signing_keys.rotate(
+                        connection, await open_master_keys(settings, connection), actor=actor(), why=options.why
+                    )
+                write_line(str(key))
+            case _:
+                if not await _is_retired(connection, options.id):
+                    async with connection.transaction():
+                        await signing_keys.retire(connection, options.id, actor=actor(), why=options.why)
+                places = await _publish_tombstone(settings, TombstoneKind.LOG_KEY, options.id.hex())
+                write_line("retired; it signs no more" if places else f"retired; it signs no more. {NO_PLACE}")
+    return 0
+
+
+async def _list_log_keys(connection: AsyncConnection[Any], *, as_json: bool) -> None:
+    keys = await signing_keys.read_keys(connection)
+    if not keys:
+        raise CommandError("the log has no key yet: the sealer makes it when it starts")
+    if as_json:
+        write_json(
+            [
+                {
+                    "id": key.verifier.key_id.hex(),
+                    "key": str(key.verifier),
+                    "created_at": key.created_at.isoformat(),
+                    "retired_at": key.retired_at.isoformat() if key.retired_at else None,
+                }
+                for key in keys
+            ]
+        )
+        return
+    write_table(
+        ("ID", "CREATED", "RETIRED", "KEY"),
+        [
+            (
+                key.verifier.key_id.hex(),
+                f"{key.created_at:%Y-%m-%d %H:%M}",
+                f"{key.retired_at:%Y-%m-%d %H:%M}" if key.retired_at else None,
+                key.verifier,
+            )
+            for key in keys
+        ],
+    )
