@@ -14,10 +14,11 @@ _WRONG_USE: Final = frozenset({"invalid_request", "invalid_cursor", "unknown_car
 
 
 class Calls(Protocol):
-    """A call is named by its operation. `named`: what answers them, `database` or `service`, and its name."""
+    """A call is named by its operation."""
 
     @property
-    def named(self) -> Mapping[str, str]: ...
+    def named(self) -> Mapping[str, str]:
+        """What answers them, `database` or `service`, and its name."""
 
     async def call(self, operation_id: str, body: Mapping[str, Json] | None = None, /, *, why: str = "", **given: Json) -> Json:
         """The answer's JSON; None where it has none. `why`: of a call whose body has no member for it. Raises CommandError."""
