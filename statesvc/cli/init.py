@@ -2,15 +2,19 @@
 
 import argparse
 import os
-from collections.abc import Iterable, Iterator
+import sys
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from pathlib import Path
 from textwrap import wrap
+from types import MappingProxyType
 
 from statesvc import __version__
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.output import write_line
 from statesvc.settings.known_settings import DocumentedSetting, documented_settings
+from statesvc.settings.service_settings import ArchiveSettings
+from statesvc.settings.variable_names import variable_of
 
 WIDTH = 118
 HEAD = f"""\
@@ -26,6 +30,11 @@ HEAD = f"""\
 def configure(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
     parser.add_argument(
+        "--archive",
+        metavar="PLACE",
+        help="a folder, or s3://bucket/prefix: bodies and months of the log go there. Asked for on a terminal; empty: none",
+    )
+    parser.add_argument(
         "file", metavar="FILE", type=Path, nargs="?", default=Path("statesvc.env"), help="the file to write (default: %(default)s)"
     )
 
@@ -39,18 +48,37 @@ def run(options: argparse.Namespace) -> int:
         raise CommandError(f"{file} exists and stays as it is: name another file") from None
     except OSError as error:
         raise CommandError(f"{file} cannot be written: {error.strerror}") from None
+    archive = options.archive if options.archive is not None else _asked_archive()
     with os.fdopen(descriptor, "w", encoding="utf-8") as target:
-        target.write(settings_file(documented_settings()))
+        target.write(settings_file(documented_settings(), chosen=_archive_settings(archive)))
+    if not archive:
+        write_line("no archive: with DATABASE_URL everything stays in the database for good (STATESVC_ARCHIVE_DIR)")
     write_line(f"{file}: edit it, then `statesvc --env-file {file} up`")
     return 0
 
 
-def settings_file(settings: Iterable[DocumentedSetting]) -> str:
-    """The text of the file: sections with their settings, in the order given."""
-    return HEAD + "".join(f"{line}\n" for line in _lines(settings))
+def _asked_archive() -> str:
+    """What somebody at a terminal answers; a script is not asked."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return ""
+    return input("Archive for bodies and months of the log (a folder or s3://bucket/prefix; empty: none): ").strip()
 
 
-def _lines(settings: Iterable[DocumentedSetting]) -> Iterator[str]:
+def _archive_settings(place: str) -> dict[str, str]:
+    if not place:
+        return {}
+    return {
+        variable_of(ArchiveSettings, name, ArchiveSettings.model_fields[name]): value
+        for name, value in (("dir", place), ("log_hot_months", "1"))
+    }
+
+
+def settings_file(settings: Iterable[DocumentedSetting], *, chosen: Mapping[str, str] = MappingProxyType({})) -> str:
+    """The text of the file: sections with their settings, in the order given. `chosen`: values that are not commented out."""
+    return HEAD + "".join(f"{line}\n" for line in _lines(settings, chosen))
+
+
+def _lines(settings: Iterable[DocumentedSetting], chosen: Mapping[str, str]) -> Iterator[str]:
     for section, members in groupby(settings, key=lambda setting: setting.section):
         yield ""
         yield f"## {section}"
@@ -58,6 +86,9 @@ def _lines(settings: Iterable[DocumentedSetting]) -> Iterator[str]:
             yield from (
                 f"# {line}" for line in wrap(" ".join(setting.meaning.split()), WIDTH, break_long_words=False, break_on_hyphens=False)
             )
+            if setting.variable in chosen:
+                yield f"{setting.variable}={chosen[setting.variable]}"
+                continue
             yield f"#{setting.variable.replace('<CARRIER>', 'UPS')}={_text_of(setting.default)}"
 
 
