@@ -21,7 +21,8 @@ class Context:
     """An operation opens only what it needs: what costs something is a function, called by who needs it.
 
     `archive`: the folder of older bodies and of archived months of the log. `carriers`: those that messages are read again with.
-    `tombstones`: where erasures and revocations are published outside of the database.
+    `backup_days`: for how many days backups of the database are stored. `tombstones`: where erasures and revocations are published outside
+    of the database.
     """
 
     pool: Connections
@@ -30,6 +31,7 @@ class Context:
     archive: ArchivePath | None
     keyring: Callable[[], Awaitable[Keyring]]
     carriers: Callable[[], Mapping[str, Carrier]]
+    backup_days: int
     tombstones: Callable[[], Tombstones]
 
     async def keyring_if_any(self) -> Keyring | None:

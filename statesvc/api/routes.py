@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from events.carriers import CARRIERS
 from events.carriers.carrier import Carrier
 from events.crypto.keyring import Keyring
-from statesvc.api import action_calls as actions
+from statesvc.api import action_operations as actions
 from statesvc.api import code_mapping_operations as code_mappings
 from statesvc.api import dead_letter_operations as dead_letters
-from statesvc.api import erasure_calls as erasure
+from statesvc.api import erasure_operations as erasure
 from statesvc.api import evidence_calls as evidence
 from statesvc.api import expectation_operations as expectations
 from statesvc.api import key_operations as keys
@@ -16,7 +16,7 @@ from statesvc.api import legal_hold_operations as legal_holds
 from statesvc.api import log_calls as log
 from statesvc.api import message_calls as messages
 from statesvc.api import queue_operations as queue
-from statesvc.api import reference_calls as references
+from statesvc.api import reference_operations as references
 from statesvc.api import report_calls as reports
 from statesvc.api import rollout_operations as rollouts
 from statesvc.api import shipment_calls as shipments
@@ -68,14 +68,15 @@ def routes(
         archive=archive,
         keyring=opened,
         carriers=lambda: carriers,
+        backup_days=backup_days,
         tombstones=lambda: tombstones,
     )
     reads = StaleReads(pool, log_archive, replica)
     return [
         *shipment_list.routes(reads, keyring),
-        *references.routes(pool, keyring),
+        *routes_of(references.OPERATIONS, context),
         *shipments.routes(pool, sources, computing, readings, reads),
-        *erasure.routes(pool, keyring, folder=archive, backup_days=backup_days, tombstones=tombstones),
+        *routes_of(erasure.OPERATIONS, context),
         *messages.routes(pool, keyring, archive, readings),
         *evidence.routes(pool, computing, readings),
         *log.routes(pool, log_archive),
@@ -88,5 +89,5 @@ def routes(
         *routes_of(queue.OPERATIONS, context),
         *routes_of(keys.OPERATIONS, context),
         *routes_of(status.OPERATIONS, context),
-        *actions.routes(pool),
+        *routes_of(actions.OPERATIONS, context),
     ]

@@ -50,7 +50,7 @@ COMMANDS: Final[Mapping[str, ListedCommand]] = {
     "carriers": ListedCommand("statesvc.cli.carriers", "carriers, versions, formats, authentication; unknown codes", calls_api=True),
     "normalize": ListedCommand("statesvc.cli.normalize", "print the events of a payload, without a database"),
     "dead-letters": ListedCommand("statesvc.cli.dead_letters", "what waits for a human", calls_api=True),
-    "erase": ListedCommand("statesvc.cli.erase", "make a shipment's personal data unreadable, for ever"),
+    "erase": ListedCommand("statesvc.cli.erase", "make a shipment's personal data unreadable, for ever", calls_api=True),
     "expectations": ListedCommand(
         "statesvc.cli.expectation_commands", "after how many hours a shipment counts as stalled, overdue, ...", calls_api=True
     ),

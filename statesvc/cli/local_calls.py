@@ -94,6 +94,7 @@ async def local_calls(*, is_finding: bool = False) -> AsyncIterator[LocalCalls]:
             archive=archive_folder(settings),
             keyring=_KeyringOnce(settings, connection),
             carriers=lambda: settings.in_account_zones(CARRIERS),
+            backup_days=settings.keys.backup_days,
             tombstones=lambda: configured_tombstones(settings),
         )
         yield LocalCalls(context, database_name(settings.database))

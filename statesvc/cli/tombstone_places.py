@@ -1,4 +1,4 @@
-"""What commands say of tombstones: where they lie, or that a restore undoes what was done."""
+"""Tombstones that commands publish: what was done outlives a restore."""
 
 from collections.abc import Sequence
 

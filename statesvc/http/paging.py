@@ -65,12 +65,19 @@ def decode_cursor(cursor: str, bound_to: Mapping[str, Any], *, fields: int) -> l
 
 def before_number(cursor: str | None, bound_to: Mapping[str, Any]) -> int:
     """Below which number the page begins, of a list by descending numbers. Raises the problem `invalid_cursor`."""
-    if cursor is None:
-        return NEWEST
-    (before,) = decode_cursor(cursor, bound_to, fields=1)
-    if type(before) is not int or not 0 < before <= NEWEST:
+    return NEWEST if cursor is None else _number(cursor, bound_to)
+
+
+def after_number(cursor: str | None, bound_to: Mapping[str, Any]) -> int:
+    """Above which number the page begins, of a list by ascending numbers. Raises the problem `invalid_cursor`."""
+    return 0 if cursor is None else _number(cursor, bound_to)
+
+
+def _number(cursor: str, bound_to: Mapping[str, Any]) -> int:
+    (number,) = decode_cursor(cursor, bound_to, fields=1)
+    if type(number) is not int or not 0 < number <= NEWEST:
         raise Problem(Code.INVALID_CURSOR, "the cursor names nothing that is here; start again without one")
-    return before
+    return number
 
 
 def encode_position(position: object, bound_to: Mapping[str, Any]) -> str:

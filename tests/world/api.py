@@ -173,6 +173,7 @@ def context_of(pool: Connections, *, carriers: Mapping[str, Carrier] = CARRIERS)
         archive=None,
         keyring=keyring,
         carriers=lambda: carriers,
+        backup_days=7,
         tombstones=Tombstones,
     )
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from statesvc.repair.erasure import DEAD_LETTERS_AT_ONCE
 from tests.statesvc.api.test_dead_letter_replay import bury_messages, open_dead_letters
 from tests.world.api import Api
 from tests.world.shell import Shell
@@ -111,6 +112,7 @@ async def test_the_environment_names_the_service_and_flags_win(
     [
         "carriers unmapped",
         "dead-letters list",
+        "erase ups 1Z --why x",
         "expectations",
         "keys list",
         "legal-hold list",
@@ -132,3 +134,14 @@ def test_a_call_from_afar_loads_neither_the_database_driver_nor_the_carriers(com
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ended.stdout.splitlines()[-1] == "1 []"
+
+
+async def test_a_person_is_erased_from_afar(api: Api, afar: Callable[[str], Afar]) -> None:
+    # more than one call searches
+    await bury_messages(api, *["another"] * DEAD_LETTERS_AT_ONCE, "1Z99")
+    shell = afar("admin")
+    told = await shell("erase", "ups", "1z-99", "--why", "asked to")
+    assert "erased: shipment " in told
+    assert f"1 of {DEAD_LETTERS_AT_ONCE + 1} dead letters of the carrier named it" in told
+    assert "tombstones lie in " in told
+    assert "was erased before" in await shell("erase", "ups", "1Z99", "--why", "asked to")

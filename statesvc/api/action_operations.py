@@ -1,0 +1,52 @@
+"""`GET /v1/actions`: what operators did, and why."""
+
+from dataclasses import asdict
+from typing import Annotated, Any, Final
+
+from pydantic import Field
+
+from statesvc.api.operation_context import Context
+from statesvc.http.call import Call
+from statesvc.http.operation import operation
+from statesvc.http.paging import Page, PageParameters, decode_cursor, encode_cursor
+from statesvc.http.problem import Code, Problem
+from statesvc.log import action_list
+from statesvc.log.action_list import NEWEST_ACTION, ActionPlace, RecordedAction, WantedActions
+
+Beginning = Annotated[str, Field(max_length=200, pattern=r"^[^\x00]*$")]
+
+
+class ActionsParameters(PageParameters):
+    """Actions, the newest first."""
+
+    actor: Annotated[Beginning, Field(description="Begins so: `key:` and the id of a key, `operator:` and a name.")] = ""
+    verb: Annotated[Beginning, Field(description="Begins so: `rollout.`, `subscription.pause`.")] = ""
+    target: Annotated[Beginning, Field(description="Begins so: `carrier ups`, `shipment <id>`.")] = ""
+
+
+@operation("GET /v1/actions", scope="ops", tag="actions", problems=(Code.INVALID_CURSOR,))
+async def list_actions(context: Context, call: Call[ActionsParameters, None]) -> Page[RecordedAction]:
+    """List operator actions.
+
+    Who did what to what, when and why, as the log's entries say; readings of personal fields are among them. A page may be short, or
+    empty, and still have a `next_cursor`. Months that were moved into the archive are not listed.
+    """
+    filters = call.parameters
+    wanted = WantedActions(actor=filters.actor, verb=filters.verb, target=filters.target)
+    bound_to: dict[str, Any] = {"list": "actions", **asdict(wanted)}
+    before = _before(filters.cursor, bound_to)
+    async with context.pool.connection() as connection:
+        actions, more = await action_list.list_actions(connection, wanted, before=before, limit=filters.limit)
+    return Page(actions, None if more is None else encode_cursor([*more], bound_to))
+
+
+def _before(cursor: str | None, bound_to: dict[str, Any]) -> ActionPlace:
+    if cursor is None:
+        return NEWEST_ACTION
+    batch_id, ordinal = decode_cursor(cursor, bound_to, fields=2)
+    if type(batch_id) is not int or type(ordinal) is not int or not (0, 0) <= (batch_id, ordinal) < NEWEST_ACTION:
+        raise Problem(Code.INVALID_CURSOR, "the cursor names nothing that is here; start again without one")
+    return ActionPlace(batch_id, ordinal)
+
+
+OPERATIONS: Final = (list_actions,)

@@ -1,0 +1,91 @@
+"""`.../references`: the order id and metadata that a shipper attaches to a tracking number, before or after its first scan."""
+
+from typing import Annotated, Final
+
+from pydantic import AwareDatetime, Field
+from typing_extensions import TypedDict
+
+from events.recipes import number_of
+from statesvc.api.operation_context import Context
+from statesvc.api.parameters import Name
+from statesvc.http.call import Call
+from statesvc.http.closed_model import ClosedModel
+from statesvc.http.operation import WHY_TAKEN, operation
+from statesvc.http.problem import Code, Problem
+from statesvc.shipments.references import (
+    AttachedReferences,
+    AttachedTo,
+    NumberErasedError,
+    References,
+    attach_references,
+    read_references,
+)
+
+_TAG: Final = "shipments"
+_ONE: Final = "/v1/shipments/{carrier_id}/{tracking_number}/references"
+
+
+class ReferencesParameters(ClosedModel):
+    """Whose references."""
+
+    carrier_id: Name
+    tracking_number: Annotated[Name, Field(description="In any spelling: case, blanks and hyphens do not matter.")]
+
+
+class ShipmentReferences(TypedDict):
+    """What is attached to a number."""
+
+    carrier_id: str
+    number: Annotated[str, Field(description="The tracking number as it is compared.")]
+    order_id: str | None
+    metadata: dict[str, str]
+    changed_at: Annotated[AwareDatetime, Field(description="When they were attached.")]
+
+
+@operation(f"GET {_ONE}", scope="read", tag=_TAG, problems=(Code.NOT_FOUND, Code.UNKNOWN_CARRIER))
+async def get_shipment_references(context: Context, call: Call[ReferencesParameters, None]) -> ShipmentReferences:
+    """What a shipper attached to a number."""
+    number = _number(context, call.parameters)
+    keyring = await context.keyring()
+    async with context.pool.connection() as connection:
+        attached = await read_references(connection, keyring, number)
+    if attached is None:
+        raise Problem(Code.NOT_FOUND, "no references are attached to this number, or they were erased")
+    return _shown(number, attached)
+
+
+@operation(f"PUT {_ONE}", scope="ingest", tag=_TAG, request_headers=WHY_TAKEN, problems=(Code.UNKNOWN_CARRIER, Code.CONFLICT))
+async def set_shipment_references(context: Context, call: Call[ReferencesParameters, References]) -> ShipmentReferences:
+    """Attach an order id and metadata to a number.
+
+    Takes the place of all that was attached: what the body leaves out is gone, and `{}` takes all away. The number need not have been
+    scanned yet. `GET /v1/shipments?reference=` finds its shipments by each value. The log says who attached something, with a keyed digest
+    in place of the values; an erasure of the number takes them away, and after it the call is refused. Nothing personal belongs here.
+    """
+    number = _number(context, call.parameters)
+    keyring = await context.keyring()
+    async with context.pool.connection() as connection:
+        try:
+            attached = await attach_references(connection, keyring, number, call.body, actor=call.caller.actor, why=call.why)
+        except NumberErasedError as error:
+            raise Problem(Code.CONFLICT, str(error)) from None
+    return _shown(number, attached)
+
+
+def _number(context: Context, wanted: ReferencesParameters) -> AttachedTo:
+    carrier_id = context.carrier(wanted.carrier_id).carrier_id
+    return AttachedTo(carrier_id, number_of(carrier_id, wanted.tracking_number))
+
+
+def _shown(number: AttachedTo, attached: AttachedReferences) -> ShipmentReferences:
+    references = attached.references
+    return {
+        "carrier_id": number.carrier_id,
+        "number": number.number,
+        "order_id": references.order_id,
+        "metadata": references.metadata,
+        "changed_at": attached.changed_at,
+    }
+
+
+OPERATIONS: Final = (get_shipment_references, set_shipment_references)
