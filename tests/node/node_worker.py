@@ -30,7 +30,12 @@ def variables(dsn: str) -> dict[str, str]:
     return {variable: str(stated[name]) for name, variable in _VARIABLES.items() if name in stated}
 
 
-async def start_worker(dsn: str, inbox_key: bytes, log: Path, **settings: str) -> asyncio.subprocess.Process:
+NODE: tuple[str, ...] = ("node", str(FOLDER / "worker.js"))
+
+
+async def start_worker(
+    dsn: str, inbox_key: bytes, log: Path, *, program: tuple[str, ...] = NODE, **settings: str
+) -> asyncio.subprocess.Process:
     """Starts a worker that knows the database and the inbox key, nothing else, and waits until it works."""
     environment = {
         "PATH": os.environ["PATH"],
@@ -40,8 +45,9 @@ async def start_worker(dsn: str, inbox_key: bytes, log: Path, **settings: str) -
     }
     with log.open("ab") as errors:
         process = await asyncio.create_subprocess_exec(
-            *("node", str(FOLDER / "worker.js")),
+            *program,
             env=environment,
+            cwd=FOLDER.parents[1],
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=errors,

@@ -20,7 +20,7 @@ CROSS JOIN LATERAL (
     SELECT a.worker_id, r.carrier_id || '/' || r.candidate <> ALL (a.normalizers) AS lacks FROM statesvc.worker a
     WHERE a.role = 'worker' AND a.stopping_at IS NULL AND a.last_seen_at > statesvc.clock() - make_interval(secs => %(silent_seconds)s)
 ) w
-WHERE r.candidate IS NOT NULL AND (r.percent > 0 OR r.shadow)
+WHERE strpos(r.candidate, '@') = 0 AND (r.percent > 0 OR r.shadow)
 GROUP BY r.carrier_id, r.candidate, r.percent
 HAVING bool_or(w.lacks)
 ORDER BY r.carrier_id;
