@@ -47,3 +47,7 @@ class UnreadableMessageError(ValueError):
         super().__init__(f"{cause.value}: {detail}")
         self.cause = cause
         self.detail = detail
+
+
+class CarrierPackageError(Exception):
+    """Another installed package brings a carrier, or a version, that cannot be used."""

@@ -1,4 +1,4 @@
-"""The carriers that may push to us: one module each, one line here."""
+"""The carriers that may push to us: one module each, one line here; and those of other installed packages."""
 
 from typing import Final
 
@@ -83,6 +83,8 @@ from events.carriers import (
     yanwen,
 )
 from events.carriers.carrier import Carrier
+from events.carriers.installed import add_installed
+from events.recipes import RECIPES
 
 CARRIERS: Final[dict[str, Carrier]] = {
     module.CARRIER.carrier_id: module.CARRIER
@@ -167,3 +169,5 @@ CARRIERS: Final[dict[str, Carrier]] = {
         yanwen,
     )
 }
+INSTALLED: Final = add_installed(CARRIERS, RECIPES)
+"""The entry points of other packages, and which package each is of."""

@@ -12,6 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final, Protocol, cast
 
+from events.errors import CarrierPackageError
 from statesvc import __version__
 from statesvc.background.niceness import run_in_idle_time, stand_back
 from statesvc.cli.command_error import CommandError
@@ -98,11 +99,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         stand_back(niceness=_NICENESS)
     if arguments is None and called in _READ_FOR_LONG:
         run_in_idle_time()
+    return explained(lambda: _parse_and_run(given, called))
+
+
+def _parse_and_run(given: Sequence[str], called: str | None) -> int:
     parser, modules = build_parser({called} if called is not None else ())
     options = parser.parse_args(given)
     if called not in modules:
         parser.error("name a command")
-    return explained(lambda: _run(modules[called], options))
+    return _run(modules[called], options)
 
 
 def _open_standard_streams() -> None:
@@ -171,6 +176,8 @@ def explained(run: Callable[[], int]) -> int:
         return 1
     except CommandError as error:
         return _told(error)
+    except CarrierPackageError as error:
+        return _told(CommandError(str(error), exit_code=2))
     except Exception as error:
         from statesvc.cli.explanation import explain  # noqa: PLC0415 - loads the database driver, which --help and most runs do not need
 

@@ -34,7 +34,7 @@ NODE: tuple[str, ...] = ("node", str(FOLDER / "worker.js"))
 
 
 async def start_worker(
-    dsn: str, inbox_key: bytes, log: Path, *, program: tuple[str, ...] = NODE, **settings: str
+    dsn: str, inbox_key: bytes, log: Path, program: tuple[str, ...] = NODE, /, **settings: str
 ) -> asyncio.subprocess.Process:
     """Starts a worker that knows the database and the inbox key, nothing else, and waits until it works."""
     environment = {

@@ -76,7 +76,12 @@ async def listen(connection: psycopg.AsyncConnection[Any], woken: asyncio.Event)
 
 async def main() -> None:
     woken, stopping = asyncio.Event(), asyncio.Event()
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, lambda: (stopping.set(), woken.set()))
+
+    def stop() -> None:
+        stopping.set()
+        woken.set()
+
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop)
     async with (
         await psycopg.AsyncConnection.connect(autocommit=True, row_factory=namedtuple_row) as connection,
         await psycopg.AsyncConnection.connect(autocommit=True, row_factory=namedtuple_row) as listener,

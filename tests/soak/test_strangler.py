@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -60,7 +60,7 @@ class Strangling:
     async def start(self, name: str = OLD, **planted: Any) -> None:
         settings = {"NORMALIZER": name, "CARRIERS": "ups", "LEASE_SECONDS": "4", "SWEEP_SECONDS": "1", "PLANTED": json.dumps(planted)}
         log = self.folder / "fleet.log"
-        self.fleet.append(await start_worker(self.dsn, self.inbox_key, log, program=self.program, **settings))
+        self.fleet.append(await start_worker(self.dsn, self.inbox_key, log, self.program, **settings))
 
     async def kill(self) -> None:
         """All of the fleet, as a power cut does."""
@@ -113,7 +113,7 @@ class Strangling:
             return totals
 
 
-def _codes(bodies: Mapping[UUID, bytes] | list[bytes]) -> Counter[str]:
+def _codes(bodies: list[bytes]) -> Counter[str]:
     return Counter(json.loads(body)["activityStatus"]["code"] for body in bodies)
 
 

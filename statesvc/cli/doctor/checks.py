@@ -7,7 +7,7 @@ from typing import Any, Final
 import psycopg
 from psycopg import AsyncConnection
 
-from events.carriers import CARRIERS
+from events.carriers import CARRIERS, INSTALLED
 from statesvc.api.service_status import Urgency, read_status
 from statesvc.cli.carrier_authentication import accepted, described, open_points
 from statesvc.cli.doctor.archive_checks import check_body_archive, check_log_archive
@@ -102,6 +102,8 @@ def _carriers(settings: Settings) -> Iterator[Finding]:
         points = open_points(carrier, settings)
         words = f"{carrier_id} is proven by {' or '.join(described(accepted(carrier, settings)))}{_addresses(settings, carrier_id)}"
         yield warn("carriers", f"{words}; {'; '.join(points)}") if points else ok("carriers", words)
+    for point, package in INSTALLED.items():
+        yield ok("carriers", f"{point} is brought by {package}")
     closed = len(CARRIERS) - len(signed) - len(unsigned)
     if closed:
         yield ok("carriers", f"{closed} have no secret and are refused ({WEBHOOK_SECRET_PREFIX}<CARRIER> lets one in)")
