@@ -19,7 +19,7 @@ from statesvc.append.outbox import SubscribedTo
 from statesvc.database.pending import Pending, Sender
 from statesvc.inbox.claim import Settlement
 from statesvc.inbox.read_message import Read
-from statesvc.log.batch_row import NO_TICK, Tick
+from statesvc.log.batch_row import NO_STAMP, BatchStamp
 from statesvc.log.event_store import NamedStream
 from statesvc.log.parcel_log import ParcelLog
 from statesvc.telemetry.stages import Stage
@@ -79,7 +79,7 @@ class AppendBatch:
     states: Mapping[UUID, Any] = field(default_factory=dict)
     subscribed: Sequence[SubscribedTo] = ()
     """The live subscriptions that may match changes of the shipments that the messages name."""
-    tick: Tick = NO_TICK
+    stamp: BatchStamp = NO_STAMP
     """The time read under the locks, the id of the batch, the epoch of the log."""
     dropped: set[int] = field(default_factory=set)
     """The places of messages that have no part in it: leased to another worker by now, or postponed."""

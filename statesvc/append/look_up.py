@@ -19,7 +19,8 @@ from statesvc.append.parcel_locks import lock_linked, note_parcels, overtaken, p
 from statesvc.append.proposals import propose
 from statesvc.append.retry import LockedShipmentsError
 from statesvc.append.settlements import streams_named
-from statesvc.log.event_store import known_keys, lock_streams, reserve_streams, send_tick
+from statesvc.log.batch_row import begin_batch
+from statesvc.log.event_store import known_keys, lock_streams, reserve_streams
 from statesvc.shipments.projection_store import read_states
 
 _NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -44,7 +45,7 @@ async def look_up(batch: AppendBatch) -> None:
     asked_known = await known_keys(connection, (key for proposal in batch.proposals for key in proposal.dedupe_keys()))
     asked_states = await read_states(connection, shipments)
     asked_subscribed = await read_subscribed(connection, batch.proposals)
-    asked_tick = await send_tick(connection)
+    asked_stamp = await begin_batch(connection)
     if batch.still_leased is not None:
         leased = await batch.still_leased.rows()
         drop(batch, {place for place, read in enumerate(batch.messages) if read.message_id not in leased})
@@ -61,7 +62,7 @@ async def look_up(batch: AppendBatch) -> None:
     batch.keys = {shipment: head.key for shipment, head in batch.heads.items()}
     packed = {shipment: head.packed for shipment, head in batch.heads.items() if head.packed is not None}
     batch.known = (known_from(packed, batch.proposals) if packed else {}) | await asked_known.rows()
-    batch.states, batch.subscribed, batch.tick = await asked_states.rows(), await asked_subscribed.rows(), await asked_tick.rows()
+    batch.states, batch.subscribed, batch.stamp = await asked_states.rows(), await asked_subscribed.rows(), await asked_stamp.rows()
     forget_erased(batch)
 
 

@@ -81,7 +81,7 @@ async def append(batch: AppendBatch) -> AppendBatch:
 
 async def assemble(batch: AppendBatch) -> None:
     """Makes the rows of events and of new conflicts; repeated conflicts are counted."""
-    conflicts, clock, epoch = batch.decision.conflicts, batch.tick.recorded_at, batch.tick.epoch
+    conflicts, clock, epoch = batch.decision.conflicts, batch.stamp.recorded_at, batch.stamp.epoch
     if conflicts:
         unseen = await count_conflicts(batch.connection, conflicts, recorded_at=clock)
         asked = await read_streams(batch.connection, batch.keyring, (conflict.holder for conflict in conflicts))

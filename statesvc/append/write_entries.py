@@ -47,7 +47,7 @@ async def write_entries(batch: AppendBatch) -> None:
         times = {row.recorded_at for row in batch.events} | {row.recorded_at for row in batch.conflicts}
         await write_batch(
             batch.connection,
-            batch_id=batch.tick.batch_id,
+            batch_id=batch.stamp.batch_id,
             recorded_at=min(times),
             recorded_to=max(times),
             leaf_hashes=leaf_hashes,
@@ -60,21 +60,21 @@ async def write_statements(batch: AppendBatch) -> list[bytes]:
     connection, events, conflicts = batch.connection, batch.events, batch.conflicts
     if events:
         await insert_keys(connection, batch.decision.appends)
-        await write_events(connection, events, batch_id=batch.tick.batch_id)
-        await save_shipments(connection, batch.projection.shipments, batch.heads, rule_book(batch.tick.expectations))
+        await write_events(connection, events, batch_id=batch.stamp.batch_id)
+        await save_shipments(connection, batch.projection.shipments, batch.heads, rule_book(batch.stamp.expectations))
     if conflicts:
-        await write_conflicts(connection, conflicts, batch_id=batch.tick.batch_id, before=len(events), recorded_at=batch.tick.recorded_at)
+        await write_conflicts(connection, conflicts, batch_id=batch.stamp.batch_id, before=len(events), recorded_at=batch.stamp.recorded_at)
     return [row.leaf.leaf_hash for row in events] + [row.leaf.leaf_hash for row in conflicts]
 
 
 async def write_conclusions(batch: AppendBatch, *, before: int) -> list[bytes]:
     """What follows from it: transitions."""
     transitions = [
-        (change, transition_leaf(change, batch.worker, epoch=batch.tick.epoch)) for change in batch.changes if change.is_transition
+        (change, transition_leaf(change, batch.worker, epoch=batch.stamp.epoch)) for change in batch.changes if change.is_transition
     ]
     if transitions:
         rows = [(change.row, change.from_status, change.to_status, entry) for change, entry in transitions]
-        await write_transitions(batch.connection, rows, batch_id=batch.tick.batch_id, before=before)
+        await write_transitions(batch.connection, rows, batch_id=batch.stamp.batch_id, before=before)
     return [entry.leaf_hash for _, entry in transitions]
 
 
@@ -82,9 +82,9 @@ async def notify(batch: AppendBatch, *, before: int) -> list[bytes]:
     """Who is notified: fan-outs, and the notifications in the outbox."""
     changes = [OutboxChange.of(change, batch.traceparents) for change in batch.changes]
     fanned_out = fan_out(changes, batch.subscribed, of_parcels(changes, batch.parcels, batch.told_parcels))
-    batch.notifications = await write_notifications(batch.connection, fanned_out, epoch=batch.tick.epoch)
+    batch.notifications = await write_notifications(batch.connection, fanned_out, epoch=batch.stamp.epoch)
     fanouts = [fanout_of(change, subscriptions) for change, subscriptions in fanned_out]
-    return await append_fanouts(batch.connection, fanouts, now=batch.tick, before=before)
+    return await append_fanouts(batch.connection, fanouts, now=batch.stamp, before=before)
 
 
 def transition_leaf(change: Change, worker: str, *, epoch: int) -> Leaf:

@@ -23,7 +23,7 @@ from statesvc.database.queries import queries
 from statesvc.delivery.attempt_part import DeliveryAttempt, MadeTry, ended_part, opened_part
 from statesvc.delivery.notification import Gap, QueuedNotification
 from statesvc.log import entry_documents
-from statesvc.log.batch_row import Tick
+from statesvc.log.batch_row import BatchStamp
 from statesvc.log.entry_documents import AttemptDocument
 from statesvc.log.event_store import extend_streams
 from statesvc.log.json_compression import compress_json
@@ -142,7 +142,7 @@ async def record_open_attempts(
     await connection.execute(_SQL["insert_open_attempts"], {"now": now, "worker": worker, **columns(rows, _OPEN_COLUMNS)})
 
 
-async def append_ends(connection: Sender, keyring: Keyring, ends: Sequence[EndedNotification], *, now: Tick) -> list[bytes]:
+async def append_ends(connection: Sender, keyring: Keyring, ends: Sequence[EndedNotification], *, now: BatchStamp) -> list[bytes]:
     """Appends them as the first entries of a batch. Returns their leaf hashes: the caller writes the batch row."""
     if not ends:
         return []
@@ -237,7 +237,7 @@ def _gap(skipped: int | None, from_sequence: int, to_sequence: int) -> Gap | Non
     return None if skipped is None else Gap(skipped=skipped, from_sequence=from_sequence, to_sequence=to_sequence)
 
 
-def _end_row(ended: EndedNotification, taken: _Taken, *, key: SealingKey | None, now: Tick) -> _EndRow:
+def _end_row(ended: EndedNotification, taken: _Taken, *, key: SealingKey | None, now: BatchStamp) -> _EndRow:
     tries = sorted([*taken.tries, *map(MadeTry.of, ended.made)], key=lambda one: one.number)
     part = None if key is None else ended_part(tries, {sequence: each.tries for sequence, each in taken.covered.items()})
     salted_part = None if part is None else salted(part)

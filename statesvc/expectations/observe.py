@@ -35,7 +35,7 @@ from statesvc.append.outbox import (
 from statesvc.database.arrays import Columns, byteas, encoded, ints, texts, timestamps, uuids
 from statesvc.database.queries import queries
 from statesvc.delivery.notification import stated_observation
-from statesvc.log.batch_row import Tick, tick, write_batch
+from statesvc.log.batch_row import BatchStamp, begin_batch, write_batch
 from statesvc.log.event_store import extend_streams
 from statesvc.log.fanouts import append_fanouts
 from statesvc.log.json_compression import compress_json, decompress_json
@@ -126,7 +126,7 @@ async def _look_again(connection: Connection, asked: Sequence[UUID], report: Wat
     found = [DueShipment(*row)._replace(state=ShipmentState.from_json(decompress_json(row[-1]))) for row in await cursor.fetchall()]
     if not found:
         return
-    now = await tick(connection)
+    now = await (await begin_batch(connection)).rows()
     rules = rule_book(now.expectations)
     rows = []
     for shipment in found:
@@ -138,7 +138,7 @@ async def _look_again(connection: Connection, asked: Sequence[UUID], report: Wat
         await _write(connection, report, now, worker)
 
 
-def _looked_at(shipment: DueShipment, rules: ExpectationRules, now: Tick) -> tuple[list[Observation], tuple[Any, ...]]:
+def _looked_at(shipment: DueShipment, rules: ExpectationRules, now: BatchStamp) -> tuple[list[Observation], tuple[Any, ...]]:
     """What is observed of it, and its row."""
     noticed = passed(shipment.state, rules, recorded_at=shipment.recorded_at, now=now.recorded_at)
     observations = [
@@ -151,7 +151,7 @@ def _looked_at(shipment: DueShipment, rules: ExpectationRules, now: Tick) -> tup
     return observations, (shipment.shipment_id, flags, following.due_at if following else None, compress_json(state.to_json()))
 
 
-def _observation(shipment: DueShipment, deadline: Deadline, sequence: int, rules: ExpectationRules, now: Tick) -> Observation:
+def _observation(shipment: DueShipment, deadline: Deadline, sequence: int, rules: ExpectationRules, now: BatchStamp) -> Observation:
     document = observation_document(
         shipment_id=shipment.shipment_id,
         version=shipment.version,
@@ -169,7 +169,7 @@ def _observation(shipment: DueShipment, deadline: Deadline, sequence: int, rules
     return Observation(shipment=shipment, deadline=deadline, sequence=sequence, document=document, entry=leaf(document, epoch=now.epoch))
 
 
-async def _write(connection: Connection, report: WatchReport, now: Tick, worker: str) -> None:
+async def _write(connection: Connection, report: WatchReport, now: BatchStamp, worker: str) -> None:
     """Fan-outs, notifications, observations, and their batch row."""
     observations = report.observations
     numbers = {(one.shipment.carrier_id, one.shipment.number) for one in observations}

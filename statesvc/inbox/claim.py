@@ -171,7 +171,7 @@ async def bury(connection: Sender, token: UUID, burials: Sequence[Burial]) -> No
     await _forget_erased(connection, burials)
 
 
-async def _forget_erased(connection: Sender, given_up: "Sequence[Burial] | Sequence[Deferral]") -> None:
+async def _forget_erased(connection: Sender, given_up: "Sequence[Burial] | Sequence[Retry]") -> None:
     """Removes the bodies of new dead letters that name an erased shipment."""
     named = [(each.message_id, shipment_id) for each in given_up for shipment_id in each.shipments]
     if named:
@@ -179,7 +179,7 @@ async def _forget_erased(connection: Sender, given_up: "Sequence[Burial] | Seque
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Deferral:
+class Retry:
     """A message that is given back, to be available again after `delay`. `error` names a type and an SQLSTATE, no value."""
 
     message_id: UUID
@@ -190,11 +190,11 @@ class Deferral:
     """That it names."""
 
 
-async def retry(connection: Sender, token: UUID, deferrals: Sequence[Deferral]) -> None:
+async def retry(connection: Sender, token: UUID, retries: Sequence[Retry]) -> None:
     """Gives messages back, inside the caller's transaction; one that was given back too often is buried."""
-    rows = [(d.message_id, d.delay, d.error, d.normalizer) for d in deferrals]
+    rows = [(d.message_id, d.delay, d.error, d.normalizer) for d in retries]
     await connection.execute(SQL["retry"], {"token": token, **columns(rows, ("message_ids", "delays", "errors", "normalizers"))})
-    await _forget_erased(connection, deferrals)
+    await _forget_erased(connection, retries)
 
 
 async def postpone(connection: Sender, token: UUID, message_ids: Sequence[UUID]) -> None:
@@ -213,14 +213,14 @@ async def release(connection: Sender, token: UUID) -> None:
     await connection.execute(SQL["release"], {"token": token})
 
 
-class Outlook(NamedTuple):
+class NextClaim(NamedTuple):
     """When to claim again. `seconds` None: nothing waits; `throttled`: a carrier's bound holds back ready messages."""
 
     seconds: float | None
     throttled: bool
 
 
-async def outlook(connection: Sender, *, ahead: bool = True) -> Outlook:
+async def next_claim(connection: Sender, *, ahead: bool = True) -> NextClaim:
     """When to claim again after an empty claim. Without `ahead` the time is not queried."""
     row = await (await connection.execute(SQL["next_due"], {"ahead": ahead})).fetchone()
-    return Outlook(None, throttled=False) if row is None else Outlook(*row)
+    return NextClaim(None, throttled=False) if row is None else NextClaim(*row)

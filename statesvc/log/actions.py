@@ -10,7 +10,7 @@ from events.entry import action_document, leaf
 from statesvc.database.arrays import Columns, byteas, encoded, texts, uuids
 from statesvc.database.pending import Sender
 from statesvc.database.queries import queries
-from statesvc.log.batch_row import Tick, tick, write_batch
+from statesvc.log.batch_row import BatchStamp, begin_batch, write_batch
 from statesvc.log.event_store import extend_streams
 
 _SQL = queries("statesvc.log", "event_store")
@@ -41,12 +41,12 @@ async def record_actions(connection: Sender, actions: Sequence[Action]) -> None:
     """Appends actions as one batch: a transaction that writes entries writes one batch row, so call it once in each."""
     if not actions:
         return
-    now = await tick(connection)
+    now = await (await begin_batch(connection)).rows()
     leaf_hashes = await append_actions(connection, actions, now=now)
     await write_batch(connection, batch_id=now.batch_id, recorded_at=now.recorded_at, leaf_hashes=leaf_hashes, writer=actions[0].actor)
 
 
-async def append_actions(connection: Sender, actions: Sequence[Action], *, now: Tick, before: int = 0) -> list[bytes]:
+async def append_actions(connection: Sender, actions: Sequence[Action], *, now: BatchStamp, before: int = 0) -> list[bytes]:
     """Appends actions to a batch that has `before` other entries. Answers their leaf hashes: the caller writes the batch row."""
     if not actions:
         return []
@@ -65,7 +65,7 @@ async def append_actions(connection: Sender, actions: Sequence[Action], *, now: 
     return [entry.leaf_hash for entry in leaves]
 
 
-async def _extend_streams(connection: Sender, targets: Sequence[str], now: Tick) -> None:
+async def _extend_streams(connection: Sender, targets: Sequence[str], now: BatchStamp) -> None:
     """Of the shipments that these are, and of those that messages among them name."""
     shipments, messages = _ids(targets, SHIPMENT), _ids(targets, MESSAGE)
     if messages:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
 
 from events.entry import FIRST_EPOCH
-from statesvc.database.pending import Sender
+from statesvc.database.pending import Pending, Sender, send
 from statesvc.database.queries import queries
 
 _SQL = queries("statesvc.log", "event_store")
@@ -26,7 +26,7 @@ def recorded_too_early(batches: Iterable[tuple[datetime, datetime]]) -> Iterator
         latest = recorded_from if latest is None else max(latest, recorded_from)
 
 
-class Tick(NamedTuple):
+class BatchStamp(NamedTuple):
     """What every transaction that writes entries reads under its locks: the clock, the id of its batch, the epoch of the log.
 
     The epoch holds until the transaction ends: a fork of the log waits for those that have read the old one.
@@ -39,14 +39,12 @@ class Tick(NamedTuple):
     """The rules of expectations, as JSON; None: only the defaults."""
 
 
-NO_TICK: Final = Tick(datetime.min.replace(tzinfo=UTC), 0, FIRST_EPOCH)
+NO_STAMP: Final = BatchStamp(datetime.min.replace(tzinfo=UTC), 0, FIRST_EPOCH)
 
 
-async def tick(connection: Sender) -> Tick:
-    """The tick of this transaction."""
-    row = await (await connection.execute(_SQL["tick"])).fetchone()
-    assert row is not None  # noqa: S101 - a SELECT without FROM has one row
-    return Tick(*row)
+async def begin_batch(connection: Sender) -> Pending[BatchStamp]:
+    """Reads the stamp of this transaction's batch, under the locks taken before."""
+    return await send(connection, _SQL["begin_batch"], {}, lambda rows: BatchStamp(rows[0][0].astimezone(UTC), *rows[0][1:]))
 
 
 async def write_batch(

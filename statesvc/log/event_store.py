@@ -6,7 +6,7 @@ commit.
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
@@ -21,7 +21,6 @@ from events.log.proposal import Conflict, Key, Known, Proposal, keys_of
 from statesvc.database.arrays import Columns, bools, byteas, encoded, ints, texts, timestamps, uuids, uuids_or_null
 from statesvc.database.pending import Pending, Sender, columns, send
 from statesvc.database.queries import queries
-from statesvc.log.batch_row import Tick
 from statesvc.log.json_compression import compress_json, decompress_json
 
 _SQL = queries("statesvc.log", "event_store")
@@ -349,11 +348,6 @@ async def write_transitions(
         for row, from_status, to_status, entry in transitions
     ]
     await connection.execute(_SQL["insert_transitions"], {"batch_id": batch_id, "before": before, **encoded(rows, _TRANSITIONS)})
-
-
-async def send_tick(connection: Sender) -> Pending[Tick]:
-    """Reads the wall clock under the locks taken before, the id of this transaction's batch, and the epoch of the log."""
-    return await send(connection, _SQL["tick"], {}, lambda rows: Tick(rows[0][0].astimezone(UTC), *rows[0][1:]))
 
 
 async def read_events(connection: Sender, since: Mapping[UUID, datetime]) -> Pending[list[tuple[UUID, bytes]]]:

@@ -97,7 +97,7 @@ FROM unnest(%(carrier_ids)b::text[], %(event_ids)b::text[], %(shipment_ids)b::uu
 ORDER BY u.carrier_id, u.event_id
 ON CONFLICT DO NOTHING;
 
--- name: tick
+-- name: begin_batch
 -- The wall clock under the locks just taken, the id of the batch, and the epoch of the log. The epoch is read straight from its table: the
 -- lock of that lasts as long as the transaction, and a fork takes the table for itself. With it the rules of what is expected of shipments: few rows, mostly none.
 SELECT statesvc.clock(), statesvc.next_batch_id(), (SELECT max(e.epoch) FROM statesvc.log_epoch e),

@@ -15,7 +15,7 @@ from statesvc.database.pending import Sender
 from statesvc.database.queries import queries
 from statesvc.log import entry_documents
 from statesvc.log.archive.log_archive_errors import ArchivedHistoryError
-from statesvc.log.batch_row import Tick
+from statesvc.log.batch_row import BatchStamp
 from statesvc.log.event_store import extend_streams
 from statesvc.log.json_compression import compress_json, decompress_json
 
@@ -77,7 +77,7 @@ def fanouts_again(rows: Iterable[Sequence[Any]], *, recorded_at: datetime) -> li
     return again
 
 
-async def append_fanouts(connection: Sender, fanouts: Sequence[Fanout], *, now: Tick, before: int = 0) -> list[bytes]:
+async def append_fanouts(connection: Sender, fanouts: Sequence[Fanout], *, now: BatchStamp, before: int = 0) -> list[bytes]:
     """Appends them to a batch that has `before` other entries. Answers their leaf hashes: the caller writes the batch row."""
     if not fanouts:
         return []

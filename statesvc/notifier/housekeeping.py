@@ -15,7 +15,7 @@ from statesvc.database.wakeups.channels import LOG, OUTBOX
 from statesvc.database.wakeups.waker import notify
 from statesvc.delivery.attempt_entry import append_ends, tried
 from statesvc.delivery.retry_schedule import DELAYS_SECONDS, JITTER_SHARE_MAX, RETRY_AFTER_SECONDS_MAX
-from statesvc.log.batch_row import tick, write_batch
+from statesvc.log.batch_row import begin_batch, write_batch
 from statesvc.notifier.coalesce import Coalescer, overfull
 from statesvc.notifier.context import NotifierContext
 from statesvc.notifier.operator_webhook import LEASE_SECONDS
@@ -85,7 +85,7 @@ class NotifierUpkeep(Periodic):
             purged = await (await connection.execute(_SQL["purge"], {"limit": _PURGED_AT_ONCE}, binary=True)).fetchall()
             cancelled = await tried(connection, purged) if purged else []
             if cancelled:
-                now = await tick(connection)
+                now = await (await begin_batch(connection)).rows()
                 leaf_hashes = await append_ends(connection, self._context.keyring, cancelled, now=now)
                 await write_batch(
                     connection, batch_id=now.batch_id, recorded_at=now.recorded_at, leaf_hashes=leaf_hashes, writer=self._worker

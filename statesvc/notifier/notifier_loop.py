@@ -45,7 +45,7 @@ SETTLE_MAX: Final = 128
 _SENDING_SHARE: Final = 0.8
 """Share of the grace for sending; the rest is for settling and releasing."""
 _RELEASE_SECONDS: Final = 2.0
-_UNHEARD_SWEEP_SECONDS: Final = (0.25, 1.0)
+_SWEEP_SECONDS_WITHOUT_LISTENER: Final = (0.25, 1.0)
 _NEXT_DUE_SECONDS: Final = 1.0
 """Between queries for what becomes available later, as long as it is not known to have changed."""
 _SHARED_TURN_SECONDS: Final = 0.005
@@ -295,7 +295,7 @@ class Notifier:
     def _sweep_seconds(self) -> float:
         if self._context.listener.is_up:
             return self._limits.sweep_seconds * (0.8 + 0.4 * self._jitter.random())
-        return self._jitter.uniform(*_UNHEARD_SWEEP_SECONDS)
+        return self._jitter.uniform(*_SWEEP_SECONDS_WITHOUT_LISTENER)
 
 
 def _is_delivered(one: UnsettledAttempt) -> bool:

@@ -21,8 +21,7 @@ from statesvc.delivery.attempt_part import DeliveryAttempt
 from statesvc.delivery.limiter.signal import pause_asked_for
 from statesvc.delivery.outcome import Finish, GiveUp, NextStep, RetryLater, next_step
 from statesvc.log.actions import append_actions
-from statesvc.log.batch_row import write_batch
-from statesvc.log.event_store import send_tick
+from statesvc.log.batch_row import begin_batch, write_batch
 from statesvc.notifier.attempts import AttemptResult
 from statesvc.notifier.claim_outbox import Delivery
 from statesvc.notifier.policy import GONE, Disabled, ReceiverTally, disable, note
@@ -64,21 +63,21 @@ async def settle(pipeline: Sender, keyring: Keyring, group: Sequence[AttemptResu
     asked_rows = await send(
         pipeline, _SQL["hold"], columns([(*_key(f.delivery), f.delivery.token) for f in group], (*_KEY_COLUMNS, "tokens")), list
     )
-    asked_tick = await send_tick(pipeline)
-    rows, tick = await asked_rows.rows(), await asked_tick.rows()
+    asked_stamp = await begin_batch(pipeline)
+    rows, stamp = await asked_rows.rows(), await asked_stamp.rows()
     held, waiting = {row[:3] for row in rows if row[3]}, {row[:3] for row in rows}
-    now = tick.recorded_at
+    now = stamp.recorded_at
     ours = [f for f in group if _key(f.delivery) in held]
     known = [f for f in group if not again or _key(f.delivery) in held]
     concluded = _conclusion([(f, _next_step(f)) for f in ours])
     _add_lost(concluded, [f for f in known if _key(f.delivery) not in held], waiting)
     await record_open_attempts(pipeline, keyring, concluded.open, now=now, worker=worker)
-    leaf_hashes = await append_ends(pipeline, keyring, concluded.ends, now=tick)
+    leaf_hashes = await append_ends(pipeline, keyring, concluded.ends, now=stamp)
     await _put_back(pipeline, concluded, now=now, worker=worker)
     disabled = await _throttle(pipeline, ours, concluded.disabled, now=now)
-    leaf_hashes += await append_actions(pipeline, disabled.actions, now=tick, before=len(leaf_hashes))
+    leaf_hashes += await append_actions(pipeline, disabled.actions, now=stamp, before=len(leaf_hashes))
     if leaf_hashes:
-        await write_batch(pipeline, batch_id=tick.batch_id, recorded_at=now, leaf_hashes=leaf_hashes, writer=worker)
+        await write_batch(pipeline, batch_id=stamp.batch_id, recorded_at=now, leaf_hashes=leaf_hashes, writer=worker)
     if concluded.finished:
         await pipeline.execute(_SQL["finish"], columns(concluded.finished, _KEY_COLUMNS))
     notices = list(disabled.notices)

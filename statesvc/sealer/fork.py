@@ -17,7 +17,7 @@ from events.crypto.sealing import MasterKeys
 from events.merkle.retained_nodes import MissingHashError
 from statesvc.database.queries import queries
 from statesvc.log.actions import Action, append_actions
-from statesvc.log.batch_row import Tick, tick, write_batch
+from statesvc.log.batch_row import BatchStamp, begin_batch, write_batch
 from statesvc.log.epochs import FORK, Epochs, read_epochs
 from statesvc.log.signing_keys import RETIRE, ROTATE, SigningKey, make_key, open_signers, read_keys, retire_at_once
 from statesvc.log.tree_nodes import tree_root
@@ -121,8 +121,8 @@ async def fork(connection: Connection, master: MasterKeys, publication: Publicat
 
 
 async def _fork(connection: Connection, master: MasterKeys, publication: Publication, request: ForkRequest, lost: LostHistory) -> Fork:
-    old = await tick(connection)
-    now = Tick(old.recorded_at, old.batch_id, lost.next_epoch)
+    old = await (await begin_batch(connection)).rows()
+    now = BatchStamp(old.recorded_at, old.batch_id, lost.next_epoch)
     lost_keys = await _keep_lost_keys(connection, publication)
     keys = await read_keys(connection)
     retired = [key for key in keys if key.sealed_seed is not None and key.verifier.key_id in request.retired]

@@ -40,7 +40,7 @@ _SILENT_SWEEPS: Final = 1.5
 _REFUSED_SECONDS: Final = 30.0
 _CLOCK_SECONDS: Final = 5.0
 """Pause before clocks that disagreed are compared again."""
-_DEAF_SWEEP_SECONDS: Final = 0.5
+_SWEEP_SECONDS_WITHOUT_LISTENER: Final = 0.5
 _PREPARED_AFTER: Final = 2
 _EMPTY_SECONDS: Final = 0.05
 """Pause after a pass that found nothing, at least: many wake-ups are not about entries."""
@@ -211,5 +211,5 @@ class Sealer:
         if interval_seconds > 0:
             with self._listener.paused(LOG):
                 await set_within(self._stopping, interval_seconds)
-        sweep = self._pace.sweep_seconds if self._listener.is_up else _DEAF_SWEEP_SECONDS
+        sweep = self._pace.sweep_seconds if self._listener.is_up else _SWEEP_SECONDS_WITHOUT_LISTENER
         await set_within(self._woken, sweep)

@@ -22,7 +22,7 @@ from statesvc.database.pending import columns
 from statesvc.database.queries import queries
 from statesvc.log.actions import Action, append_actions
 from statesvc.log.archive.log_archive import LogArchive
-from statesvc.log.batch_row import tick, write_batch
+from statesvc.log.batch_row import begin_batch, write_batch
 from statesvc.log.fanouts import append_fanouts, fanouts_again
 from statesvc.log.parcel_log import parcels_of, read_present_parcels
 
@@ -179,7 +179,7 @@ async def _put(connection: AsyncConnection[Any], request: ReplayRequest, wanted:
 
 async def _record(connection: AsyncConnection[Any], request: ReplayRequest, rows: Sequence[Any]) -> None:
     """The fan-outs of one page, and the operator action. Raises ArchivedHistoryError."""
-    now = await tick(connection)
+    now = await (await begin_batch(connection)).rows()
     fanouts = fanouts_again(rows, recorded_at=now.recorded_at)
     details = {
         "run_id": str(request.run_id),

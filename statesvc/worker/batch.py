@@ -30,7 +30,7 @@ from statesvc.append.retry import (
     run_transaction,
 )
 from statesvc.append.transaction import append_claimed
-from statesvc.inbox.claim import Burial, Deferral, Message, bury, postpone, retry
+from statesvc.inbox.claim import Burial, Message, Retry, bury, postpone, retry
 from statesvc.inbox.read_message import Read
 from statesvc.log.event_store import NEW_STREAMS_MAX
 from statesvc.telemetry.stages import Stage
@@ -281,8 +281,8 @@ async def _bury(context: BatchContext, lease: _Lease, burials: Sequence[tuple[st
 
 async def _give_back(context: BatchContext, lease: _Lease, reads: Sequence[Read], error: BaseException) -> None:
     """Best effort: if the database is still away, the end of the lease does the same. A message beyond its budget is buried."""
-    deferrals = [
-        Deferral(
+    retries = [
+        Retry(
             message_id=read.message_id,
             delay=timedelta(seconds=redelivery_backoff_seconds(lease.retries[read.message_id])),
             error=_name_of(error),
@@ -293,7 +293,7 @@ async def _give_back(context: BatchContext, lease: _Lease, reads: Sequence[Read]
     ]
     try:
         async with context.pool.connection() as connection:
-            await retry(connection, lease.token, deferrals)
+            await retry(connection, lease.token, retries)
     except Exception:
         log.warning("give_back_failed", messages=len(reads), exc_info=True)
         return

@@ -24,7 +24,7 @@ from statesvc.background.waiting import cancel_fully, set_within
 from statesvc.database.wakeups.channels import INBOX, LOG, OUTBOX
 from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.waker import Waker
-from statesvc.inbox.claim import Claim, Claimed, Message, claim, extend, outlook, release
+from statesvc.inbox.claim import Claim, Claimed, Message, claim, extend, next_claim, release
 from statesvc.telemetry.stages import Stage
 from statesvc.worker.batch import give_back_postponed, process, process_postponed
 from statesvc.worker.batch_context import BatchContext
@@ -52,7 +52,7 @@ class WorkerLimits:
     bytes_max: int = 4 * 1024 * 1024
     lease_seconds: float = 30.0
     sweep_seconds: float = 30.0
-    deaf_sweep_seconds: float = 0.5
+    sweep_seconds_without_listener: float = 0.5
     """The longest sleep while the listener is down."""
     cooldown_seconds: float = 0.02
     """Until the next claim after one of few messages: what comes meanwhile shares a batch, at the same cost as one. The nearer a claim
@@ -222,7 +222,7 @@ class Worker:
         if complete and not ask_due:
             return self._known_pause(now)
         async with self._context.pool.connection() as connection:
-            due, self._throttled = await outlook(connection, ahead=ask_due)
+            due, self._throttled = await next_claim(connection, ahead=ask_due)
         now = time.monotonic()
         if not ask_due:
             return self._known_pause(now)
@@ -235,7 +235,7 @@ class Worker:
         return min(self._longest_pause(), max(0.0, min(self._due_at, self._ask_due_at) - now))
 
     def _longest_pause(self) -> float:
-        longest = self._limits.sweep_seconds if self._listener.is_up else self._limits.deaf_sweep_seconds
+        longest = self._limits.sweep_seconds if self._listener.is_up else self._limits.sweep_seconds_without_listener
         return longest * random.uniform(0.9, 1.1)  # noqa: S311 - so that workers do not sweep in step
 
     def _start(

@@ -6,7 +6,7 @@ from typing import Any
 from psycopg import AsyncConnection
 
 from statesvc.append.outbox import OutboxChange, fan_out, fanout_of, read_subscribed_to, write_notifications
-from statesvc.log.batch_row import tick, write_batch
+from statesvc.log.batch_row import begin_batch, write_batch
 from statesvc.log.fanouts import append_fanouts
 
 
@@ -15,7 +15,7 @@ async def notify_of(connection: AsyncConnection[Any], changes: Sequence[OutboxCh
     async with connection.transaction():
         asked = await read_subscribed_to(connection, {(change.carrier_id, change.number) for change in changes})
         fanned_out = fan_out(changes, await asked.rows())
-        now = await tick(connection)
+        now = await (await begin_batch(connection)).rows()
         written = await write_notifications(connection, fanned_out, epoch=now.epoch)
         if fanned_out:
             fanouts = [fanout_of(change, subscriptions) for change, subscriptions in fanned_out]

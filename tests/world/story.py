@@ -27,7 +27,7 @@ from statesvc.delivery.notification import Notification, QueuedNotification, bod
 from statesvc.delivery.outcome import Answer, AttemptOutcome
 from statesvc.inbox.read_message import Read
 from statesvc.log.actions import record_action
-from statesvc.log.batch_row import tick, write_batch
+from statesvc.log.batch_row import begin_batch, write_batch
 from statesvc.log.checkpoints import SignedHead, latest_head
 from statesvc.log.fanouts import Fanout, append_fanouts
 from statesvc.log.json_compression import compress_json, decompress_json
@@ -124,8 +124,8 @@ class Story:
             subscription_id = uuid4()
             made = await (await self.connection.execute(_NOTIFICATION, (subscription_id, subscription_id, shipment_id))).fetchone()
             assert made is not None
-            ticked = await tick(self.connection)
-            recorded_at = ticked.recorded_at
+            stamp = await (await begin_batch(self.connection)).rows()
+            recorded_at = stamp.recorded_at
             fanout = Fanout(
                 shipment_id=shipment_id,
                 sequence=1,
@@ -135,10 +135,8 @@ class Story:
                 subscriptions=[subscription_id],
                 recorded_at=recorded_at,
             )
-            leaf_hashes = await append_fanouts(self.connection, [fanout], now=ticked)
-            await write_batch(
-                self.connection, batch_id=ticked.batch_id, recorded_at=recorded_at, leaf_hashes=leaf_hashes, writer="worker-1"
-            )
+            leaf_hashes = await append_fanouts(self.connection, [fanout], now=stamp)
+            await write_batch(self.connection, batch_id=stamp.batch_id, recorded_at=recorded_at, leaf_hashes=leaf_hashes, writer="worker-1")
         notification = Notification(
             webhook_id=made[0],
             type="shipment.status_changed",
@@ -161,11 +159,11 @@ class Story:
         answer = Answer(outcome=AttemptOutcome.DELIVERED, duration_seconds=0.007, status_code=204, response=b"thanks")
         tried = DeliveryAttempt(queued=queued, answer=answer, started_at=recorded_at, body=body_of(notification))
         async with self.connection.transaction():
-            ticked = await tick(self.connection)
+            stamp = await (await begin_batch(self.connection)).rows()
             end = EndedNotification.of(queued, EndOutcome.DELIVERED, [tried])
-            leaf_hashes = await append_ends(self.connection, self.keyring, [end], now=ticked)
+            leaf_hashes = await append_ends(self.connection, self.keyring, [end], now=stamp)
             await write_batch(
-                self.connection, batch_id=ticked.batch_id, recorded_at=ticked.recorded_at, leaf_hashes=leaf_hashes, writer="notifier-1"
+                self.connection, batch_id=stamp.batch_id, recorded_at=stamp.recorded_at, leaf_hashes=leaf_hashes, writer="notifier-1"
             )
 
     async def observe(self) -> None:
@@ -174,7 +172,7 @@ class Story:
             row = await (await self.connection.execute("SELECT shipment_id, version, recorded_at FROM statesvc.stream LIMIT 1")).fetchone()
             assert row is not None
             shipment_id, version, since = row
-            now, batch_id, epoch, _ = await tick(self.connection)
+            now, batch_id, epoch, _ = await (await begin_batch(self.connection)).rows()
             details = {"cause": "d1-260301-none", "hours": 72, "rules": 0, "sequence": -999_999, "status": "in_transit"}
             entry = leaf(
                 observation_document(

@@ -27,7 +27,7 @@ from statesvc.log.transitions import read_transitions
 ENTRIES_MAX: Final = 2000
 """Of the log in one page; half of them at most are transitions."""
 SWEEP_SECONDS: Final = 30.0
-_UNHEARD_SWEEP_SECONDS: Final = 0.5
+_SWEEP_SECONDS_WITHOUT_LISTENER: Final = 0.5
 
 _log = structlog.get_logger()
 
@@ -167,5 +167,5 @@ class Tail:
         return True
 
     async def _rest(self) -> None:
-        sweep = SWEEP_SECONDS if self._hearing.is_up else _UNHEARD_SWEEP_SECONDS
+        sweep = SWEEP_SECONDS if self._hearing.is_up else _SWEEP_SECONDS_WITHOUT_LISTENER
         await set_within(self._woken, sweep if self._followers else None)

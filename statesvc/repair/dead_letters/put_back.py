@@ -8,7 +8,7 @@ from psycopg import AsyncConnection
 
 from statesvc.database.queries import queries
 from statesvc.log.actions import record_action
-from statesvc.log.batch_row import tick, write_batch
+from statesvc.log.batch_row import begin_batch, write_batch
 from statesvc.log.fanouts import append_fanouts, fanouts_again
 from statesvc.repair.dead_letters.dead_letter import Obstacle
 from statesvc.repair.dead_letters.replay_plan import RepairRequest
@@ -44,7 +44,7 @@ async def put_back(connection: Connection, request: RepairRequest, ids: Sequence
 async def _record_fanouts(connection: Connection, rows: Sequence[Any], *, actor: str) -> None:
     if not rows:
         return
-    now = await tick(connection)
+    now = await (await begin_batch(connection)).rows()
     fanouts = fanouts_again(rows, recorded_at=now.recorded_at)
     leaf_hashes = await append_fanouts(connection, fanouts, now=now)
     await write_batch(connection, batch_id=now.batch_id, recorded_at=now.recorded_at, leaf_hashes=leaf_hashes, writer=actor)

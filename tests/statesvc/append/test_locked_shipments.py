@@ -66,7 +66,7 @@ async def workers(shop: Shop, count: int = 1, **limits: Any) -> AsyncIterator[li
             listener=listener,
             woken=asyncio.Event(),
             waker=waker,
-            limits=WorkerLimits(deaf_sweep_seconds=0.05, **limits),
+            limits=WorkerLimits(sweep_seconds_without_listener=0.05, **limits),
         )
         for place in range(count)
     ]

@@ -11,7 +11,7 @@ import structlog
 from statesvc.database.wakeups.channels import INBOX
 from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.waker import Waker
-from statesvc.inbox.claim import Outlook, outlook
+from statesvc.inbox.claim import NextClaim, next_claim
 from statesvc.worker.worker_loop import Worker, WorkerLimits
 from tests.statesvc.worker.log_check import check_log
 from tests.world.shop import Shop, says
@@ -152,11 +152,11 @@ async def test_however_often_it_is_woken_it_looks_ahead_but_once_a_second(shop: 
     listener, waker = Listener(shop.database.service_dsn, [INBOX]), Waker(shop.database.service_dsn)
     looks: list[bool] = []
 
-    async def counted(connection: Any, *, ahead: bool) -> Outlook:
+    async def counted(connection: Any, *, ahead: bool) -> NextClaim:
         looks.append(ahead)
-        return await outlook(connection, ahead=ahead)
+        return await next_claim(connection, ahead=ahead)
 
-    monkeypatch.setattr("statesvc.worker.worker_loop.outlook", counted)
+    monkeypatch.setattr("statesvc.worker.worker_loop.next_claim", counted)
     worker = _worker(shop, listener, waker)
     began = time.monotonic()
     running = asyncio.create_task(worker.run())
@@ -250,7 +250,7 @@ async def test_a_bound_that_is_reached_delays_nothing_beyond_the_end_of_a_batch(
     )
     await shop.push(*(_scan(f"N{n}") for n in range(40)))
     listener, waker = Listener(shop.database.service_dsn, [INBOX]), Waker(shop.database.service_dsn)
-    running = asyncio.create_task((worker := _worker(shop, listener, waker, deaf_sweep_seconds=30)).run())
+    running = asyncio.create_task((worker := _worker(shop, listener, waker, sweep_seconds_without_listener=30)).run())
     async with asyncio.timeout(8):
         await shop.until("SELECT count(*) FROM statesvc.message", 40)
     worker.stop()
