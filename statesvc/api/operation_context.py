@@ -11,8 +11,11 @@ from statesvc.database.keyring_store import MasterKeyError
 from statesvc.database.kms.kms import KmsError
 from statesvc.database.pool import Connections
 from statesvc.database.wakeups.waker import Wakes
+from statesvc.delivery.addresses import Network
+from statesvc.delivery.targets import Targets
 from statesvc.http.problem import Code, Problem
 from statesvc.log.archive.folder import ArchivePath
+from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.tombstones import Tombstone, TombstoneError, Tombstones
 
 
@@ -22,7 +25,7 @@ class Context:
 
     `archive`: the folder of older bodies and of archived months of the log. `carriers`: those that messages are read again with.
     `backup_days`: for how many days backups of the database are stored. `tombstones`: where erasures and revocations are published outside
-    of the database.
+    of the database. `targets`: what sends to receivers, in the networks that are `allowed`.
     """
 
     pool: Connections
@@ -33,6 +36,9 @@ class Context:
     carriers: Callable[[], Mapping[str, Carrier]]
     backup_days: int
     tombstones: Callable[[], Tombstones]
+    log_archive: LogArchive
+    targets: Callable[[], Awaitable[Targets]]
+    allowed: Sequence[Network]
 
     async def keyring_if_any(self) -> Keyring | None:
         """None where no master key is at hand: a command on a machine without it."""
@@ -62,6 +68,11 @@ class Context:
         """Wakes the sleepers on these channels; called after the commit."""
         for channel in sorted(channels):
             self.waker.wake(channel)
+
+
+async def no_targets() -> Targets:
+    """Where nothing is sent to receivers."""
+    raise NotImplementedError("these calls send nothing to receivers")
 
 
 def writer(work: str) -> str:

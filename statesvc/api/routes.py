@@ -24,7 +24,7 @@ from statesvc.api import shipment_list_call as shipment_list
 from statesvc.api import status_operations as status
 from statesvc.api.computations import ComputingHere
 from statesvc.api.computing import Computing, Sources
-from statesvc.api.operation_context import Context
+from statesvc.api.operation_context import Context, no_targets
 from statesvc.api.personal_reads import PersonalReadings
 from statesvc.api.replica_reads import Replica, StaleReads
 from statesvc.database.pool import Connections
@@ -70,6 +70,9 @@ def routes(
         carriers=lambda: carriers,
         backup_days=backup_days,
         tombstones=lambda: tombstones,
+        log_archive=log_archive,
+        targets=no_targets,
+        allowed=(),
     )
     reads = StaleReads(pool, log_archive, replica)
     return [

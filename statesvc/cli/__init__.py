@@ -69,7 +69,7 @@ COMMANDS: Final[Mapping[str, ListedCommand]] = {
     "queue": ListedCommand("statesvc.cli.queue", "what waits: messages by carrier, and notifications", calls_api=True),
     "shipments": ListedCommand("statesvc.cli.shipments", "parcels: find, show, history"),
     "subscriptions": ListedCommand(
-        "statesvc.cli.subscriptions", "who is notified, and with what success: list, show, pause, resume, test, replay"
+        "statesvc.cli.subscriptions", "who is notified, and with what success: list, show, pause, resume, test, replay", calls_api=True
     ),
     "notices": ListedCommand("statesvc.cli.declared", "what the service wants you to know: list, seen", calls_api=True),
     "workers": ListedCommand("statesvc.cli.workers", "the running processes, and when each was last seen", calls_api=True),

@@ -50,7 +50,7 @@ def _place(pointer: str, operation: ListedOperation) -> str:
 
 
 async def work(
-    calls: Calls, operation_id: str, order: Mapping[str, Json], /, *, counted: str, total: int = 0, **given: Json
+    calls: Calls, operation_id: str, order: Mapping[str, Json], /, *, counted: str, total: int = 0, why: str = "", **given: Json
 ) -> AsyncGenerator[tuple[Progress, Json], None]:
     """Makes the calls of work in parts, one after the other, and shows how far it is; after each its progress and its answer.
 
@@ -63,7 +63,7 @@ async def work(
     try:
         while progress.goes_on:
             cursor = {} if progress.cursor is None else {"cursor": progress.cursor}
-            answer = await calls.call(operation_id, {**order, **cursor}, **given)
+            answer = await calls.call(operation_id, {**order, **cursor}, why=why, **given)
             progress = progress.after(answer, parts)
             show_progress(progress.done, progress.total or progress.done, counted, goes_on=True)
             yield progress, answer

@@ -4,7 +4,7 @@ The caller may do all, for who may run a command here reads the database anyway;
 """
 
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from importlib import import_module
 from typing import Any, Final
 
@@ -25,12 +25,14 @@ from statesvc.database.keyring_store import load_keyring
 from statesvc.database.open_connection import PATIENT
 from statesvc.database.sql_errors import Failure, failure
 from statesvc.database.wakeups.waker import notify
+from statesvc.delivery.targets import Targets
 from statesvc.http.api_keys import Caller
 from statesvc.http.inner_calls import InnerCalls
 from statesvc.http.key_store import Scope
 from statesvc.http.operation import Operation, routes_of
 from statesvc.http.problem import Problem
 from statesvc.log.archive.folder import archive_folder
+from statesvc.log.archive.log_archive import LogArchive
 from statesvc.roles.master_key import open_master_keys
 from statesvc.settings.service_settings import Settings, load_settings
 
@@ -84,7 +86,7 @@ class LocalCalls:
 async def local_calls(*, is_finding: bool = False) -> AsyncIterator[LocalCalls]:
     """On the database of this machine's service, over one connection."""
     settings = load_settings()
-    async with service_connection(settings, limits=FINDING if is_finding else PATIENT) as connection:
+    async with service_connection(settings, limits=FINDING if is_finding else PATIENT) as connection, AsyncExitStack() as stack:
         held = CommandConnection(connection)
         readings = PersonalReadings(held)
         context = Context(
@@ -96,6 +98,11 @@ async def local_calls(*, is_finding: bool = False) -> AsyncIterator[LocalCalls]:
             carriers=lambda: settings.in_account_zones(CARRIERS),
             backup_days=settings.keys.backup_days,
             tombstones=lambda: configured_tombstones(settings),
+            log_archive=LogArchive(archive_folder(settings)),
+            targets=lambda: stack.enter_async_context(
+                Targets(allowed=settings.notifier.subscriber_allow, source=settings.notifier.event_source)
+            ),
+            allowed=settings.notifier.subscriber_allow,
         )
         yield LocalCalls(context, database_name(settings.database))
         await readings.close()

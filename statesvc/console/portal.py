@@ -12,7 +12,7 @@ from aiohttp import hdrs, web
 
 from events.crypto.keyring import Keyring
 from statesvc.api.subscriptions.portal_links import LINK, MINUTES_MAX, PORTAL, PortalLinks, PortalVisit
-from statesvc.api.subscriptions.routes import ONE, PATH
+from statesvc.api.subscriptions.subscription_operations import ONE, PATH
 from statesvc.console.html_exchange import Handler, read_form, readable, redirect, utc_instant
 from statesvc.console.pages import Templates
 from statesvc.console.web_sessions import Cookie, form_token, is_form_token

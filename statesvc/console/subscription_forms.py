@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from statesvc.api.subscriptions.routes import ONE as CALL
+from statesvc.api.subscriptions.subscription_operations import ONE as CALL
 from statesvc.console.html_exchange import utc_instant
 from statesvc.console.progress_page import WorkProgress, next_part, stated
 from statesvc.console.screen import Done, DryRun, FormAction, Input, Shown, Values, Visit, counted

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
 
-from statesvc.api.subscriptions.routes import ONE as CALL
-from statesvc.api.subscriptions.routes import PATH
+from statesvc.api.subscriptions.subscription_operations import ONE as CALL
+from statesvc.api.subscriptions.subscription_operations import PATH
 from statesvc.console.charts import Bar, bars
 from statesvc.console.limiter_chart import limiter_charts
 from statesvc.console.screen import Disclosure, FormAction, Screen, Shown, Values, Visit

@@ -9,10 +9,9 @@ from contextlib import contextmanager
 from typing import Any
 from uuid import UUID
 
-from aiohttp import web
 from psycopg import AsyncConnection
 
-from statesvc.http.api_keys import caller_of
+from statesvc.http.call import Call
 from statesvc.http.key_store import Scope
 from statesvc.http.problem import Code, Problem
 from statesvc.subscriptions.key_revocation import NotGrantedError, require
@@ -24,23 +23,22 @@ def absent(subscription_id: UUID) -> Problem:
     return Problem(Code.NOT_FOUND, f"there is no subscription {subscription_id}")
 
 
-def owner_seen_by(request: web.Request) -> str | None:
+def owner_seen_by(call: Call[Any, Any]) -> str | None:
     """Whose subscriptions the caller sees; None: everyone's."""
-    caller = caller_of(request)
-    return None if caller.has(Scope.OPS) else caller.owner
+    return None if call.caller.has(Scope.OPS) else call.caller.owner
 
 
-async def require_visible(connection: AsyncConnection[Any], request: web.Request, subscription_id: UUID) -> None:
+async def require_visible(connection: AsyncConnection[Any], call: Call[Any, Any], subscription_id: UUID) -> None:
     """Raises the problem of an absent subscription for another owner's. Owners never change, so what comes after may rely on it."""
-    owner, seen = await owner_of(connection, subscription_id), owner_seen_by(request)
+    owner, seen = await owner_of(connection, subscription_id), owner_seen_by(call)
     if owner is None or (seen is not None and owner != seen):
         raise absent(subscription_id)
 
 
-def require_scopes(request: web.Request, needs: Iterable[Scope]) -> None:
+def require_scopes(call: Call[Any, Any], needs: Iterable[Scope]) -> None:
     """Raises the problem of a missing scope."""
     with grants_checked():
-        require(caller_of(request).scopes, needs, who=f"key {caller_of(request).key_id}")
+        require(call.caller.scopes, needs, who=f"key {call.caller.key_id}")
 
 
 @contextmanager

@@ -4,23 +4,23 @@ Who operates the service gives it to a subscriber that has no key, and shall not
 and whether answers are shown; it is good while the key that made it is, and may see that owner's subscriptions.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Final
 from urllib.parse import urlencode
 
-from aiohttp import web
 from pydantic import AwareDatetime, Field
 from typing_extensions import TypedDict
 
 from events.crypto.keyring import Keyring
 from events.entry import rfc3339
+from statesvc.api.operation_context import Context
 from statesvc.database.pool import Connections
-from statesvc.http.api_keys import Caller, Keys, caller_of, key_holder, require_scope
+from statesvc.http.api_keys import Caller, Keys, key_holder, require_scope
+from statesvc.http.call import Call
 from statesvc.http.closed_model import ClosedModel
 from statesvc.http.key_store import OWNER, Scope
-from statesvc.http.operation import Reply, Route, answer, body, route
+from statesvc.http.operation import operation
 from statesvc.http.problem import CREATED, Code, Problem
 from statesvc.http.signed_token import TokenRefusedError, TokenSigner
 from statesvc.log.actions import record_action
@@ -65,26 +65,10 @@ class PortalVisit:
 
 @dataclass(frozen=True, slots=True)
 class PortalLinks:
-    """Makes them, and finds out what one opens."""
+    """Finds out what one opens."""
 
     pool: Connections
     keyring: Keyring
-
-    async def create(self, request: web.Request) -> Reply[PortalLinkMade]:
-        """A link in the name of the caller's key; an operator action."""
-        asked, caller = body(request, PortalLinkRequest), caller_of(request)
-        owner = asked.owner or caller.owner
-        if owner != caller.owner:
-            require_scope(caller, Scope.OPS)
-        if asked.responses:
-            require_scope(caller, Scope.PII)
-        expires_at = datetime.now(UTC) + timedelta(minutes=asked.minutes)
-        claims = {"key_id": caller.key_id, "owner": owner, "responses": asked.responses, "until": rfc3339(expires_at)}
-        details = {"expires_at": rfc3339(expires_at), "responses": asked.responses}
-        async with self.pool.connection() as connection, connection.transaction():
-            await record_action(connection, actor=caller.actor, verb="portal.link", target=f"owner {owner}", details=details)
-        query = {LINK: self._signer.sign(_PURPOSE, claims, expires_at=expires_at)}
-        return answer({"path": f"{PORTAL}?{urlencode(query)}", "owner": owner, "expires_at": expires_at}, status=CREATED)
 
     async def visit(self, token: str, keys: Keys) -> PortalVisit:
         """What a link's token opens now. Raises the problem 401."""
@@ -109,25 +93,33 @@ class PortalLinks:
     def _signer(self) -> TokenSigner:
         return TokenSigner(self.keyring.token_key)
 
-    def routes(self) -> Sequence[Route]:
-        """The call."""
-        return [
-            route(
-                "POST /v1/subscriptions/portal-links",
-                self.create,
-                operation_id="create_portal_link",
-                summary="A link to the portal of an owner's subscriptions",
-                description="For a subscriber without a key: what was tried and answered, replay, a test, pause, a new secret; of this "
-                "owner's subscriptions alone, until the link expires or the key that made it is revoked. Anyone who has it may do "
-                "so: send it as you would send a password.",
-                scope="subscriptions",
-                tag="subscriptions",
-                request=PortalLinkRequest,
-                is_body_optional=True,
-                response=PortalLinkMade,
-                statuses={CREATED: "made"},
-            )
-        ]
+
+@operation(
+    "POST /v1/subscriptions/portal-links", scope="subscriptions", tag="subscriptions", is_body_optional=True, statuses={CREATED: "made"}
+)
+async def create_portal_link(context: Context, call: Call[None, PortalLinkRequest]) -> PortalLinkMade:
+    """A link to the portal of an owner's subscriptions.
+
+    For a subscriber without a key: what was tried and answered, replay, a test, pause, a new secret; of this owner's subscriptions alone,
+    until the link expires or the key that made it is revoked. Anyone who has it may do so: send it as you would send a password.
+    """
+    wanted, caller = call.body, call.caller
+    owner = wanted.owner or caller.owner
+    if owner != caller.owner:
+        require_scope(caller, Scope.OPS)
+    if wanted.responses:
+        require_scope(caller, Scope.PII)
+    expires_at = datetime.now(UTC) + timedelta(minutes=wanted.minutes)
+    claims = {"key_id": caller.key_id, "owner": owner, "responses": wanted.responses, "until": rfc3339(expires_at)}
+    details = {"expires_at": rfc3339(expires_at), "responses": wanted.responses}
+    signer = TokenSigner((await context.keyring()).token_key)
+    async with context.pool.connection() as connection, connection.transaction():
+        await record_action(connection, actor=caller.actor, verb="portal.link", target=f"owner {owner}", details=details)
+    query = {LINK: signer.sign(_PURPOSE, claims, expires_at=expires_at)}
+    return {"path": f"{PORTAL}?{urlencode(query)}", "owner": owner, "expires_at": expires_at}
+
+
+OPERATIONS: Final = (create_portal_link,)
 
 
 def _refused(why: str) -> Problem:

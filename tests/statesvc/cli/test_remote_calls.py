@@ -120,6 +120,7 @@ async def test_the_environment_names_the_service_and_flags_win(
         "queue",
         "rollout show",
         "status",
+        "subscriptions list",
         "workers",
     ],
 )

@@ -15,7 +15,7 @@ from aiohttp.test_utils import TestClient
 from freezegun import freeze_time
 
 from events.vocabulary import Status
-from statesvc.api.subscriptions.routes import ONE, PATH
+from statesvc.api.subscriptions.subscription_operations import ONE, PATH
 from statesvc.console.portal import CALLS
 from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.http.key_store import Scope, create_key

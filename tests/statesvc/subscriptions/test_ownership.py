@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from psycopg import AsyncConnection
 
-from statesvc.api.subscriptions.routes import ONE, routes
+from statesvc.api.subscriptions.routes import routes
+from statesvc.api.subscriptions.subscription_operations import ONE
 from statesvc.http.key_store import Scope, create_key
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.subscriptions import subscription_store as store

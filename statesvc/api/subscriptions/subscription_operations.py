@@ -1,0 +1,266 @@
+"""`/v1/subscriptions`: who wants to know, for scope `subscriptions`. Each key sees those of its owner; one with scope `ops` all."""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from typing import Any, Final, TypeVar
+from uuid import UUID
+
+from statesvc.api.operation_context import Context
+from statesvc.api.subscriptions.models import (
+    URL_RULE,
+    AttemptShown,
+    AttemptsParameters,
+    RotationParameters,
+    SubscriptionChange,
+    SubscriptionDetail,
+    SubscriptionListParameters,
+    SubscriptionMade,
+    SubscriptionParameters,
+    SubscriptionShown,
+    SubscriptionWish,
+    TestRequest,
+    TrialShown,
+)
+from statesvc.api.subscriptions.ownership import absent, grants_checked, owner_seen_by, require_scopes, require_visible
+from statesvc.api.subscriptions.shown import attempt_shown, read_shown, subscription_shown
+from statesvc.api.subscriptions.wishes import ages, checked_address, requested, watched
+from statesvc.database.wakeups.channels import OUTBOX
+from statesvc.delivery.outcome import TOTAL_SECONDS
+from statesvc.http.call import Call
+from statesvc.http.key_store import Scope
+from statesvc.http.operation import WHY_TAKEN, operation
+from statesvc.http.paging import Page, decode_cursor, encode_cursor
+from statesvc.http.problem import CREATED, NO_CONTENT, Code, Problem
+from statesvc.subscriptions import subscription_store as store
+from statesvc.subscriptions.key_revocation import needed
+from statesvc.subscriptions.recorded_attempts import read_attempts, read_limiter
+from statesvc.subscriptions.subscription_secrets import Secret
+from statesvc.subscriptions.subscription_store import Switch
+from statesvc.subscriptions.test_delivery import record_test, send_test
+
+T = TypeVar("T")
+
+PATH: Final = "/v1/subscriptions"
+ONE: Final = PATH + "/{subscription_id}"
+
+
+@operation(
+    f"POST {PATH}", scope="subscriptions", rules=(URL_RULE,), statuses={CREATED: "made; `secret` is shown once"}, request_headers=WHY_TAKEN
+)
+async def create_subscription(context: Context, call: Call[None, SubscriptionWish]) -> SubscriptionMade:
+    """Subscribe."""
+    asked = call.body
+    require_scopes(call, needed(asked.payload, pii=asked.pii))
+    wish = await requested(asked, context.allowed)
+    caller = call.caller
+    async with context.pool.connection() as connection:
+        with grants_checked():
+            subscription_id, secret = await store.create(
+                connection, await context.keyring(), wish, actor=caller.actor, owner=caller.owner, chosen=None, **call.why
+            )
+        made = await read_shown(connection, await context.keyring(), subscription_id)
+    call.headers["Location"] = f"{PATH}/{subscription_id}"
+    return {**made, "secret": _shown_once(secret)}
+
+
+@operation(f"GET {PATH}", scope="subscriptions", problems=(Code.INVALID_CURSOR,))
+async def list_subscriptions(context: Context, call: Call[SubscriptionListParameters, None]) -> Page[SubscriptionShown]:
+    """List subscriptions."""
+    asked = call.parameters
+    bound_to = {"list": "subscriptions", "state": asked.state}
+    after = _position(asked.cursor, bound_to, 2, lambda created_at, last_id: (datetime.fromisoformat(created_at), UUID(last_id)))
+    async with context.pool.connection() as connection:
+        found = await store.page(connection, owner=owner_seen_by(call), condition=asked.state, after=after, limit=asked.limit + 1)
+        keys = await store.public_keys(connection, await context.keyring(), [one.subscription_id for one in found])
+    shown, more = found[: asked.limit], len(found) > asked.limit
+    cursor = encode_cursor([shown[-1].created_at.isoformat(), str(shown[-1].subscription_id)], bound_to) if more else None
+    return Page([subscription_shown(one, keys) for one in shown], cursor)
+
+
+@operation(f"GET {ONE}", scope="subscriptions", problems=(Code.NOT_FOUND,))
+async def get_subscription(context: Context, call: Call[SubscriptionParameters, None]) -> SubscriptionDetail:
+    """Show a subscription."""
+    subscription_id = call.parameters.subscription_id
+    async with context.pool.connection() as connection:
+        await require_visible(connection, call, subscription_id)
+        shown = await read_shown(connection, await context.keyring(), subscription_id)
+        limiter = await read_limiter(connection, subscription_id)
+    return {**shown, "limiter": limiter}
+
+
+@operation(
+    f"PATCH {ONE}",
+    scope="subscriptions",
+    rules=(URL_RULE, "`pii` is for the payload `full`."),
+    request_headers=WHY_TAKEN,
+    problems=(Code.NOT_FOUND,),
+)
+async def change_subscription(context: Context, call: Call[SubscriptionParameters, SubscriptionChange]) -> SubscriptionShown:
+    """Change a subscription."""
+    subscription_id, asked = call.parameters.subscription_id, call.body
+    async with context.pool.connection() as connection:
+        await require_visible(connection, call, subscription_id)
+    changes: dict[str, Any] = asked.model_dump(mode="json", include=asked.model_fields_set - {"shipments", "give_up_after_seconds"})
+    if "shipments" in asked.model_fields_set:
+        changes["shipments"] = watched(asked.shipments)
+    if "give_up_after_seconds" in asked.model_fields_set:
+        changes["give_up_after"] = ages(asked.give_up_after_seconds)
+    if asked.pii:
+        require_scopes(call, [Scope.PII])
+    login = None
+    if "url" in changes:
+        changes["url"], login = await checked_address(asked.url, context.allowed)
+    caller = call.caller
+    async with context.pool.connection() as connection:
+        if changes:
+            with grants_checked():
+                await store.change(
+                    connection,
+                    await context.keyring(),
+                    subscription_id,
+                    changes,
+                    actor=caller.actor,
+                    scopes=caller.scopes,
+                    login=login,
+                    **call.why,
+                )
+        return await read_shown(connection, await context.keyring(), subscription_id)
+
+
+@operation(f"DELETE {ONE}", scope="subscriptions", statuses={NO_CONTENT: "ended"}, request_headers=WHY_TAKEN, problems=(Code.NOT_FOUND,))
+async def delete_subscription(context: Context, call: Call[SubscriptionParameters, None]) -> None:
+    """Unsubscribe."""
+    await _switch(context, call, "delete")
+
+
+@operation(f"POST {ONE}/pause", scope="subscriptions", request_headers=WHY_TAKEN, problems=(Code.NOT_FOUND,))
+async def pause_subscription(context: Context, call: Call[SubscriptionParameters, None]) -> SubscriptionShown:
+    """Send nothing for now."""
+    subscription_id = await _switch(context, call, "pause")
+    async with context.pool.connection() as connection:
+        return await read_shown(connection, await context.keyring(), subscription_id)
+
+
+@operation(f"POST {ONE}/resume", scope="subscriptions", request_headers=WHY_TAKEN, problems=(Code.NOT_FOUND,))
+async def resume_subscription(context: Context, call: Call[SubscriptionParameters, None]) -> SubscriptionShown:
+    """Send again."""
+    subscription_id = await _switch(context, call, "resume")
+    context.waker.wake(OUTBOX)
+    async with context.pool.connection() as connection:
+        return await read_shown(connection, await context.keyring(), subscription_id)
+
+
+@operation(f"POST {ONE}/rotate-secret", scope="subscriptions", request_headers=WHY_TAKEN, problems=(Code.NOT_FOUND,))
+async def rotate_subscription_secret(context: Context, call: Call[RotationParameters, None]) -> SubscriptionMade:
+    """Make a new secret."""
+    asked = call.parameters
+    grace = timedelta(hours=asked.grace_hours)
+    async with context.pool.connection() as connection:
+        await require_visible(connection, call, asked.subscription_id)
+        secret = await store.rotate(
+            connection,
+            await context.keyring(),
+            asked.subscription_id,
+            grace=grace,
+            actor=call.caller.actor,
+            signature=asked.signature,
+            chosen=None,
+            **call.why,
+        )
+        if secret is None:
+            raise absent(asked.subscription_id)
+        shown = await read_shown(connection, await context.keyring(), asked.subscription_id)
+    return {**shown, "secret": _shown_once(secret)}
+
+
+@operation(
+    f"POST {ONE}/test",
+    scope="subscriptions",
+    request_headers=WHY_TAKEN,
+    is_body_optional=True,
+    problems=(Code.NOT_FOUND,),
+    deadline_seconds=TOTAL_SECONDS + 5,
+)
+async def test_subscription(context: Context, call: Call[SubscriptionParameters, TestRequest]) -> TrialShown:
+    """Send a test once.
+
+    The example of a type, with `data.test` true, or a mere `subscription.test`; signed like any other, never retried, also while the
+    subscription is paused or disabled. `attempts` lists the newest twenty.
+    """
+    subscription_id, asked, why = call.parameters.subscription_id, call.body, call.why
+    async with context.pool.connection() as connection:
+        await require_visible(connection, call, subscription_id)
+        means = await store.signing_means(connection, await context.keyring(), subscription_id)
+    if means is None:
+        raise absent(subscription_id)
+    sent = await send_test(await context.targets(), subscription_id, means, kind=asked.type)
+    async with context.pool.connection() as connection:
+        await record_test(connection, subscription_id, sent, actor=call.caller.actor, **why)
+    came = sent.answer
+    return {
+        "webhook_id": sent.webhook_id,
+        "type": sent.type,
+        "outcome": came.outcome,
+        "status_code": came.status_code,
+        "duration_ms": round(came.duration_seconds * 1000),
+        "detail": came.detail or None,
+    }
+
+
+@operation(f"GET {ONE}/attempts", scope="subscriptions", request_headers=WHY_TAKEN, problems=(Code.NOT_FOUND, Code.INVALID_CURSOR))
+async def list_attempts(context: Context, call: Call[AttemptsParameters, None]) -> Page[AttemptShown]:
+    """List attempts."""
+    asked = call.parameters
+    bound_to = {"list": "attempts", "of": str(asked.subscription_id)}
+    before = _position(asked.cursor, bound_to, 3, lambda at, webhook_id, number: (datetime.fromisoformat(at), str(webhook_id), int(number)))
+    if asked.responses:
+        require_scopes(call, [Scope.PII])
+    async with context.pool.connection() as connection:
+        await require_visible(connection, call, asked.subscription_id)
+        found = await read_attempts(connection, asked.subscription_id, before=before, limit=asked.limit + 1)
+        if asked.responses and found:
+            target = f"subscription {asked.subscription_id}"
+            await context.readings.record(connection, call, name="attempts", target=target)
+    shown, more = found[: asked.limit], len(found) > asked.limit
+    cursor = encode_cursor([shown[-1].recorded_at.isoformat(), shown[-1].webhook_id, shown[-1].number], bound_to) if more else None
+    return Page([attempt_shown(one, one.response(await context.keyring()) if asked.responses else None) for one in shown], cursor)
+
+
+async def _switch(context: Context, call: Call[SubscriptionParameters, None], switch: Switch) -> UUID:
+    subscription_id = call.parameters.subscription_id
+    async with context.pool.connection() as connection:
+        await require_visible(connection, call, subscription_id)
+        with grants_checked():
+            turned = await store.turn(connection, subscription_id, switch, actor=call.caller.actor, **call.why)
+        if not turned:
+            raise absent(subscription_id)
+    return subscription_id
+
+
+def _position(cursor: str | None, bound_to: Mapping[str, Any], fields: int, read: Callable[..., T]) -> T | None:
+    """Where the page before ended; None for the first page. A forged position is refused like a foreign one."""
+    if cursor is None:
+        return None
+    position = decode_cursor(cursor, bound_to, fields=fields)
+    try:
+        return read(*position)
+    except (TypeError, ValueError):
+        raise Problem(Code.INVALID_CURSOR, "send `next_cursor` as it was given") from None
+
+
+def _shown_once(secret: Secret) -> str | None:
+    return secret.shown if secret.kind == "hmac" else None
+
+
+OPERATIONS: Final = (
+    create_subscription,
+    list_subscriptions,
+    get_subscription,
+    change_subscription,
+    delete_subscription,
+    pause_subscription,
+    resume_subscription,
+    rotate_subscription_secret,
+    test_subscription,
+    list_attempts,
+)
