@@ -147,7 +147,7 @@ DECLARE
     v_returned int;
     v_missing record;
 BEGIN
-    IF p_stage = 'any' AND NOT p_sweep AND p_limit <= 64 THEN
+    IF p_stage = 'any' AND NOT p_sweep AND p_limit <= 64 AND p_carriers IS NULL THEN
         v_ids := statesvc.choose_all(p_limit, p_bytes_max, v_now);
     END IF;
     v_complete := v_ids IS NOT NULL;

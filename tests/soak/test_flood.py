@@ -4,6 +4,8 @@ import asyncio
 import random
 import sys
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,14 +15,16 @@ from typing import Any, Final
 import pytest
 from psycopg import AsyncConnection
 
+from statesvc.database.keyring_store import load_keyring, parse_master_keys
 from statesvc.demo.dialects import DIALECTS
 from statesvc.demo.parcels import invent
-from tests.acceptance.processes import Service, running
+from tests.acceptance.processes import MASTER_KEY, Service, running
 from tests.bench.claim import FILL, LANES, time_claims
 from tests.bench.inbox import put_all
 from tests.bench.report import percentile
 from tests.bench.server import Place
 from tests.bench.traffic import alerts
+from tests.node.node_worker import start_worker
 from tests.soak.server import SoakServer
 from tests.soak.story import SECONDS
 
@@ -67,7 +71,10 @@ class Figures:
 
 
 @pytest.mark.soak
-async def test_a_flooding_carrier_delays_the_quiet_ones_by_next_to_nothing(own_server: SoakServer, tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_shared", [False, True], ids=["alone", "beside another fleet"])
+async def test_a_flooding_carrier_delays_the_quiet_ones_by_next_to_nothing(
+    own_server: SoakServer, tmp_path: Path, *, is_shared: bool
+) -> None:
     dsns = own_server.dsns
     settings = {"STATESVC_LOG_LEVEL": "warning"}
     service = Service(service_dsn=dsns.service_dsn, owner_dsn=dsns.owner_dsn, folder=tmp_path, settings=settings)
@@ -75,7 +82,7 @@ async def test_a_flooding_carrier_delays_the_quiet_ones_by_next_to_nothing(own_s
     await own_server.make_wal(WAL_FILES)
     async with await AsyncConnection.connect(dsns.owner_dsn, autocommit=True) as owner:
         await owner.execute(_WATCH.encode())
-    async with running(service, "api", "worker"):
+    async with running(service, "api", "worker"), _other_fleet(service, tmp_path) if is_shared else nullcontext():
         quiet = asyncio.create_task(_send_quietly(service), name="quiet carriers")
         await asyncio.sleep(2)
         for run in range(RUNS):
@@ -136,6 +143,23 @@ async def _send_quietly(service: Service) -> None:
 
 async def _flood(service: Service, *, series: int) -> None:
     await put_all(Place(service.service_dsn, service.owner_dsn, ""), alerts(FLOOD, series=series))
+
+
+@asynccontextmanager
+async def _other_fleet(service: Service, folder: Path) -> AsyncIterator[None]:
+    """Reads a tenth of the flood."""
+    change = {"candidate": "old@1", "percent": 10, "why": "flood"}
+    async with service.session.put(f"{service.api.url}/v1/rollouts/{FLOODER}", json=change) as answer:
+        assert answer.status == 200
+    async with await AsyncConnection.connect(service.service_dsn, autocommit=True) as connection:
+        keyring = await load_keyring(connection, parse_master_keys(MASTER_KEY))
+    program = (sys.executable, "-m", "tests.soak.old_fleet")
+    fleet = await start_worker(service.service_dsn, keyring.inbox.key, folder / "fleet.log", program, NORMALIZER="old@1", CARRIERS=FLOODER)
+    try:
+        yield
+    finally:
+        fleet.kill()
+        await fleet.wait()
 
 
 async def _hold(service: Service, *, hold: bool) -> None:

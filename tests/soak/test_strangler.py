@@ -18,6 +18,7 @@ from psycopg import AsyncConnection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from statesvc.database.keyring_store import load_keyring, parse_master_keys
+from statesvc.log.json_compression import decompress_json
 from tests.acceptance.posting import post_webhook
 from tests.acceptance.processes import MASTER_KEY, Service, until_false
 from tests.acceptance.service_maker import ServiceMaker
@@ -202,7 +203,7 @@ async def _grow(story: Strangling) -> None:
 async def _codes_outside(story: Strangling, rest: set[UUID], bodies: list[bytes]) -> Counter[str]:
     """The codes of the messages that were tried, from the log."""
     rows = await story.service.rows("SELECT canonical FROM statesvc.event WHERE message_id = ANY (%s)", sorted(rest))
-    said = Counter(json.loads(canonical)["raw"]["code"] for (canonical,) in rows)
+    said = Counter(json.loads(decompress_json(canonical))["raw"]["code"] for (canonical,) in rows)
     assert sum(said.values()) <= len(bodies)
     return said
 

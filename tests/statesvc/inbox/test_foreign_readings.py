@@ -177,6 +177,17 @@ async def test_a_bounded_carrier_is_bounded_for_both_of_its_readers_together(inb
     assert await inbox.claim(64, stage="any") == []
 
 
+@pytest.mark.parametrize("percent", [1, 50, 99])
+async def test_a_shared_carrier_that_floods_leaves_the_others_their_part_of_each_claim(inbox: Any, percent: int) -> None:
+    await inbox.roll_out("ups", OLD, percent)
+    await _put(inbox, 400)
+    for stage, named in (("any", {}), ("raw", {"normalizer": OLD})):
+        quiet = await _put(inbox, 2, "fedex")
+        claimed = await inbox.claim(8, stage=stage, **named)
+        assert quiet <= {message.message_id for message in claimed}
+        assert len(claimed) == 8 or percent != 50
+
+
 async def _cost(inbox: Any, *, backlog: str, **asked: Any) -> tuple[int, float]:
     """Pages that a claim touches, and milliseconds."""
     arguments = ", ".join(f"p_{name} => '{value}'" for name, value in asked.items())
