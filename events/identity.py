@@ -129,6 +129,11 @@ def listed_prefix(raw_type: str | None, raw_code: str | None) -> str | None:
     return carrier_code(Raw(type=raw_type, code=None if raw_type == TEXT else raw_code))
 
 
+def awaited_id(carrier_id: str, number: str) -> UUID:
+    """What stands for a number of which nothing was said yet, where the log says so: no shipment has this id."""
+    return UUID(bytes=hashlib.sha256(_joined("w1", carrier_id, number)).digest()[:16])
+
+
 def facts_digest(event: Event, digest: Digest) -> bytes:
     """What the carrier stated under an id of its own, part by part. Empty for a derived id, which is its facts.
 

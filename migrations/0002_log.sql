@@ -244,17 +244,19 @@ CREATE INDEX attempt_subscription ON statesvc.attempt (subscription_id, recorded
 CREATE INDEX attempt_batch ON statesvc.attempt (batch_id);
 
 -- What the service noticed by itself at a time, so that a later reading of the log says the same: `version` is that of the shipment's last
--- event then, `since` the time from which it was so.
+-- event then, `since` the time from which it was so. With version 0 (`never_heard`) `shipment_id` is the id of an awaited number, not of a
+-- shipment: nothing was ever said of it, and nothing of it enters the history of a shipment that bears the number later.
 CREATE TABLE statesvc.observation (
     shipment_id uuid NOT NULL,
-    version int NOT NULL CHECK (version > 0),
-    kind text NOT NULL CHECK (kind IN ('stalled', 'not_picked_up', 'overdue', 'delivery_missed', 'pickup_expiring')),
+    version int NOT NULL CHECK (version >= 0),
+    kind text NOT NULL CHECK (kind IN ('stalled', 'not_picked_up', 'overdue', 'delivery_missed', 'pickup_expiring', 'never_heard')),
     recorded_at timestamptz NOT NULL,
     since timestamptz NOT NULL CHECK (since <= recorded_at),
     batch_id bigint NOT NULL,
     ordinal int NOT NULL CHECK (ordinal >= 0),
     canonical bytea NOT NULL,
-    PRIMARY KEY (shipment_id, version, kind, recorded_at)
+    PRIMARY KEY (shipment_id, version, kind, recorded_at),
+    CHECK ((version = 0) = (kind = 'never_heard'))
 ) PARTITION BY RANGE (recorded_at);
 CREATE INDEX observation_batch ON statesvc.observation (batch_id);
 

@@ -60,7 +60,7 @@ CREATE TABLE statesvc.notification (
     webhook_id text NOT NULL,
     type text NOT NULL CHECK (type IN (
         'shipment.status_changed', 'shipment.updated', 'shipment.stalled', 'shipment.not_picked_up', 'shipment.overdue',
-        'shipment.delivery_missed', 'shipment.pickup_expiring')),
+        'shipment.delivery_missed', 'shipment.pickup_expiring', 'shipment.never_heard')),
     carrier_id text NOT NULL,
     tracking_number text NOT NULL,
     from_status text NOT NULL,

@@ -64,13 +64,27 @@ CREATE TABLE statesvc.shipment_references (
     digests bytea[] NOT NULL,
     changed_at timestamptz NOT NULL,
     erased_at timestamptz,
-    PRIMARY KEY (carrier_id, number),
+    -- found by number alone, too
+    PRIMARY KEY (number, carrier_id),
     CHECK (sealed IS NOT NULL OR digests = '{}'),
     CHECK (sealed IS NULL OR erased_at IS NULL)
 );
 CREATE INDEX shipment_references_digest ON statesvc.shipment_references USING gin (digests);
 -- digests are as good as unique: statistics of them say nothing, and the planner reads them for every search
 ALTER TABLE statesvc.shipment_references ALTER digests SET STATISTICS 0;
+
+-- Numbers of which something must be heard within `hours`. Nothing looks at them when a message comes: at `due_at` the watcher asks whether
+-- anything was heard meanwhile. `observed_at`: nothing was, and that was observed; the row stays a while to say so.
+CREATE TABLE statesvc.awaited_number (
+    number text NOT NULL,
+    carrier_id text NOT NULL,
+    hours int NOT NULL CHECK (hours > 0),
+    awaited_at timestamptz NOT NULL,
+    due_at timestamptz NOT NULL,
+    observed_at timestamptz,
+    PRIMARY KEY (number, carrier_id)
+);
+CREATE INDEX awaited_number_due ON statesvc.awaited_number (due_at);
 
 -- Rebuilding goes on during live traffic: the spare table is filled from the log and takes the live one's place. Meanwhile triggers on
 -- the live table note which shipments changed; the rebuild folds these again, the last of them under the lock of the swap. After the

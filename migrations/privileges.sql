@@ -48,6 +48,7 @@ GRANT INSERT, UPDATE ON statesvc.log_archive TO {service_role};
 GRANT INSERT, UPDATE, DELETE ON statesvc.archive_refusal TO {service_role};
 GRANT INSERT ON statesvc.log_resident TO {service_role};
 GRANT INSERT, UPDATE ON statesvc.expectation_rules, statesvc.shipment_references TO {service_role};
+GRANT INSERT, UPDATE, DELETE ON statesvc.awaited_number TO {service_role};
 -- the transactions of other roles, for alerts and doctor; where the owner may not give it, doctor says so
 DO $$
 BEGIN

@@ -196,6 +196,19 @@ CREATE INDEX attempt_batch ON ONLY statesvc.attempt USING btree (batch_id);
 CREATE INDEX attempt_subscription ON ONLY statesvc.attempt USING btree (subscription_id, recorded_at);
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON statesvc.attempt FOR EACH STATEMENT EXECUTE FUNCTION statesvc.refuse_change();
 
+CREATE TABLE statesvc.awaited_number (
+    number text NOT NULL,
+    carrier_id text NOT NULL,
+    hours integer NOT NULL,
+    awaited_at timestamp with time zone NOT NULL,
+    due_at timestamp with time zone NOT NULL,
+    observed_at timestamp with time zone,
+    CONSTRAINT awaited_number_hours_check CHECK ((hours > 0))
+);
+ALTER TABLE ONLY statesvc.awaited_number
+    ADD CONSTRAINT awaited_number_pkey PRIMARY KEY (number, carrier_id);
+CREATE INDEX awaited_number_due ON statesvc.awaited_number USING btree (due_at);
+
 CREATE TABLE statesvc.batch (
     batch_id bigint DEFAULT statesvc.next_batch_id() NOT NULL,
     recorded_from timestamp with time zone NOT NULL,
@@ -782,7 +795,7 @@ CREATE TABLE statesvc.notification (
     observed jsonb,
     CONSTRAINT notification_check CHECK (((observed IS NOT NULL) = (sequence < 0))),
     CONSTRAINT notification_epoch_check CHECK ((epoch > 1)),
-    CONSTRAINT notification_type_check CHECK ((type = ANY (ARRAY['shipment.status_changed'::text, 'shipment.updated'::text, 'shipment.stalled'::text, 'shipment.not_picked_up'::text, 'shipment.overdue'::text, 'shipment.delivery_missed'::text, 'shipment.pickup_expiring'::text])))
+    CONSTRAINT notification_type_check CHECK ((type = ANY (ARRAY['shipment.status_changed'::text, 'shipment.updated'::text, 'shipment.stalled'::text, 'shipment.not_picked_up'::text, 'shipment.overdue'::text, 'shipment.delivery_missed'::text, 'shipment.pickup_expiring'::text, 'shipment.never_heard'::text])))
 );
 ALTER TABLE ONLY statesvc.notification
     ADD CONSTRAINT notification_pkey PRIMARY KEY (shipment_id, sequence, subscription_id);
@@ -814,9 +827,10 @@ CREATE TABLE statesvc.observation (
     ordinal integer NOT NULL,
     canonical bytea NOT NULL,
     CONSTRAINT observation_check CHECK ((since <= recorded_at)),
-    CONSTRAINT observation_kind_check CHECK ((kind = ANY (ARRAY['stalled'::text, 'not_picked_up'::text, 'overdue'::text, 'delivery_missed'::text, 'pickup_expiring'::text]))),
+    CONSTRAINT observation_check1 CHECK (((version = 0) = (kind = 'never_heard'::text))),
+    CONSTRAINT observation_kind_check CHECK ((kind = ANY (ARRAY['stalled'::text, 'not_picked_up'::text, 'overdue'::text, 'delivery_missed'::text, 'pickup_expiring'::text, 'never_heard'::text]))),
     CONSTRAINT observation_ordinal_check CHECK ((ordinal >= 0)),
-    CONSTRAINT observation_version_check CHECK ((version > 0))
+    CONSTRAINT observation_version_check CHECK ((version >= 0))
 )
 PARTITION BY RANGE (recorded_at);
 ALTER TABLE ONLY statesvc.observation
@@ -1126,7 +1140,7 @@ CREATE TABLE statesvc.shipment_references (
     CONSTRAINT shipment_references_check1 CHECK (((sealed IS NULL) OR (erased_at IS NULL)))
 );
 ALTER TABLE ONLY statesvc.shipment_references
-    ADD CONSTRAINT shipment_references_pkey PRIMARY KEY (carrier_id, number);
+    ADD CONSTRAINT shipment_references_pkey PRIMARY KEY (number, carrier_id);
 CREATE INDEX shipment_references_digest ON statesvc.shipment_references USING gin (digests);
 
 CREATE TABLE statesvc.shipment_spare (

@@ -30,6 +30,8 @@ class Expectation(StrEnum):
     """Out for delivery, and not delivered when that day ended where it was."""
     PICKUP_EXPIRING = "pickup_expiring"
     """It waits to be picked up, and will soon be sent back."""
+    NEVER_HEARD = "never_heard"
+    """Of an awaited number nothing was ever said: no state has it, and no rule is about it."""
 
 
 STALLABLE: Final = frozenset(

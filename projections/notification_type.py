@@ -15,6 +15,7 @@ class NotificationType(StrEnum):
     OVERDUE = "shipment.overdue"
     DELIVERY_MISSED = "shipment.delivery_missed"
     PICKUP_EXPIRING = "shipment.pickup_expiring"
+    NEVER_HEARD = "shipment.never_heard"
 
 
 def type_of_observation(kind: Expectation) -> NotificationType:

@@ -45,7 +45,7 @@ class ShipmentReferences(TypedDict):
 @operation(f"GET {_ONE}", scope="read", tag=_TAG, problems=(Code.NOT_FOUND, Code.UNKNOWN_CARRIER))
 async def get_shipment_references(context: Context, call: Call[ReferencesParameters, None]) -> ShipmentReferences:
     """What a shipper attached to a number."""
-    number = _number(context, call.parameters)
+    number = attached_to(context, call.parameters)
     keyring = await context.keyring()
     async with context.pool.connection() as connection:
         attached = await read_references(connection, keyring, number)
@@ -62,7 +62,7 @@ async def set_shipment_references(context: Context, call: Call[ReferencesParamet
     scanned yet. `GET /v1/shipments?reference=` finds its shipments by each value. The log says who attached something, with a keyed digest
     in place of the values; an erasure of the number takes them away, and after it the call is refused. Nothing personal belongs here.
     """
-    number = _number(context, call.parameters)
+    number = attached_to(context, call.parameters)
     keyring = await context.keyring()
     async with context.pool.connection() as connection:
         try:
@@ -72,7 +72,8 @@ async def set_shipment_references(context: Context, call: Call[ReferencesParamet
     return _shown(number, attached)
 
 
-def _number(context: Context, wanted: ReferencesParameters) -> AttachedTo:
+def attached_to(context: Context, wanted: ReferencesParameters) -> AttachedTo:
+    """The number as it is compared. Raises the problem that there is no such carrier."""
     carrier_id = context.carrier(wanted.carrier_id).carrier_id
     return AttachedTo(carrier_id, number_of(carrier_id, wanted.tracking_number))
 

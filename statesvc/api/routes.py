@@ -6,6 +6,7 @@ from events.carriers import CARRIERS
 from events.carriers.carrier import Carrier
 from events.crypto.keyring import Keyring
 from statesvc.api import action_operations as actions
+from statesvc.api import awaited_operations as awaited
 from statesvc.api import code_mapping_operations as code_mappings
 from statesvc.api import dead_letter_operations as dead_letters
 from statesvc.api import erasure_operations as erasure
@@ -14,6 +15,7 @@ from statesvc.api import expectation_operations as expectations
 from statesvc.api import key_operations as keys
 from statesvc.api import legal_hold_operations as legal_holds
 from statesvc.api import log_calls as log
+from statesvc.api import lookup_operations as lookups
 from statesvc.api import message_calls as messages
 from statesvc.api import queue_operations as queue
 from statesvc.api import reference_operations as references
@@ -77,7 +79,9 @@ def routes(
     reads = StaleReads(pool, log_archive, replica)
     return [
         *shipment_list.routes(reads, keyring),
+        *routes_of(lookups.OPERATIONS, context),
         *routes_of(references.OPERATIONS, context),
+        *routes_of(awaited.OPERATIONS, context),
         *shipments.routes(pool, sources, computing, readings, reads),
         *routes_of(erasure.OPERATIONS, context),
         *messages.routes(pool, keyring, archive, readings),

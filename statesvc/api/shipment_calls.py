@@ -25,6 +25,7 @@ from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.snapshot import take_snapshot
 from statesvc.shipments.as_of import Horizon, find_shipment_at, horizon_at
 from statesvc.shipments.audit_trail import EVENTS_MAX, read_audit_trail
+from statesvc.shipments.awaited import was_never_heard
 from statesvc.shipments.find import (
     FoundShipment,
     OtherDiscriminators,
@@ -38,7 +39,7 @@ from statesvc.shipments.find import (
 from statesvc.shipments.known_texts import KnownTexts
 from statesvc.shipments.models import AsOf, Audit, HistoryPage, SameParcel, Shipment, Signer
 from statesvc.shipments.observation_trail import read_observations
-from statesvc.shipments.references import AttachedTo, awaited_numbers
+from statesvc.shipments.references import AttachedTo, AwaitedNumber, awaited_numbers
 from statesvc.shipments.timeline import timeline
 
 LONG_AUDIT_EVENTS: Final = 200
@@ -219,15 +220,20 @@ async def _shipment(
 
 
 async def _awaited(connection: AsyncConnection[Any], asked: ShipmentParameters, *, personal: bool) -> Shipment | None:
-    """Of a number of which nothing was said yet, if references are attached to it."""
-    if asked.as_of is not None or asked.discriminator:
+    """Of a number of which nothing was said yet, if references are attached to it or it is awaited; in the past if that was observed."""
+    if asked.discriminator:
         return None
-    found = await awaited_numbers(connection, [AttachedTo(asked.carrier_id, number_of(asked.carrier_id, asked.tracking_number))])
+    number, horizon = AttachedTo(asked.carrier_id, number_of(asked.carrier_id, asked.tracking_number)), None
+    if asked.as_of is None:
+        found = await awaited_numbers(connection, [number])
+    else:
+        horizon = await horizon_at(connection, asked.as_of)
+        found = [AwaitedNumber(*number, horizon.at, never_heard=True)] if await was_never_heard(connection, number, horizon) else []
     if not found:
         return None
     signer: Signer = {"signed_by": None} if personal else {}
     alone: SameParcel = {}
-    return {**found[0].listed(), **_as_of(None), **signer, "others": [], **alone}
+    return {**found[0].listed(), **_as_of(horizon), **signer, "others": [], **alone}
 
 
 def _as_of(horizon: Horizon | None) -> AsOf:

@@ -118,7 +118,9 @@ def _of_change(kind: NotificationType, summary: str, description: str, *, before
     )
 
 
-def _of_observation(kind: NotificationType, summary: str, description: str, *, status: str, cause: str, hours: int) -> EventType:
+def _of_observation(
+    kind: NotificationType, summary: str, description: str, *, status: str, cause: str, hours: int, version: int = 6
+) -> EventType:
     data = data_of(
         Notification(
             webhook_id="",
@@ -130,7 +132,7 @@ def _of_observation(kind: NotificationType, summary: str, description: str, *, s
             from_status=status,
             to_status=status,
             sequence=FIRST_SEQUENCE + 1,
-            observed={"version": 6, "cause": cause, "hours": hours},
+            observed={"version": version, "cause": cause, "hours": hours},
         )
     )
     return EventType(kind=kind.value, summary=summary, description=description, data=ChangeData, thin=data, full=data, personal=data)
@@ -192,6 +194,17 @@ EVENT_TYPES: Final = (
         status="available_for_pickup",
         cause="2026-02-26T17:30:00-05:00",
         hours=120,
+    ),
+    _of_observation(
+        NotificationType.NEVER_HEARD,
+        "Nothing was ever heard of a number that is awaited",
+        "Of a number that `PUT /v1/shipments/{carrier_id}/{tracking_number}/awaited` registered: within its hours no message said "
+        "anything of it, of its carrier or of an aggregator that names that carrier. There is no shipment yet: `sequence` is 0. "
+        "Once for each time that it is registered.",
+        status="unknown",
+        cause="2026-03-01T22:30:05+00:00",
+        hours=48,
+        version=0,
     ),
     EventType(
         kind=CONNECTION_TEST,

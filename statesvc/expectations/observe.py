@@ -89,23 +89,24 @@ class WatchReport:
     put_off: int = 0
     observations: list[Observation] = field(default_factory=list)
     notifications: int = 0
+    at_once: int = AT_ONCE
 
     @property
     def is_full(self) -> bool:
         """Whether more may be due."""
-        return self.due >= AT_ONCE or self.put_off >= PUT_OFF_AT_ONCE
+        return self.due >= self.at_once or self.put_off >= PUT_OFF_AT_ONCE
 
 
 async def observe(connection: Connection, *, worker: str) -> WatchReport:
     """One pass, of `AT_ONCE` shipments at most. `worker` names the process in the log."""
-    report = WatchReport()
+    report = WatchReport(at_once=AT_ONCE)
     async with connection.transaction():
         alone = await (await connection.execute(_SQL["try_alone"])).fetchone()
         if alone != (True,):
             return report
         due = await (await connection.execute(_SQL["due"], {"limit": AT_ONCE})).fetchall()
         report.due = len(due)
-        waiting = await _not_now(connection, {carrier_id for _, carrier_id in due})
+        waiting = await carriers_to_put_off(connection, {carrier_id for _, carrier_id in due})
         if waiting:
             put_off = await connection.execute(_SQL["put_off"], {"carrier_ids": sorted(waiting), "limit": PUT_OFF_AT_ONCE})
             report.put_off = put_off.rowcount
@@ -114,7 +115,8 @@ async def observe(connection: Connection, *, worker: str) -> WatchReport:
     return report
 
 
-async def _not_now(connection: Connection, carrier_ids: set[str]) -> set[str]:
+async def carriers_to_put_off(connection: Connection, carrier_ids: set[str]) -> set[str]:
+    """Those of these carriers of which nothing can be concluded now: held, behind or silent."""
     cursor = await connection.execute(_SQL["not_now"], {"carrier_ids": sorted(carrier_ids)})
     return {carrier_id for (carrier_id,) in await cursor.fetchall()}
 
@@ -135,7 +137,7 @@ async def _look_again(connection: Connection, asked: Sequence[UUID], report: Wat
         rows.append(row)
     await connection.execute(_SQL["save_observed"], encoded(rows, _OBSERVED))
     if report.observations:
-        await _write(connection, report, now, worker)
+        await write_observations(connection, report, now, worker)
 
 
 def _looked_at(shipment: DueShipment, rules: ExpectationRules, now: BatchStamp) -> tuple[list[Observation], tuple[Any, ...]]:
@@ -169,7 +171,7 @@ def _observation(shipment: DueShipment, deadline: Deadline, sequence: int, rules
     return Observation(shipment=shipment, deadline=deadline, sequence=sequence, document=document, entry=leaf(document, epoch=now.epoch))
 
 
-async def _write(connection: Connection, report: WatchReport, now: BatchStamp, worker: str) -> None:
+async def write_observations(connection: Connection, report: WatchReport, now: BatchStamp, worker: str) -> None:
     """Fan-outs, notifications, observations, and their batch row."""
     observations = report.observations
     numbers = {(one.shipment.carrier_id, one.shipment.number) for one in observations}

@@ -12,6 +12,7 @@ from statesvc.background.periodic import Periodic
 from statesvc.database.pool import Pool
 from statesvc.database.wakeups.channels import LOG, OUTBOX
 from statesvc.database.wakeups.waker import Wakes
+from statesvc.expectations.never_heard import observe_never_heard
 from statesvc.expectations.observe import observe
 from statesvc.expectations.rearm import rearm
 from statesvc.telemetry.metrics import Telemetry
@@ -29,16 +30,17 @@ def watcher(pool: Pool, telemetry: Telemetry, waker: Wakes, *, worker: str) -> P
     async def work() -> float | None:
         async with pool.connection() as connection:
             is_rearming = await rearm(connection)
-            report = await observe(connection, worker=worker)
-        for one in report.observations:
+            reports = [await observe(connection, worker=worker), await observe_never_heard(connection, worker=worker)]
+        observations = [one for report in reports for one in report.observations]
+        for one in observations:
             telemetry.observations.add(1, {"carrier": one.shipment.carrier_id, "type": one.deadline.kind.value})
-        if report.observations:
-            log.info("observed", count=len(report.observations))
+        if observations:
+            log.info("observed", count=len(observations))
             waker.wake(LOG)
-        if report.notifications:
+        if any(report.notifications for report in reports):
             waker.wake(OUTBOX)
-        if report.put_off:
-            log.warning("observations_put_off", count=report.put_off, why="their carriers are held, behind or silent")
-        return STEP_SECONDS if report.is_full or is_rearming else None
+        if put_off := sum(report.put_off for report in reports):
+            log.warning("observations_put_off", count=put_off, why="their carriers are held, behind or silent")
+        return STEP_SECONDS if is_rearming or any(report.is_full for report in reports) else None
 
     return Periodic("watcher", work, every_seconds=EVERY_SECONDS, retry_seconds=EVERY_SECONDS, jitter=0.1)

@@ -22,6 +22,7 @@ from statesvc.inbox.pending_trials import erase_trials
 from statesvc.log.actions import ERASE, SHIPMENT, Action, record_actions
 from statesvc.log.archive.folder import ArchivePath
 from statesvc.log.tombstones import Tombstone, TombstoneKind
+from statesvc.shipments.awaited import forget_awaited
 from statesvc.shipments.references import AttachedTo, erase_references
 
 _SQL = queries("statesvc.repair", "erasure")
@@ -107,6 +108,7 @@ async def erase(connection: Connection, erasure: Erasure) -> Erased:
             done = await connection.execute(_SQL["destroy_key"], stream)
             (erased.shipments if done.rowcount else erased.already).append(each)
         await erase_trials(connection, streams)
+        await forget_awaited(connection, AttachedTo(erasure.carrier_id, erasure.number))
         await erase_references(connection, AttachedTo(erasure.carrier_id, erasure.number), others_go_on="" not in streams.values())
         details = {
             "why": erasure.why,

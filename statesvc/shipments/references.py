@@ -18,6 +18,7 @@ from events.canonical_json import canonical_bytes
 from events.crypto.keyring import DIGEST_BYTES, Keyring, references_context
 from events.identity import shipment_id
 from events.vocabulary import Status
+from projections.expectations import Expectation
 from statesvc.database.arrays import byteas
 from statesvc.database.queries import queries
 from statesvc.http.closed_model import ClosedModel
@@ -81,11 +82,13 @@ class AttachedReferences:
 
 
 class AwaitedNumber(NamedTuple):
-    """A number that something is attached to, and of which nothing was said yet."""
+    """A number that something is attached to, or that is awaited, and of which nothing was said yet."""
 
     carrier_id: str
     number: str
     attached_at: datetime
+    never_heard: bool = False
+    """Its hours are over."""
 
     def listed(self) -> ListedShipment:
         """As the shipment that its first scan makes of it, if that has no discriminator."""
@@ -98,7 +101,7 @@ class AwaitedNumber(NamedTuple):
             "reason": None,
             "status_since": None,
             "terminal": False,
-            "flags": [],
+            "flags": [Expectation.NEVER_HEARD.value] if self.never_heard else [],
             "version": 0,
             "last_event_at": None,
             "recorded_at": self.attached_at,

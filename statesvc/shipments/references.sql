@@ -22,12 +22,13 @@ SELECT r.carrier_id, r.number FROM statesvc.shipment_references r
 WHERE r.digests @> ARRAY[%(digest)b::bytea] LIMIT %(limit)s;
 
 -- name: awaited_numbers
--- Those of these numbers that something is attached to, and of which nothing was said yet.
-SELECT r.carrier_id, r.number, r.changed_at
+-- Those of these numbers that something is attached to, or that are awaited, and of which nothing was said yet.
+SELECT n.carrier_id, n.number, greatest(r.changed_at, w.awaited_at, w.observed_at), w.observed_at IS NOT NULL
 FROM unnest(%(carrier_ids)s::text[], %(numbers)s::text[]) AS n(carrier_id, number)
-JOIN statesvc.shipment_references r USING (carrier_id, number)
-WHERE r.sealed IS NOT NULL
-    AND NOT EXISTS (SELECT FROM statesvc.shipment s WHERE s.number = r.number AND s.carrier_id = r.carrier_id);
+LEFT JOIN statesvc.shipment_references r ON r.number = n.number AND r.carrier_id = n.carrier_id AND r.sealed IS NOT NULL
+LEFT JOIN statesvc.awaited_number w ON w.number = n.number AND w.carrier_id = n.carrier_id
+WHERE (r.number IS NOT NULL OR w.number IS NOT NULL)
+    AND NOT EXISTS (SELECT FROM statesvc.shipment s WHERE s.number = n.number AND s.carrier_id = n.carrier_id);
 
 -- name: erase_number
 -- Takes away what is attached to a number, and leaves a mark for what would come later. Waits for one who attaches just now.

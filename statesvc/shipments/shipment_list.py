@@ -11,7 +11,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import dict_row
 
 from events.carriers import CARRIERS
-from events.recipes import number_of
+from events.recipes import number_of, recipe_of
 from events.vocabulary import Status
 from projections.lifecycle import TERMINAL
 from statesvc.database.queries import queries
@@ -59,9 +59,13 @@ class ShipmentFilter:
     is_open: bool = False
 
 
+_SPELLINGS: Final = tuple({recipe_of(carrier_id).ignored_in_number: carrier_id for carrier_id in CARRIERS}.values())
+"""One carrier for each way of comparing numbers."""
+
+
 def numbers_in_any_spelling(printed: str) -> list[str]:
     """A tracking number as each carrier compares it: most of them alike."""
-    return sorted({number_of(carrier_id, printed) for carrier_id in CARRIERS})
+    return sorted({number_of(carrier_id, printed) for carrier_id in _SPELLINGS})
 
 
 async def unchanged_since(connection: AsyncConnection[Any], duration: timedelta) -> datetime:

@@ -3,7 +3,7 @@
 import importlib
 import json
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from pathlib import Path
 from types import ModuleType
@@ -141,6 +141,13 @@ async def the_journey(call: Any) -> None:
     await call("set_shipment_references", "ups", NUMBER, body=references)
     assert (await call("get_shipment_references", "ups", NUMBER)).order_id == "Order-7"
     assert [each.shipment_id for each in (await call("list_shipments", reference="ORDER-7")).items] == [found.shipment_id]
+    asked = call.model("NumbersToLookUp", numbers=[{"tracking_number": NUMBER}])
+    (looked_up,) = (await call("look_up_shipments", body=asked)).items
+    assert [each.shipment_id for each in looked_up.shipments] == [found.shipment_id]
+    awaited = await call("await_shipment", "ups", "1ZSOON", body=call.model("AwaitedWithin", hours=48))
+    assert awaited.due_at - awaited.awaited_at == timedelta(hours=48)
+    assert (await call("get_shipment", "ups", "1ZSOON")).version == 0
+    await call("stop_awaiting_shipment", "ups", "1ZSOON", status=HTTPStatus.NO_CONTENT)
     missing = await call("get_shipment", "ups", "1ZNEVER", status=HTTPStatus.NOT_FOUND)
     assert (missing.code.value, type(missing).__name__) == ("not_found", "Problem")
 

@@ -200,10 +200,13 @@ class EntryFile:
         return None
 
     def histories(self) -> Iterator[list[tuple[str, int, bytes]]]:
-        """Shipment, version and canonical bytes of events and observations, each checked against its leaf hash; one list a row group."""
+        """Shipment, version and canonical bytes of events and observations, each checked against its leaf hash; one list a row group.
+
+        Without observations of numbers that are no shipments.
+        """
         for group in self.groups:
             table = self._table(group, ["log_index", "entry", "shipment_id", "version", "canonical", "leaf_hash"])
-            table = table.filter(pc.is_in(table["entry"], pa.array(["event", "observation"])))
+            table = table.filter(pc.and_(pc.is_in(table["entry"], pa.array(["event", "observation"])), pc.greater(table["version"], 0)))
             indexes, _, shipments, versions, canonicals, hashes = (column.to_pylist() for column in table.columns)
             for index, canonical, leaf_hash in zip(indexes, canonicals, hashes, strict=True):
                 if sha256(b"\x00" + canonical).digest() != leaf_hash:

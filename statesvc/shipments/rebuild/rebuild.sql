@@ -49,7 +49,8 @@ DELETE FROM statesvc.rebuild WHERE projection = 'shipment';
 SELECT x.shipment_id, x.version, x.canonical FROM (
     SELECT e.shipment_id, e.version, e.canonical FROM statesvc.event e WHERE e.shipment_id BETWEEN %(first)s AND %(last)s
     UNION ALL
-    SELECT v.shipment_id, v.version, v.canonical FROM statesvc.observation v WHERE v.shipment_id BETWEEN %(first)s AND %(last)s
+    SELECT v.shipment_id, v.version, v.canonical FROM statesvc.observation v
+    WHERE v.version > 0 AND v.shipment_id BETWEEN %(first)s AND %(last)s
 ) x ORDER BY x.shipment_id, x.version;
 
 -- name: slice_rows

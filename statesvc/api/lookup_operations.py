@@ -1,0 +1,67 @@
+"""`POST /v1/shipments/lookup`: many numbers at once."""
+
+from typing import Annotated, Final
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from statesvc.api.operation_context import Context
+from statesvc.api.parameters import Name
+from statesvc.http.call import Call
+from statesvc.http.closed_model import ClosedModel
+from statesvc.http.operation import operation
+from statesvc.shipments.lookup import PrintedNumber, look_up_numbers
+from statesvc.shipments.models import ListedShipment
+
+NUMBERS_MAX: Final = 200
+
+
+class NumberToLookUp(ClosedModel):
+    """A tracking number, and whose it is where that is known."""
+
+    tracking_number: Annotated[Name, Field(description="In any spelling: case, blanks and hyphens do not matter.")]
+    carrier_id: Annotated[Name | None, Field(description="Only this carrier's; left out: whichever carrier's.")] = None
+
+
+class NumbersToLookUp(ClosedModel):
+    """Which numbers."""
+
+    numbers: Annotated[list[NumberToLookUp], Field(min_length=1, max_length=NUMBERS_MAX)]
+
+
+class LookedUpNumber(TypedDict):
+    """A number as it was asked for, with its shipments."""
+
+    tracking_number: str
+    carrier_id: str | None
+    shipments: Annotated[
+        list[ListedShipment],
+        Field(description="The latest first; 100 at most of each spelling. Empty: nothing was heard of it, and nothing is attached to it."),
+    ]
+
+
+class LookedUpNumbers(TypedDict):
+    """All numbers, in the order asked."""
+
+    items: list[LookedUpNumber]
+
+
+@operation("POST /v1/shipments/lookup", scope="read", tag="shipments")
+async def look_up_shipments(context: Context, call: Call[None, NumbersToLookUp]) -> LookedUpNumbers:
+    """Look up many tracking numbers.
+
+    At most 200, of one carrier or of any; answered in the order asked. A number that references are attached to and of which nothing was
+    said yet is `unknown`, with version 0. Never holds personal fields.
+    """
+    asked = [PrintedNumber(one.tracking_number, one.carrier_id) for one in call.body.numbers]
+    async with context.pool.connection() as connection:
+        found = await look_up_numbers(connection, asked)
+    return {
+        "items": [
+            {"tracking_number": one.tracking_number, "carrier_id": one.carrier_id, "shipments": shipments}
+            for one, shipments in zip(asked, found, strict=True)
+        ]
+    }
+
+
+OPERATIONS: Final = (look_up_shipments,)

@@ -1,0 +1,46 @@
+"""Many numbers looked up at once, in one statement."""
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from psycopg import AsyncConnection
+from psycopg.rows import dict_row
+
+from events.recipes import number_of
+from statesvc.database.arrays import Columns, encoded, ints, texts
+from statesvc.database.queries import queries
+from statesvc.shipments.find import OTHERS_MAX, listed, stored_shipment
+from statesvc.shipments.models import ListedShipment
+from statesvc.shipments.references import AwaitedNumber
+from statesvc.shipments.shipment_list import numbers_in_any_spelling
+
+_SQL = queries("statesvc.shipments", "lookup")
+_NUMBERS: Final[Columns] = {"places": ints, "numbers": texts, "carrier_ids": texts}
+
+
+class PrintedNumber(NamedTuple):
+    """A tracking number in any spelling; of any carrier where none is named."""
+
+    tracking_number: str
+    carrier_id: str | None
+
+    def compared(self) -> Sequence[str]:
+        """As it is compared."""
+        if self.carrier_id is None:
+            return numbers_in_any_spelling(self.tracking_number)
+        return [number_of(self.carrier_id, self.tracking_number)]
+
+
+async def look_up_numbers(connection: AsyncConnection[Any], asked: Sequence[PrintedNumber]) -> list[list[ListedShipment]]:
+    """The shipments of each number, the latest first, and those of which nothing was said yet."""
+    rows = [(place, number, one.carrier_id) for place, one in enumerate(asked) for number in one.compared()]
+    cursor = connection.cursor(binary=True, row_factory=dict_row)
+    await cursor.execute(_SQL["lookup"], {**encoded(rows, _NUMBERS), "each": OTHERS_MAX})
+    found: list[list[ListedShipment]] = [[] for _ in asked]
+    for row in await cursor.fetchall():
+        place = row.pop("place")
+        if row["shipment_id"] is None:
+            found[place].append(AwaitedNumber(row["carrier_id"], row["tracking_number"], row["recorded_at"], row["terminal"]).listed())
+        else:
+            found[place].append(listed(stored_shipment(row)))
+    return found

@@ -1,0 +1,74 @@
+"""A number that a shipper awaits: registered, shown, found, given up, and not kept from whoever was erased."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from events.vocabulary import Status
+from statesvc.expectations.never_heard import observe_never_heard
+from statesvc.repair.erasure import Erasure, erase
+from tests.world.story import Story
+
+STATE = "/v1/shipments/ups/1z 99"
+PATH = f"{STATE}/awaited"
+
+
+async def put(api: Any, hours: object = 48, path: str = PATH) -> Any:
+    return await api.call("PUT", path, scopes="ingest", json={"hours": hours})
+
+
+async def never_heard(api: Any, database: Any) -> None:
+    await database.clock.advance(49 * 3600)
+    assert len((await observe_never_heard(api.connection, worker="watcher")).observations) == 1
+
+
+async def test_an_awaited_number_answers_before_its_first_scan(api: Any, scan: Any) -> None:
+    made = await put(api)
+    assert (made.status, made.body["number"], made.body["hours"]) == (200, "1Z99", 48), made.body
+    awaited_at, due_at = (datetime.fromisoformat(made.body[name]) for name in ("awaited_at", "due_at"))
+    assert due_at - awaited_at == timedelta(hours=48)
+    assert (await put(api)).body == made.body
+    shown = (await api.get(STATE)).body
+    assert (shown["status"], shown["version"], shown["flags"], shown["recorded_at"]) == ("unknown", 0, [], made.body["awaited_at"])
+    await api.carriers.say(scan("1Z99", Status.IN_TRANSIT))
+    assert (await api.get(STATE)).body["version"] == 1
+
+
+async def test_never_heard_is_a_flag_in_the_state_in_a_lookup_and_in_the_past(api: Any, database: Any) -> None:
+    await put(api)
+    await never_heard(api, database)
+    shown = (await api.get(STATE)).body
+    assert shown["flags"] == ["never_heard"]
+    looked_up = await api.call("POST", "/v1/shipments/lookup", scopes="read", json={"numbers": [{"tracking_number": "1Z99"}]})
+    ((one,),) = [each["shipments"] for each in looked_up.body["items"]]
+    assert (one["flags"], one["version"], one["shipment_id"]) == (["never_heard"], 0, shown["shipment_id"])
+    log = Story(api.connection, api.keyring)
+    await database.clock.advance(-49 * 3600)
+    before = await database.clock.now()
+    await database.clock.advance(49 * 3600)
+    sealed_at = (await log.seal()).created_at
+    assert (await api.get(STATE, params={"as_of": sealed_at.isoformat()})).body["flags"] == ["never_heard"]
+    await database.clock.advance(60)
+    after = await database.clock.now()
+    assert (await api.get(STATE, params={"as_of": (before - timedelta(hours=1)).isoformat()})).status == 404
+    then = await api.get(STATE, params={"as_of": after.isoformat()})
+    assert (then.status, then.body["flags"]) == (200, ["never_heard"]), then.body
+
+
+async def test_it_is_awaited_no_longer(api: Any) -> None:
+    await put(api)
+    assert (await api.call("DELETE", PATH, scopes="ingest")).status == 204
+    assert (await api.call("DELETE", PATH, scopes="ingest")).status == 404
+    assert (await api.get(STATE)).status == 404
+
+
+async def test_what_cannot_be_awaited_is_refused(api: Any) -> None:
+    assert (await put(api, path="/v1/shipments/nobody/1/awaited")).body["code"] == "unknown_carrier"
+    for hours in (0, 24 * 365 + 1, "soon", None):
+        assert (await put(api, hours)).status == 422
+
+
+async def test_an_erased_number_is_awaited_no_longer_and_not_again(api: Any) -> None:
+    await put(api)
+    await erase(api.connection, Erasure(carrier_id="ups", tracking_number="1Z99", why="asked to", actor="tester", backup_days=7))
+    assert (await api.get(STATE)).status == 404
+    assert (await put(api)).body["code"] == "conflict"

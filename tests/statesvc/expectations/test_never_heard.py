@@ -1,0 +1,205 @@
+"""Awaited numbers of which nothing is ever heard, on a real database: observed once, as an entry and a notification."""
+
+import json
+from collections import defaultdict
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pytest
+from psycopg import AsyncConnection
+
+from events.identity import awaited_id, shipment_id
+from projections.expectations import FIRST_SEQUENCE
+from statesvc.expectations import never_heard as module
+from statesvc.expectations.never_heard import observe_never_heard
+from statesvc.expectations.observe import WatchReport
+from statesvc.log.json_compression import decompress_json
+from statesvc.shipments.awaited import await_number, stop_awaiting
+from statesvc.shipments.rebuild.rebuild import Rebuild
+from statesvc.shipments.references import AttachedTo
+from tests.statesvc.worker.log_check import check_log
+from tests.world.shop import ACME, CARRIER_ID, Shop, says
+
+HOUR = 3600.0
+
+
+async def awaits(shop: Shop, number: str, hours: int = 48) -> None:
+    await await_number(shop.connection, AttachedTo(CARRIER_ID, number), hours, actor="shop", why={})
+
+
+async def watch(shop: Shop, *, hours: float = 0) -> WatchReport:
+    await shop.database.clock.advance(hours * HOUR)
+    return await observe_never_heard(shop.connection, worker="watcher")
+
+
+async def observed(shop: Shop) -> list[dict[str, Any]]:
+    rows = await shop.rows("SELECT canonical FROM statesvc.observation ORDER BY batch_id, ordinal")
+    return [json.loads(decompress_json(canonical)) for (canonical,) in rows]
+
+
+async def drifts(shop: Shop) -> list[Any]:
+    """The shipments whose row is not what the log adds up to."""
+    _, found = await Rebuild(owner_dsn=shop.database.owner_dsn, actor="t", processes=1, progress=lambda *_: None).compare()
+    return found
+
+
+async def subscribe(shop: Shop, parcels: str = "all") -> None:
+    await shop.connection.execute(
+        "INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, owner, url, sealed_secrets, parcels)"
+        " VALUES (gen_random_uuid(), statesvc.clock(), 't', 't', 'http://127.0.0.1:9/', '{}', %s)",
+        (parcels,),
+    )
+
+
+async def test_nothing_heard_in_time_is_observed_once_as_entry_and_notification(shop: Shop) -> None:
+    await subscribe(shop)
+    await awaits(shop, "A1")
+    assert (await watch(shop, hours=47.9)).due == 0
+    report = await watch(shop, hours=0.2)
+    assert (report.due, len(report.observations), report.notifications) == (1, 1, 1)
+    (entry,) = await observed(shop)
+    assert (entry["kind"], entry["version"], entry["shipment_id"]) == ("never_heard", 0, str(awaited_id(CARRIER_ID, "A1")))
+    assert (entry["details"]["carrier_id"], entry["details"]["number"], entry["details"]["hours"]) == (CARRIER_ID, "A1", 48)
+    ((kind, number, sequence, to_status),) = await shop.rows("SELECT type, tracking_number, sequence, to_status FROM statesvc.notification")
+    assert (kind, number, to_status) == ("shipment.never_heard", "A1", "unknown")
+    assert sequence == entry["details"]["sequence"] < FIRST_SEQUENCE
+    assert (await watch(shop, hours=24 * 29)).due == 0
+    await check_log(shop.connection, shop.keyring)
+
+
+async def test_an_event_in_time_cancels_it_and_costs_the_push_nothing(shop: Shop) -> None:
+    await awaits(shop, "A1")
+    await shop.say({"number": "a-1", "status": "in_transit"})
+    assert await shop.value("SELECT count(*) FROM statesvc.awaited_number") == 1, "no append looks at it"
+    assert (await watch(shop, hours=49)).observations == []
+    assert await shop.value("SELECT count(*) FROM statesvc.awaited_number") == 0
+
+
+async def test_an_aggregator_that_names_the_carrier_is_heard_too(shop: Shop) -> None:
+    shop.context.carriers["hub"] = replace(ACME, carrier_id="hub")  # type: ignore[index]
+    await awaits(shop, "A1")
+    await shop.push(says({"number": "A1", "status": "in_transit", "parcel_carrier_id": CARRIER_ID}), carrier_id="hub")
+    await shop.work()
+    assert (await watch(shop, hours=49)).observations == []
+
+
+async def test_a_number_with_a_discriminator_is_heard(shop: Shop) -> None:
+    await awaits(shop, "A1")
+    await shop.say({"number": "A1", "status": "in_transit", "discriminator": "x"})
+    assert (await watch(shop, hours=49)).observations == []
+
+
+async def test_a_message_that_only_names_the_number_says_nothing_of_it(shop: Shop) -> None:
+    await awaits(shop, "A1")
+    await shop.say(named=["A1"])
+    assert len((await watch(shop, hours=49)).observations) == 1
+
+
+@pytest.mark.usefixtures("own_processes")
+async def test_what_comes_later_is_a_shipment_without_it_and_a_rebuild_agrees(shop: Shop) -> None:
+    await subscribe(shop)
+    await awaits(shop, "A1")
+    await watch(shop, hours=49)
+    await shop.say({"number": "A1", "status": "in_transit"})
+    assert await shop.value("SELECT flags FROM statesvc.shipment") == []
+    assert await drifts(shop) == []
+    assert await shop.value("SELECT count(*) FROM statesvc.notification") == 2
+
+
+async def test_it_can_be_awaited_again_and_no_longer(shop: Shop) -> None:
+    await subscribe(shop)
+    await awaits(shop, "A1")
+    await watch(shop, hours=49)
+    await awaits(shop, "A1", 24)
+    assert len((await watch(shop, hours=25)).observations) == 1
+    await awaits(shop, "A1", 24)
+    assert await stop_awaiting(shop.connection, AttachedTo(CARRIER_ID, "A1"), actor="shop", why={})
+    assert not await stop_awaiting(shop.connection, AttachedTo(CARRIER_ID, "A1"), actor="shop", why={})
+    assert (await watch(shop, hours=25)).observations == []
+    assert await shop.value("SELECT count(DISTINCT sequence) FROM statesvc.notification") == 2
+    verbs = await shop.rows("SELECT verb FROM statesvc.action ORDER BY batch_id")
+    assert [verb for (verb,) in verbs] == [*["await_shipment"] * 3, "stop_awaiting_shipment"]
+
+
+async def test_the_same_hours_again_change_nothing_and_others_count_from_the_first_time(shop: Shop) -> None:
+    await awaits(shop, "A1", 48)
+    await shop.database.clock.advance(10 * HOUR)
+    await awaits(shop, "A1", 48)
+    assert await shop.value("SELECT count(*) FROM statesvc.action") == 1
+    await awaits(shop, "A1", 24)
+    assert (await watch(shop, hours=13.9)).due == 0
+    assert len((await watch(shop, hours=0.2)).observations) == 1
+
+
+async def test_of_a_carrier_that_is_held_nothing_is_concluded(shop: Shop) -> None:
+    await shop.say({"number": "B", "status": "in_transit"})
+    await awaits(shop, "A1")
+    await shop.connection.execute(
+        "INSERT INTO statesvc.rollout (carrier_id, hold, changed_at, changed_by) VALUES ('acme', true, now(), 't')"
+    )
+    report = await watch(shop, hours=49)
+    assert (report.due, report.put_off, report.observations) == (1, 1, [])
+    await shop.connection.execute("UPDATE statesvc.rollout SET hold = false")
+    assert len((await watch(shop, hours=2)).observations) == 1
+
+
+async def test_a_first_message_that_is_being_appended_goes_first(shop: Shop) -> None:
+    await awaits(shop, "A1")
+    await shop.database.clock.advance(49 * HOUR)
+    async with await AsyncConnection.connect(shop.database.service_dsn) as other:
+        lock = "SELECT pg_advisory_xact_lock(uuid_hash_extended(%s, 0))"
+        await other.execute(lock, (shipment_id(CARRIER_ID, "A1", ""),))
+        assert (await watch(shop)).observations == []
+    assert len((await watch(shop)).observations) == 1
+
+
+async def test_many_are_worked_off_in_steps(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "AT_ONCE", 3)
+    for number in range(7):
+        await awaits(shop, f"A{number}")
+    await shop.database.clock.advance(49 * HOUR)
+    reports = [await watch(shop) for _ in range(3)]
+    assert [(len(report.observations), report.is_full) for report in reports] == [(3, True), (3, True), (1, False)]
+
+
+@pytest.mark.usefixtures("own_processes")
+@pytest.mark.parametrize("seed", range(6))
+async def test_what_is_observed_is_what_the_rule_says_of_any_story(shop: Shop, seed: int) -> None:
+    """Of each number: observed at the first look after its hours, if nothing had been heard by then."""
+    random, numbers = Random(seed), [f"N{n}" for n in range(6)]
+    now, due, heard, expected = 0.0, dict[str, tuple[float, float, int]](), set[str](), defaultdict[str, int](int)
+    told = set[str]()
+    for _ in range(60):
+        number = random.choice(numbers)
+        match random.choice(["await", "await", "stop", "say", "pass", "pass"]):
+            case "await":
+                hours = random.choice([12, 24, 48])
+                since = now if number not in due or number in told else due[number][0]
+                due[number] = (since, since + hours, hours)
+                told.discard(number)
+                await awaits(shop, number, hours)
+            case "stop":
+                await stop_awaiting(shop.connection, AttachedTo(CARRIER_ID, number), actor="shop", why={})
+                due.pop(number, None)
+                told.discard(number)
+            case "say":
+                await shop.say({"number": number, "status": "in_transit"}, envelope=random.random())
+                heard.add(number)
+            case _:
+                passed = random.choice([1.0, 7.0, 25.0])
+                now += passed
+                await watch(shop, hours=passed)
+                for each, (_, until, _) in list(due.items()):
+                    if until <= now and each not in told:
+                        if each in heard:
+                            del due[each]
+                        else:
+                            told.add(each)
+                            expected[each] += 1
+    found = defaultdict[str, int](int)
+    for entry in await observed(shop):
+        found[entry["details"]["number"]] += 1
+    assert found == expected
+    assert await drifts(shop) == []
+    await check_log(shop.connection, shop.keyring)
