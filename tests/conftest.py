@@ -66,7 +66,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Search for garbage as a role does: what was collected stays to the end, and a search through all that the tests hold takes a second."""
+    """Search for garbage as a role does.
+
+    What was collected stays to the end, and a search through all that the tests of a process hold takes longer than most of them.
+    """
     gc.collect()
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLDS)
