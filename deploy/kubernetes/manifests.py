@@ -1,7 +1,7 @@
 """Writes the manifests for Kubernetes: `python -m deploy.kubernetes.manifests`.
 
 A deployment, a service and a disruption budget for each role, and the job that migrates. The database is yours, its addresses and the keys
-are in the secret `statesvc`; `docs/install.md` says how to make it.
+are in the secret `statesvc`; `docs/install.md` says how to make it. What a managed one needs as files is in the secret `statesvc-database`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,6 +21,7 @@ METRICS_PORT: Final = 9080
 DRAIN_SECONDS: Final = 10
 GRACE_SECONDS: Final = 30
 USER: Final = 10001
+DATABASE_FILES: Final = "/etc/statesvc/database"
 
 Manifest = dict[str, Any]
 
@@ -136,7 +137,10 @@ def _container(name: str, arguments: list[str], *, memory: str, memory_max: str,
         # no limit of processor time: throttling makes acknowledgements late
         "resources": {"requests": {"cpu": cpu, "memory": memory}, "limits": {"memory": memory_max}},
         "securityContext": {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}},
-        "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],  # noqa: S108 - a volume of the pod's own
+        "volumeMounts": [
+            {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 - a volume of the pod's own
+            {"name": "database", "mountPath": DATABASE_FILES, "readOnly": True},
+        ],
     }
 
 
@@ -147,7 +151,11 @@ def _pod(containers: list[Manifest]) -> Manifest:
         "enableServiceLinks": False,
         "securityContext": {"runAsNonRoot": True, "runAsUser": USER, "runAsGroup": USER, "seccompProfile": {"type": "RuntimeDefault"}},
         "containers": containers,
-        "volumes": [{"name": "tmp", "emptyDir": {"sizeLimit": "256Mi"}}],
+        "volumes": [
+            {"name": "tmp", "emptyDir": {"sizeLimit": "256Mi"}},
+            # the provider's certificate, and a password that is rotated there: `docs/managed.md`
+            {"name": "database", "secret": {"secretName": "statesvc-database", "optional": True}},
+        ],
     }
 
 

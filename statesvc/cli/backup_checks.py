@@ -26,6 +26,7 @@ BASE_DAYS_MAX: Final = 8
 """A week and a day: what was written since must be replayed."""
 _WAL: Final = "write-ahead log"
 _BASE: Final = "base backup"
+_PROVIDED: Final = "provider's backups"
 _KEY: Final = "master key"
 _HEADS: Final = "published heads"
 
@@ -59,13 +60,18 @@ class ReplicationSlot:
 
 async def check_backup(connection: AsyncConnection[Any], settings: Settings) -> AsyncIterator[Finding]:
     """Everything that the database, the settings and the places outside say."""
-    row = await (await connection.execute(_SQL["archiving"])).fetchone()
-    for finding in () if row is None else check_archiving(WalArchiving(*row)):
-        yield finding
+    provided_days = settings.keys.backup_provider_days
+    if provided_days is not None:
+        yield check_provider(provided_days, backup_days=settings.keys.backup_days)
+    else:
+        row = await (await connection.execute(_SQL["archiving"])).fetchone()
+        for finding in () if row is None else check_archiving(WalArchiving(*row)):
+            yield finding
     slots = [ReplicationSlot(*slot) for slot in await (await connection.execute(_SQL["slots"])).fetchall()]
     for finding in check_slots(slots):
         yield finding
-    yield await _checksums(connection)
+    if provided_days is None:
+        yield await _checksums(connection)
     yield await _master_key(connection, settings)
     async for finding in _published_heads(connection, settings):
         yield finding
@@ -104,6 +110,15 @@ def check_archiving(found: WalArchiving) -> Iterator[Finding]:
         yield warn(
             _WAL, f"archive_timeout is 0: what is in an open file of {found.file_bytes / _MB:,.0f} MB is lost with the disk; 60s is usual"
         )
+
+
+def check_provider(days: int, *, backup_days: int) -> Finding:
+    """What a provider's backups restore, as stated. `backup_days`: for how long erasures say that the oldest is retained."""
+    stated = f"the provider restores any time of the last {days} days, as STATESVC_BACKUP_PROVIDER_DAYS states; nothing here can check it"
+    if days > backup_days:
+        retained = f"STATESVC_BACKUP_DAYS is {backup_days}: what was erased can be read from its backups for longer than erasures say"
+        return warn(_PROVIDED, f"{stated}. {retained}")
+    return ok(_PROVIDED, f"{stated}: try a restore each quarter")
 
 
 def check_slots(slots: Sequence[ReplicationSlot]) -> Iterator[Finding]:

@@ -49,6 +49,8 @@ async def _findings(settings: Settings) -> list[Finding]:
 
 def _base_backups(options: argparse.Namespace, settings: Settings) -> Iterator[Finding]:
     if options.stanza is None and options.base_backups is None:
+        if settings.keys.backup_provider_days is not None:
+            return
         yield unknown_base_backups()
         return
     try:

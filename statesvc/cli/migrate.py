@@ -2,12 +2,20 @@
 
 import argparse
 import asyncio
+import sys
+from typing import Final
 
 from statesvc.cli.output import write_line
 from statesvc.cli.session import running_database
 from statesvc.database.log_guard import guard_script
 from statesvc.database.migrator import migrate
 from statesvc.settings.service_settings import load_settings
+
+GUARD_NEEDS: Final = (
+    "for `psql -v ON_ERROR_STOP=1 -1`, after `statesvc migrate`, as a superuser: PostgreSQL lets nobody else make event triggers.\n"
+    "On a managed server as its master, where that is a member of the tables' owner and the provider lets it make them (docs/managed.md).\n"
+    "Otherwise do without: privileges and the tables' own triggers keep the log append-only, and `statesvc verify` finds the rest.\n"
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -24,6 +32,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Applies what is pending, or only reports it."""
     if options.guard:
+        sys.stderr.write(GUARD_NEEDS)
         write_line(guard_script().rstrip())
         return 0
     return asyncio.run(_run(check=options.check))

@@ -8,6 +8,7 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import Conninfo
 from pydantic import SecretStr
 
+from statesvc.database.password_command import choose_password_command
 from statesvc.settings.carrier_settings import SettingError
 from statesvc.settings.service_settings import DatabaseSettings
 
@@ -32,7 +33,11 @@ class Dsns:
 
     @classmethod
     def from_settings(cls, settings: DatabaseSettings) -> Self | None:
-        """Those of DATABASE_URL; None when it is not set: then the embedded server's hold. Raises SettingError."""
+        """Those of DATABASE_URL; None when it is not set: then the embedded server's hold. Raises SettingError.
+
+        From then on this process asks the setting's command for the passwords that stand in none of them.
+        """
+        choose_password_command(settings.database_password_command)
         if settings.database_url is None:
             return None
         service = _well_formed("DATABASE_URL", settings.database_url)

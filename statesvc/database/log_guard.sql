@@ -2,8 +2,9 @@
 -- transaction that did not announce it (`statesvc.announce_log_ddl(why)`; our own commands do), and that write into the log what was
 -- done to them under an announcement.
 --
--- Run it as a superuser on the database of statesvc once `statesvc migrate` was there: event triggers take one. It may run again, and
--- takes effect at once. It stops mistakes, scripts and tools, the owner's too; not a superuser who means it (SET event_triggers = off):
+-- Run it as a superuser on the database of statesvc once `statesvc migrate` was there: PostgreSQL lets nobody else make event triggers. Where a
+-- provider lets its master do so, that role runs it, as a member of the tables' owner (docs/managed.md). It may run again, and takes effect at
+-- once. It stops mistakes, scripts and tools, the owner's too; not a superuser who means it (SET event_triggers = off):
 -- what such a one changes is found by `statesvc verify`.
 --
 -- Its functions belong to a role of its own that may add to the log and do nothing else. So nothing that the tables' owner wrote ever
@@ -12,6 +13,10 @@ DO $$
 BEGIN
     IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'statesvc_guard') THEN
         CREATE ROLE statesvc_guard NOLOGIN;
+    END IF;
+    IF NOT pg_has_role('statesvc_guard', 'USAGE') THEN
+        -- a master that is no superuser may not act as a role only because it made it
+        EXECUTE format('GRANT statesvc_guard TO %I WITH SET TRUE, INHERIT TRUE', current_user);
     END IF;
 EXCEPTION WHEN duplicate_object OR unique_violation THEN
     NULL; -- created for another database at the same time

@@ -5,6 +5,7 @@ from typing import Any, Final, LiteralString
 import psycopg
 from psycopg import Connection
 
+from statesvc.database.password_command import password_command
 from statesvc.database.pooled import PooledConnection, PooledCursor
 from statesvc.database.service_connection import CONNECT_TIMEOUT_SECONDS, ServiceConnection, parameters
 from statesvc.database.session_settings import (
@@ -50,7 +51,10 @@ def open_sync_connection(
     dsn: str, *, application_name: LiteralString, limits: SessionLimits = PATIENT, writes: bool = True
 ) -> Connection[Any]:
     """The same without an event loop; it has no deadline."""
-    connection = psycopg.connect(dsn, autocommit=True, prepare_threshold=None, **parameters(dsn, application_name, writes=writes))
+    options = {"autocommit": True, "prepare_threshold": None, **parameters(dsn, application_name, writes=writes)}
+    command = password_command()
+    password = None if command is None else command.password_now(dsn)
+    connection = psycopg.connect(dsn, **options) if password is None else psycopg.connect(dsn, password=password, **options)
     try:
         prepare_sync_session(connection, limits)
     except BaseException:

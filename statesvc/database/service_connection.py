@@ -12,7 +12,7 @@ import socket
 import time
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 import psycopg
 import structlog
@@ -20,6 +20,8 @@ from psycopg import AsyncConnection
 from psycopg.abc import PQGen
 from psycopg.conninfo import conninfo_to_dict
 
+from statesvc.database.connection_cause import ConnectionCause, connection_cause
+from statesvc.database.password_command import password_command
 from statesvc.database.sql_errors import ServerSilentError, is_of_server
 
 KEEPALIVE: Final[Mapping[str, Any]] = MappingProxyType(
@@ -46,6 +48,20 @@ class ServiceConnection(AsyncConnection[Any]):
         self.fault: psycopg.Error | None = None
         self.opened_at = time.monotonic()
         self._deadline: asyncio.TimerHandle | None = None
+
+    @classmethod
+    async def connect(cls, conninfo: str = "", **options: Any) -> Self:  # noqa: ANN401 - psycopg's, passed on
+        """As psycopg's; the password is asked for where the address has none."""
+        command = password_command()
+        password = None if command is None else await command.password(conninfo)
+        if command is None or password is None:
+            return await super().connect(conninfo, **options)
+        try:
+            return await super().connect(conninfo, password=password, **options)
+        except psycopg.OperationalError as error:
+            if connection_cause(error) is ConnectionCause.AUTH:
+                command.forget()
+            raise
 
     async def wait(self, gen: PQGen[T], interval: float = _INTERVAL_SECONDS, timeout: float | None = None) -> T:  # noqa: ASYNC109 - psycopg's
         """Every exchange with the server goes through here. Raises ServerSilentError."""

@@ -52,6 +52,9 @@ class DatabaseSettings(Section):
     """The same database as a role that only reads the log: `statesvc verify` uses it where it is set. Default: none."""
     auditor_role: Annotated[str, Field(min_length=1, max_length=63)] = "statesvc_auditor"
     """Name of that role: where the server has it, `statesvc migrate` gives it what it may read, and takes away what it may not."""
+    database_password_command: Annotated[str | None, Field(min_length=1)] = None
+    """Program, with its arguments, that prints the password of each address above that has none: asked at each connect, so that tokens of
+    a provider and rotated secrets need no restart. `{host}`, `{port}`, `{user}`, `{dbname}` are the address's. Default: none."""
     data_dir: Path = Path(".statesvc")
     """Folder of the embedded server and of generated keys."""
     embedded_port: Port = 0
@@ -84,6 +87,9 @@ class KeySettings(Section):
     """A first API key with scope `admin`, until real keys are made."""
     backup_days: Annotated[int, Field(ge=0)] = 35
     """How long the oldest backup of the database is retained: an erasure is complete when the last copy of the key has expired with it."""
+    backup_provider_days: Annotated[int | None, Field(ge=1)] = None
+    """Days back to which the provider of a managed database restores it, to any time, by backups of its own: `backup check` takes that as
+    stated, for nothing in the database shows it. Default: none; the server's own archiving is looked at."""
 
     @field_validator("bootstrap_key")
     @classmethod

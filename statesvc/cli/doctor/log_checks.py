@@ -64,7 +64,7 @@ async def _guard(connection: AsyncConnection[Any]) -> AsyncIterator[Finding]:
         yield warn(
             "log guard",
             "the log's tables could be dropped or altered by mistake: event triggers against that take a superuser, "
-            "`statesvc migrate --guard | psql -v ON_ERROR_STOP=1 -1 ...`",
+            "or a provider that lets its master make them: `statesvc migrate --guard | psql -v ON_ERROR_STOP=1 -1 ...`",
         )
     else:
         yield ok("log guard", "event triggers refuse to drop, alter or rewrite the log's tables unannounced")

@@ -14,6 +14,7 @@ from psycopg import Connection
 from events.crypto.sealing import MasterKeys
 from statesvc.background.bulk_pool import BulkPool
 from statesvc.database.open_connection import open_sync_connection
+from statesvc.database.password_command import choose_password_command, chosen_password_command
 from statesvc.database.server_niceness import stand_back
 from statesvc.log.archive.folder import ArchivePath
 from statesvc.log.verify.archived_months import ArchivedMonths
@@ -102,7 +103,7 @@ def worker_pool(access: LogAccess, processes: int) -> Iterator[WorkerPool]:
         finally:
             _end()
         return
-    with BulkPool(processes, _begin_child, access) as pool:
+    with BulkPool(processes, _begin_child, access, chosen_password_command()) as pool:
         # the first call starts them: while the caller reads what it needs itself
         pool.submit(os.getpid)
         yield WorkerPool(pool, processes)
@@ -138,7 +139,8 @@ def _begin(access: LogAccess) -> None:
     )
 
 
-def _begin_child(access: LogAccess) -> None:
+def _begin_child(access: LogAccess, password_command: str | None) -> None:
+    choose_password_command(password_command)
     # rows and documents make no cycles, and searching for some among that many is a tenth of the work
     gc.disable()
     _begin(access)

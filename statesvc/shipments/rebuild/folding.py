@@ -17,6 +17,7 @@ from projections.observed import is_observation
 from projections.row import ShipmentRow, rebuilt_row
 from statesvc.database.arrays import encoded
 from statesvc.database.open_connection import open_connection
+from statesvc.database.password_command import choose_password_command
 from statesvc.database.pending import send
 from statesvc.database.queries import queries
 from statesvc.database.server_niceness import stand_back
@@ -47,8 +48,9 @@ class RebuildProcess:
 _children: list[RebuildProcess] = []
 
 
-def begin(dsn: str, staging: Staging | None) -> None:
+def begin(dsn: str, staging: Staging | None, password_command: str | None) -> None:
     """Called once in each child, before its first slice. `staging`: the events that are archived."""
+    choose_password_command(password_command)
     # a slice makes hundreds of thousands of objects and no cycle: searching for some is a fifth of the work
     gc.disable()
     _children.append(RebuildProcess(dsn, staging))

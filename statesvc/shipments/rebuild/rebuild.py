@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from psycopg import AsyncConnection
 
 from statesvc.background.bulk_pool import BulkPool
+from statesvc.database.password_command import chosen_password_command
 from statesvc.database.queries import queries
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.archive.month_ledger import SHARE_MONTHS, LogMonth, months
@@ -101,7 +102,7 @@ class Rebuild:
         pieces = slices((row[0] if row else 0) + EVENT_BYTES * sum(month.events or 0 for month in archived))
         with (
             self._staged(archived, len(pieces)) as staging,
-            BulkPool(min(self.processes, len(pieces)), begin, self.owner_dsn, staging) as pool,
+            BulkPool(min(self.processes, len(pieces)), begin, self.owner_dsn, staging, chosen_password_command()) as pool,
         ):
             pending: Sequence[asyncio.Future[T]] = [asyncio.wrap_future(pool.submit(work, piece)) for piece in pieces]
             for future in pending:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from statesvc.cli.backup_checks import ReplicationSlot, WalArchiving, check_archiving, check_base_backups, check_slots
+from statesvc.cli.backup_checks import ReplicationSlot, WalArchiving, check_archiving, check_base_backups, check_provider, check_slots
 from statesvc.cli.backup_command import BaseBackupError, in_folder, in_stanza, stanza_times
 from statesvc.cli.doctor.finding import Finding, Severity
 from statesvc.sealer.leadership import Publication
@@ -65,6 +65,12 @@ def test_archiving_that_stands_still_fails_only_while_something_waits() -> None:
 
 def test_a_file_that_may_stay_open_for_ever_is_said() -> None:
     assert severities(archiving(timeout_seconds=0)) == [Severity.OK, Severity.WARN]
+
+
+def test_what_a_provider_restores_is_taken_as_stated() -> None:
+    well, longer = check_provider(35, backup_days=35), check_provider(36, backup_days=35)
+    assert (well.severity, "last 35 days, as STATESVC_BACKUP_PROVIDER_DAYS states" in well.text) == (Severity.OK, True)
+    assert (longer.severity, "for longer than erasures say" in longer.text) == (Severity.WARN, True)
 
 
 def test_slots_without_a_reader_and_those_left_behind_are_named() -> None:
