@@ -8,8 +8,8 @@ import psycopg
 
 from statesvc.database.service_connection import ServiceConnection
 
-_AGAIN_SECONDS: Final = (0.05, 0.1, 0.2, 0.4)
-"""Between the tries of one attempt; the pool itself tries again after a second, then after two."""
+_AGAIN_SECONDS: Final = (0.05, 0.1, 0.2, *[0.4] * 6)
+"""Between the tries of one attempt, which lasts as long as a pool tries; the pool itself would try again after a second, then after two."""
 
 
 class RetryingConnection(ServiceConnection):

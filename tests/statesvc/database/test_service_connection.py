@@ -142,6 +142,8 @@ async def test_a_pool_leaves_a_server_that_only_reads_and_says_so_until_it_takes
         await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as admin,
     ):
         name = admin.info.dbname
+        # one that logs in meanwhile would go on writing
+        await pool.wait()
         async with pool.connection() as connection:
             await connection.execute("SET default_transaction_read_only = on")
             await admin.execute(f'ALTER DATABASE "{name}" SET default_transaction_read_only = on')
