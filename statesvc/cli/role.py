@@ -21,7 +21,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="folder over which the roles of one machine wake each other at once; else the database does",
     )
     parser.add_argument("--control", type=Path, metavar="PATH", help=argparse.SUPPRESS)
-    if parser.prog.rsplit(maxsplit=1)[-1] in SHARING:
+    role = parser.prog.rsplit(maxsplit=1)[-1]
+    if role == "notifier":
+        parser.add_argument("--sealer-port", type=int, metavar="PORT", help=argparse.SUPPRESS)
+    if role in SHARING:
         parser.add_argument(
             "--socket",
             type=Path,
@@ -42,6 +45,7 @@ def run(options: argparse.Namespace) -> int:
             settings=settings,
             socket=getattr(options, "socket", None),
             wakeups=options.wakeups,
+            sealer_port=getattr(options, "sealer_port", None),
             control=options.control,
         )
     )

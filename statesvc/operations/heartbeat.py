@@ -6,7 +6,7 @@ It says who is there and since when, for people; nothing is decided by it. Wheth
 import asyncio
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Final
 
@@ -32,7 +32,7 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incarnation:
-    """One start of one process. `normalizers`: what a worker can read with, each as `carrier_id/version`."""
+    """One start of one role in a process. `normalizers`: what a worker can read with, each as `carrier_id/version`."""
 
     worker_id: str
     role: str
@@ -43,11 +43,13 @@ class Incarnation:
 
 
 class Heartbeat:
-    """Beats from `start` to `stop`, whatever the database does. `stopping` is set when the process is to end."""
+    """Beats from `start` to `stop` for all roles of the process, whatever the database does. `stopping` is set when it is to end."""
 
-    def __init__(self, pool: Pool, incarnation: Incarnation, *, stopping: asyncio.Event, beat_seconds: float = BEAT_SECONDS) -> None:
+    def __init__(
+        self, pool: Pool, incarnations: Sequence[Incarnation], *, stopping: asyncio.Event, beat_seconds: float = BEAT_SECONDS
+    ) -> None:
         self._pool = pool
-        self._incarnation = incarnation
+        self._incarnations = incarnations
         self._stopping = stopping
         self._beat_seconds = beat_seconds
         self._began = time.monotonic()
@@ -67,14 +69,14 @@ class Heartbeat:
             self._job.start()
 
     async def stop(self) -> None:
-        """Takes the row away if that takes no second. Safe to call twice, and before `start`."""
+        """Takes the rows away if that takes no second. Safe to call twice, and before `start`."""
         job, self._job = self._job, None
         if job is None:
             return
         await job.close()
         try:
             async with asyncio.timeout(_LEAVE_SECONDS), self._pool.connection() as connection:
-                await connection.execute(_SQL["leave"], {"worker_id": self._incarnation.worker_id})
+                await connection.execute(_SQL["leave"], {"worker_ids": [one.worker_id for one in self._incarnations]})
         except (psycopg.Error, TimeoutError):
             log.info("worker_not_signed_off", exc_info=True)
 
@@ -82,7 +84,7 @@ class Heartbeat:
         stopping = self._stopping.is_set()
         age_seconds = time.monotonic() - self._began
         beat = {
-            **asdict(self._incarnation),
+            "incarnations": orjson.dumps([asdict(one) for one in self._incarnations]).decode(),
             "age_seconds": age_seconds,
             "stopping": stopping,
             "beat_seconds": self._beat_seconds,

@@ -1,17 +1,19 @@
 -- name: beat
--- Says that this process lives, and since when it is stopping. Makes its row again where it was forgotten.
+-- Says that this process lives, and since when it is stopping: one row a role, made again where it was forgotten.
 INSERT INTO statesvc.worker AS w
     (worker_id, role, host, pid, version, normalizers, started_at, last_seen_at, stopping_at, beat_seconds, ingest)
-SELECT %(worker_id)s, %(role)s, %(host)s, %(pid)s, %(version)s, %(normalizers)s::text[], now.at - make_interval(secs => %(age_seconds)s), now.at,
+SELECT i.worker_id, i.role, i.host, i.pid, i.version, i.normalizers, now.at - make_interval(secs => %(age_seconds)s), now.at,
     CASE WHEN %(stopping)s THEN now.at END, %(beat_seconds)s, %(ingest)s::jsonb
 FROM (SELECT statesvc.clock() AS at) now
+CROSS JOIN jsonb_to_recordset(%(incarnations)s::jsonb)
+    AS i(worker_id text, role text, host text, pid int, version text, normalizers text[])
 ON CONFLICT (worker_id) DO UPDATE SET
     last_seen_at = excluded.last_seen_at, stopping_at = coalesce(w.stopping_at, excluded.stopping_at),
     ingest = excluded.ingest;
 
 -- name: leave
 -- A clean exit.
-DELETE FROM statesvc.worker w WHERE w.worker_id = %(worker_id)s;
+DELETE FROM statesvc.worker w WHERE w.worker_id = ANY (%(worker_ids)s::text[]);
 
 -- name: workers
 -- Every process with a row, and every other holder of messages: workers in other languages have no row. Leases are bounded by the workers'

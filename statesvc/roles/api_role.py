@@ -53,7 +53,7 @@ async def run(launch: Launch) -> int:
     grace_seconds = settings.http.grace_seconds
     allowed = settings.notifier.subscriber_allow
     tombstones = tombstones_of(settings)
-    async with open_runtime(launch, api_limits(), channel=SEALED) as base, AsyncExitStack() as stack:
+    async with open_runtime(launch, api_limits(), channels=[SEALED]) as base, AsyncExitStack() as stack:
         ingress_pool = await stack.enter_async_context(
             pool_of(launch, base.dsns, name="statesvc ingress", limits=misrouted_limits(settings))
         )

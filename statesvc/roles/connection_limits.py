@@ -68,9 +68,9 @@ class ConnectionPlan:
         ]
         return f"{' + '.join(terms)} + {self.besides} for {BESIDES} = {self.wanted(counts.elements())}"
 
-    def resized(self, limits: PoolLimits, role: str) -> PoolLimits:
-        """The limits of the pool of a role."""
-        share = self.pools[role]
+    def resized(self, limits: PoolLimits, roles: Iterable[str]) -> PoolLimits:
+        """The limits of the pool of a process with these roles."""
+        share = sum(self.pools[role] for role in roles)
         return replace(limits, connections_max=share, connections_min=min(share, _FILLED_MIN))
 
 

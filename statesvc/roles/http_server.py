@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from typing import Final
 
 import structlog
@@ -120,9 +121,12 @@ def server_part(server: Server) -> Part:
 
 
 async def run_with_health(launch: Launch, base: Runtime, parts: Sequence[Part]) -> int:
-    """Runs the parts of a role without calls of its own until it is asked to stop: the server answers for its health alone."""
-    server = await serve(launch, base, keys=Keys(base.pool))
-    try:
+    """Runs the parts of roles without calls of their own until it is asked to stop: their servers answer for their health alone."""
+    keys = Keys(base.pool)
+    async with AsyncExitStack() as stack:
+        for role, port in launch.ports.items():
+            server = await serve(replace(launch, role=role, port=port), base, keys=keys)
+            stack.push_async_callback(server.stop)
         return await run_until_stopped(
             parts,
             helpers=base.helpers,
@@ -130,5 +134,3 @@ async def run_with_health(launch: Launch, base: Runtime, parts: Sequence[Part]) 
             drain=base.readiness.drain,
             times=ShutdownTimes(grace_seconds=launch.settings.http.grace_seconds),
         )
-    finally:
-        await server.stop()

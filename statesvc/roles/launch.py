@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any, assert_never
+from importlib import import_module
+from typing import Any
 
 import uvloop
 
-from statesvc.roles.runtime import Launch, Role, StoppedEarlyError
+from statesvc.roles.runtime import Launch, StoppedEarlyError
 from statesvc.roles.usable_settings import require_usable
 from statesvc.telemetry.logs import configure_logging, log_format
 
@@ -14,8 +15,8 @@ from statesvc.telemetry.logs import configure_logging, log_format
 def run_role(launch: Launch) -> int:
     """Blocks until the role has ended. Raises SettingError before it begins."""
     require_usable(launch.settings, host=launch.host)
-    configure_logging(process=launch.role, output_format=log_format(launch.settings.telemetry), level=launch.settings.telemetry.log_level)
-    main = _main_of(launch.role)
+    configure_logging(process=launch.name, output_format=log_format(launch.settings.telemetry), level=launch.settings.telemetry.log_level)
+    main = _main_of(launch)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         try:
             return runner.run(main(launch))
@@ -23,28 +24,8 @@ def run_role(launch: Launch) -> int:
             return 0
 
 
-def _main_of(role: Role) -> Callable[[Launch], Coroutine[Any, Any, int]]:
-    """Each role loads only what it needs."""
-    match role:
-        case "ingress":
-            from statesvc.roles import ingress_role as ingress  # noqa: PLC0415
-
-            return ingress.run
-        case "api":
-            from statesvc.roles import api_role as api  # noqa: PLC0415
-
-            return api.run
-        case "worker":
-            from statesvc.roles import worker_role as worker  # noqa: PLC0415
-
-            return worker.run
-        case "notifier":
-            from statesvc.roles import notifier_role as notifier  # noqa: PLC0415
-
-            return notifier.run
-        case "sealer":
-            from statesvc.roles import sealer_role as sealer  # noqa: PLC0415
-
-            return sealer.run
-        case _:
-            assert_never(role)
+def _main_of(launch: Launch) -> Callable[[Launch], Coroutine[Any, Any, int]]:
+    """Each process loads only what it needs."""
+    name = launch.name.replace("+", "_and_")
+    main: Callable[[Launch], Coroutine[Any, Any, int]] = import_module(f"statesvc.roles.{name}_role").run
+    return main

@@ -1,6 +1,7 @@
 """The role `notifier`: sends subscribers what changed."""
 
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 
 from statesvc.background.busy_priority import BusyPriority
 from statesvc.database.wakeups.channels import OUTBOX
@@ -15,16 +16,23 @@ from statesvc.notifier.notifier_loop import Notifier, NotifierLimits
 from statesvc.notifier.operator_webhook import OperatorWebhook
 from statesvc.roles.connection_limits import worker_limits
 from statesvc.roles.http_server import run_with_health
-from statesvc.roles.runtime import Launch, open_runtime
+from statesvc.roles.runtime import Launch, Runtime, open_runtime
 from statesvc.roles.shutdown import Part
 from statesvc.telemetry import gauges
 
 
 async def run(launch: Launch) -> int:
     """Runs until it is asked to stop; returns the exit code."""
+    async with open_runtime(launch, worker_limits(launch.settings), channels=[OUTBOX]) as base, notifier_part(launch, base) as part:
+        return await run_with_health(launch, base, [part])
+
+
+@asynccontextmanager
+async def notifier_part(launch: Launch, base: Runtime) -> AsyncIterator[Part]:
+    """The notifier, with what it sends through open for the time of the block."""
     settings = launch.settings
-    async with open_runtime(launch, worker_limits(settings), channel=OUTBOX) as base, AsyncExitStack() as stack:
-        base.telemetry.observe_pools({"notifier": base.pool})
+    base.telemetry.observe_pools({"notifier": base.pool})
+    async with AsyncExitStack() as stack:
         targets = await stack.enter_async_context(
             Targets(allowed=settings.notifier.subscriber_allow, source=settings.notifier.event_source)
         )
@@ -54,4 +62,4 @@ async def run(launch: Launch) -> int:
                 backlog=BacklogBound(count_max=settings.notifier.backlog_count_max, age_seconds=settings.notifier.backlog_age_seconds),
             ),
         )
-        return await run_with_health(launch, base, [Part(name="notifier", run=notifier.run, stop=notifier.stop)])
+        yield Part(name="notifier", run=notifier.run, stop=notifier.stop)

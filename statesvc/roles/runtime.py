@@ -4,7 +4,7 @@ import asyncio
 import os
 import secrets
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -54,7 +54,7 @@ class Launch:
     """Which role to run, and where it listens. `port` 0: a free one. `socket`: where `ingress` and `api` hand connections to each other.
 
     `wakeups`: a folder over which the roles of this machine wake each other at once. `busy_niceness`: how far worker and notifier stand
-    back while they have much to do.
+    back while they have much to do. `sealer_port`: a notifier is the sealer too, and answers for its health there.
     """
 
     role: Role
@@ -64,27 +64,44 @@ class Launch:
     socket: Path | None = None
     wakeups: Path | None = None
     busy_niceness: int = 0
+    sealer_port: int | None = None
     control: Path | None = None
     """Unix socket where a supervisor asks for the metrics, and whether this process lives; None: the metrics have an address."""
     start: str = field(default_factory=lambda: secrets.token_hex(4))
     """Distinguishes this start from any other: hosts and process numbers come again (every container is process 1)."""
 
     @property
-    def worker_id(self) -> str:
-        """Names this process in leases, batches and transitions."""
-        return f"{socket.gethostname()}-{self.role}-{os.getpid()}-{self.start}"
+    def ports(self) -> dict[Role, int]:
+        """The roles of this process, and where each listens."""
+        return {self.role: self.port} if self.sealer_port is None else {self.role: self.port, "sealer": self.sealer_port}
 
     @property
-    def incarnation(self) -> Incarnation:
-        """How this start shows in the list of workers."""
-        return Incarnation(
-            worker_id=self.worker_id,
-            role=self.role,
-            host=socket.gethostname(),
-            pid=os.getpid(),
-            version=__version__,
-            normalizers=_normalizers() if self.role == "worker" else [],
-        )
+    def name(self) -> str:
+        """Names this process among those of `statesvc up`."""
+        return "+".join(self.ports)
+
+    @property
+    def worker_id(self) -> str:
+        """Names this process in leases, batches and transitions."""
+        return self._id(self.role)
+
+    @property
+    def incarnations(self) -> list[Incarnation]:
+        """How this start shows in the list of workers: one row a role."""
+        return [
+            Incarnation(
+                worker_id=self._id(role),
+                role=role,
+                host=socket.gethostname(),
+                pid=os.getpid(),
+                version=__version__,
+                normalizers=_normalizers() if role == "worker" else [],
+            )
+            for role in self.ports
+        ]
+
+    def _id(self, role: Role) -> str:
+        return f"{socket.gethostname()}-{role}-{os.getpid()}-{self.start}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,8 +139,8 @@ class StoppedEarlyError(Exception):
 
 
 @asynccontextmanager
-async def open_runtime(launch: Launch, limits: PoolLimits, *, channel: str | None) -> AsyncIterator[Runtime]:
-    """Open for the time of the block; the listener hears `channel`, and does not even connect without one.
+async def open_runtime(launch: Launch, limits: PoolLimits, *, channels: Sequence[str]) -> AsyncIterator[Runtime]:
+    """Open for the time of the block; the listener hears these channels, and does not even connect without any.
 
     The pool has one connection until wake-ups have theirs: where connections are few, wake-ups come first.
     """
@@ -139,23 +156,23 @@ async def open_runtime(launch: Launch, limits: PoolLimits, *, channel: str | Non
     try:
         async with (
             watchdog_pings(),
-            serving_metrics(settings.http, telemetry, role=launch.role, port=launch.port, control=launch.control) as metrics,
+            serving_metrics(settings.http, telemetry, role=launch.name, port=launch.port, control=launch.control) as metrics,
             pool_of(launch, dsns, name=f"statesvc {launch.role}", limits=limits) as pool,
         ):
             keyring, plan = await _opened(pool, dsns, settings, sources, signals)
-            listener = Listener(dsns.listen, [] if channel is None else [channel], folder=launch.wakeups)
-            waker = Waker(dsns.listen, folder=launch.wakeups, over=None if channel is None else listener)
+            listener = Listener(dsns.listen, channels, folder=launch.wakeups)
+            waker = Waker(dsns.listen, folder=launch.wakeups, over=listener if channels else None)
             await waker.start()
-            if channel is not None:
+            if channels:
                 await listener.start()
                 telemetry.observe(gauges.LISTENER_UP, lambda: [(float(listener.is_up), {})])
                 await listener.wait_up(CONNECT_TIMEOUT_SECONDS)
-            share = plan.resized(limits, launch.role)
+            share = plan.resized(limits, launch.ports)
             await pool.resize(share.connections_min, share.connections_max)
             lag = loop_lag(telemetry)
             lag.start()
             beat_seconds = INGEST_BEAT_SECONDS if launch.role == "ingress" else BEAT_SECONDS
-            heartbeat = Heartbeat(pool, launch.incarnation, stopping=signals.stopping, beat_seconds=beat_seconds)
+            heartbeat = Heartbeat(pool, launch.incarnations, stopping=signals.stopping, beat_seconds=beat_seconds)
             await heartbeat.start()
             try:
                 yield Runtime(

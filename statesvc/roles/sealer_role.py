@@ -3,7 +3,7 @@
 from statesvc.database.wakeups.channels import LOG
 from statesvc.roles.connection_limits import worker_limits
 from statesvc.roles.http_server import run_with_health
-from statesvc.roles.runtime import Launch, open_runtime
+from statesvc.roles.runtime import Launch, Runtime, open_runtime
 from statesvc.roles.shutdown import Part
 from statesvc.roles.usable_settings import checkpoint_store, stamp_trust
 from statesvc.sealer.clock_check import ClockCheck
@@ -17,42 +17,47 @@ from statesvc.telemetry import gauges
 
 async def run(launch: Launch) -> int:
     """Runs until it is asked to stop; returns the exit code."""
+    async with open_runtime(launch, worker_limits(launch.settings), channels=[LOG]) as base:
+        base.telemetry.observe_pools({"sealer": base.pool})
+        return await run_with_health(launch, base, sealer_parts(launch, base))
+
+
+def sealer_parts(launch: Launch, base: Runtime) -> list[Part]:
+    """The sealer, and who vouches for its heads."""
     settings = launch.settings
     store = checkpoint_store(settings.checkpoint)
-    async with open_runtime(launch, worker_limits(settings), channel=LOG) as base:
-        base.telemetry.observe_pools({"sealer": base.pool})
-        sealer = Sealer(
-            base.dsns.listen,
-            base.keyring.master,
-            Publication(file=settings.checkpoint_file, keys_file=settings.log_keys_file, origin=settings.sealer.origin, store=store),
-            listener=base.listener,
-            waker=base.waker,
+    sealer = Sealer(
+        base.dsns.listen,
+        base.keyring.master,
+        Publication(file=settings.checkpoint_file, keys_file=settings.log_keys_file, origin=settings.sealer.origin, store=store),
+        listener=base.listener,
+        waker=base.waker,
+        telemetry=base.telemetry,
+        pace=SealerPace(interval_seconds=settings.sealer.interval_seconds, sweep_seconds=settings.sealer.sweep_seconds),
+        clock=ClockCheck(seconds_max=settings.sealer.clock_seconds_max),
+    )
+    base.readiness.watch("sealer", lambda: sealer.refusal)
+    base.readiness.watch("lead", lambda: sealer.blocked)
+    base.telemetry.observe(gauges.CLOCK_OFFSET, lambda: [(sealer.clock.database_ahead_seconds, {})])
+    base.telemetry.observe(gauges.SEALER_LEADS, lambda: [(float(sealer.leads), {})])
+    base.telemetry.observe(gauges.SEALER_REFUSES, lambda: [(float(sealer.refusal is not None), {})])
+    parts = [Part(name="sealer", run=sealer.run, stop=sealer.stop)]
+    authority = _authority(settings.checkpoint)
+    if authority is not None:
+        stamper = Stamper(base.pool, authority, leads=lambda: sealer.leads, sealed=sealer.watch(), telemetry=base.telemetry)
+        parts.append(Part(name="stamper", run=stamper.run, stop=stamper.stop))
+    if store is not None:
+        publisher = Publisher(
+            base.pool,
+            store,
+            interval_seconds=settings.checkpoint.publish_seconds,
+            leads=lambda: sealer.leads,
+            sealed=sealer.watch(),
             telemetry=base.telemetry,
-            pace=SealerPace(interval_seconds=settings.sealer.interval_seconds, sweep_seconds=settings.sealer.sweep_seconds),
-            clock=ClockCheck(seconds_max=settings.sealer.clock_seconds_max),
         )
-        base.readiness.watch("sealer", lambda: sealer.refusal)
-        base.readiness.watch("lead", lambda: sealer.blocked)
-        base.telemetry.observe(gauges.CLOCK_OFFSET, lambda: [(sealer.clock.database_ahead_seconds, {})])
-        base.telemetry.observe(gauges.SEALER_LEADS, lambda: [(float(sealer.leads), {})])
-        base.telemetry.observe(gauges.SEALER_REFUSES, lambda: [(float(sealer.refusal is not None), {})])
-        parts = [Part(name="sealer", run=sealer.run, stop=sealer.stop)]
-        authority = _authority(settings.checkpoint)
-        if authority is not None:
-            stamper = Stamper(base.pool, authority, leads=lambda: sealer.leads, sealed=sealer.watch(), telemetry=base.telemetry)
-            parts.append(Part(name="stamper", run=stamper.run, stop=stamper.stop))
-        if store is not None:
-            publisher = Publisher(
-                base.pool,
-                store,
-                interval_seconds=settings.checkpoint.publish_seconds,
-                leads=lambda: sealer.leads,
-                sealed=sealer.watch(),
-                telemetry=base.telemetry,
-            )
-            base.readiness.watch("publisher", lambda: publisher.refusal)
-            parts.append(Part(name="publisher", run=publisher.run, stop=publisher.stop))
-        return await run_with_health(launch, base, parts)
+        base.readiness.watch("publisher", lambda: publisher.refusal)
+        parts.append(Part(name="publisher", run=publisher.run, stop=publisher.stop))
+    return parts
 
 
 def _authority(settings: CheckpointSettings) -> Authority | None:

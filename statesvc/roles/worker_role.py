@@ -32,7 +32,7 @@ async def run(launch: Launch) -> int:
     limits = worker_limits(settings)
     # a worker reads places all the time, and its first message should not wait for them
     load_tables()
-    async with open_runtime(launch, limits, channel=INBOX) as base:
+    async with open_runtime(launch, limits, channels=[INBOX]) as base:
         base.telemetry.observe_pools({"worker": base.pool})
         folder = archive_folder(settings)
         context = BatchContext(

@@ -157,7 +157,7 @@ PROCESSES: Final = gauge(
 ROLE_ANSWERS: Final = gauge(
     "statesvc.role.answers",
     "1",
-    "0 while a role of `statesvc up` does not answer its supervisor, which then starts it again.",
+    "0 while a process of `statesvc up` does not answer its supervisor, which then starts it again; `notifier+sealer` is one.",
     Attribute.TYPE,
 )
 PROCESSES_SILENT: Final = gauge(

@@ -7,6 +7,7 @@ import pty
 import re
 import signal
 import sys
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -19,7 +20,7 @@ import pytest
 
 from statesvc.demo.dialects import ups
 from statesvc.demo.parcels import ParcelStep, invent
-from statesvc.roles.supervisor.child_plan import ROLES
+from statesvc.roles.supervisor.child_plan import CHILDREN, ROLES
 from tests.acceptance.slow_request import slow_request
 from tests.world.ports import free_port
 
@@ -96,7 +97,11 @@ class Running:
 
     def listening(self) -> set[str]:
         """The roles that were up at some time. Readiness is that of ingress and api alone."""
-        return {line["role"] for line in self.lines("listening")}
+        return set(self.listened())
+
+    def listened(self) -> list[str]:
+        """The role at each start to listen."""
+        return [line["role"] for line in self.lines("listening")]
 
     def out(self) -> str:
         return self.folder.joinpath("out").read_text()
@@ -171,7 +176,7 @@ async def test_sigterm_ends_ingest_first_and_every_request_that_was_taken_is_ans
         await until(lambda: running.listening() == set(ROLES))
         async with slow_request(running.port, "fedex", b"{}  ") as slow:
             process.send_signal(signal.SIGTERM)
-            await until(lambda: len(running.lines("stopping")) > len(ROLES))
+            await until(lambda: len(running.lines("stopping")) > len(CHILDREN))
             assert process.returncode is None
             assert await slow.finish() == 200
         assert await asyncio.wait_for(process.wait(), STOP_SECONDS) == 0, running.log()
@@ -189,7 +194,7 @@ async def test_a_frozen_role_is_named_and_replaced_and_pushes_go_on(running: Run
         await running.ready(process, running.port)
         async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=60)) as session:
             frozen = {line["role"]: line["pid"] for line in running.lines("child_started")}
-            assert await answers(session, running) == dict.fromkeys(ROLES, 1.0)
+            assert await answers(session, running) == dict.fromkeys(map("+".join, CHILDREN), 1.0)
             # ingress too: who comes meanwhile waits for the next one
             for role in ("worker", "ingress"):
                 os.kill(frozen[role], signal.SIGSTOP)
@@ -200,7 +205,7 @@ async def test_a_frozen_role_is_named_and_replaced_and_pushes_go_on(running: Run
             async with session.post(f"{running.url}/v1/webhooks/fedex", data=b"{}") as answer:
                 assert answer.status == 200
             await until(lambda: len(running.lines("child_answers")) == 2)
-            assert await answers(session, running) == dict.fromkeys(ROLES, 1.0)
+            assert await answers(session, running) == dict.fromkeys(map("+".join, CHILDREN), 1.0)
     finally:
         code = await end(process)
     assert code == 0, running.log()
@@ -241,8 +246,8 @@ async def answers(session: aiohttp.ClientSession, running: Running) -> dict[str,
     await asyncio.sleep(1)
     async with session.get(f"http://127.0.0.1:{running.metrics_port}/metrics") as answer:
         text = await answer.text()
-    assert 'statesvc_loop_lag_seconds_count{role="sealer"}' in text
-    return {role: float(value) for role, value in re.findall(r'statesvc_role_answers\{role="up",type="(\w+)"\} (\S+)', text)}
+    assert 'statesvc_loop_lag_seconds_count{role="notifier+sealer"}' in text
+    return {role: float(value) for role, value in re.findall(r'statesvc_role_answers\{role="up",type="([\w+]+)"\} (\S+)', text)}
 
 
 async def test_a_terminal_that_closes_ends_everything_as_sigterm_does(running: Running) -> None:
@@ -256,7 +261,7 @@ async def test_a_terminal_that_closes_ends_everything_as_sigterm_does(running: R
             # the kernel hangs up on the leader of the session, its shell on the group
             await until(lambda: len(running.lines("stopping")) > 0)
             os.killpg(process.pid, signal.SIGHUP)
-            await until(lambda: len(running.lines("stopping")) > len(ROLES))
+            await until(lambda: len(running.lines("stopping")) > len(CHILDREN))
             assert await slow.finish() == 200
         assert await asyncio.wait_for(process.wait(), STOP_SECONDS) == 0, running.log()
     finally:
@@ -285,16 +290,19 @@ async def test_a_second_sigterm_aborts_everything(running: Running) -> None:
     await is_gone(running)
 
 
-async def test_a_role_that_dies_is_started_again_and_said_loudly(running: Running) -> None:
+async def test_a_process_that_dies_is_started_again_with_all_its_roles_and_said_loudly(running: Running) -> None:
     process = await running.up()
     try:
         await running.ready(process, running.port)
-        (worker,) = [line["pid"] for line in running.lines("child_started") if line["role"] == "worker"]
         await until(lambda: running.listening() == set(ROLES))
-        os.kill(worker, signal.SIGKILL)
-        await until(lambda: len([line for line in running.lines("listening") if line["role"] == "worker"]) == 2)
-        (death,) = running.lines("child_died")
-        assert (death["role"], death["pid"], death["level"]) == ("worker", worker, "error")
+        pids = {line["role"]: line["pid"] for line in running.lines("child_started")}
+        for name in ("worker", "notifier+sealer"):
+            os.kill(pids[name], signal.SIGKILL)
+        again = {"worker", "notifier", "sealer"}
+        await until(lambda: {role for role, count in Counter(running.listened()).items() if count == 2} == again)
+        assert {(death["role"], death["pid"], death["level"]) for death in running.lines("child_died")} == {
+            (name, pids[name], "error") for name in ("worker", "notifier+sealer")
+        }
     finally:
         assert await end(process) == 0, running.log()
 

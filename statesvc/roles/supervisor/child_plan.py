@@ -4,7 +4,7 @@ import ipaddress
 import secrets
 import socket
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,9 +24,11 @@ from statesvc.settings.service_settings import Settings
 INGRESS: Final[Role] = "ingress"
 API: Final[Role] = "api"
 ROLES: Final[tuple[Role, ...]] = (INGRESS, API, "worker", "notifier", "sealer")
-PREPARATION: Final = len(ROLES)
+CHILDREN: Final[tuple[tuple[Role, ...], ...]] = ((INGRESS,), (API,), ("worker",), ("notifier", "sealer"))
+"""The roles of each process. A worker is alone, for a message may end it; notifier and sealer wait most of the time."""
+PREPARATION: Final = len(CHILDREN)
 """The number of what makes the database ready, among `forked_programs`."""
-NICENESS: Final = MappingProxyType({API: 5, "sealer": 5})
+NICENESS: Final = MappingProxyType({API: 5})
 BUSY_NICENESS: Final = MappingProxyType({"worker": 10, "notifier": 10})
 """An ACK comes first, then an answer: readers, or what a backlog leaves to do, would take the processor from ingress."""
 DEMO: Final = "demo"
@@ -95,41 +97,41 @@ def environment_of(plan: ServicePlan, inherited: Mapping[str, str]) -> dict[str,
 
 
 def forked_programs(plan: ServicePlan) -> list[ForkedProgram]:
-    """One per role, in the order of `ROLES`, and `PREPARATION`; each has the settings of the plan and the environment of this process."""
-    roles = [
+    """One per child, in the order of `CHILDREN`, and `PREPARATION`; each has the plan's settings and this process's environment."""
+    children = [
         ForkedProgram(
-            run=partial(plan.explained, partial(_run_role, plan, role)),
-            title=" ".join(("statesvc", *arguments_of(plan, role))),
-            niceness=NICENESS.get(role, 0),
+            run=partial(plan.explained, partial(run_role, _launch(plan, roles))),
+            title=" ".join((*(f"statesvc {role}" for role in roles), *arguments_of(plan, roles)[1:])),
+            niceness=NICENESS.get(roles[0], 0),
         )
-        for role in ROLES
+        for roles in CHILDREN
     ]
-    return [*roles, ForkedProgram(run=partial(plan.explained, partial(prepare, plan.settings)), title="statesvc prepare")]
+    return [*children, ForkedProgram(run=partial(plan.explained, partial(prepare, plan.settings)), title="statesvc prepare")]
 
 
-def _run_role(plan: ServicePlan, role: Role) -> int:
-    shared = plan.socket if role in {INGRESS, API} else None
-    return run_role(
-        Launch(
-            role=role,
-            host=plan.host,
-            port=plan.ports[role],
-            settings=plan.settings,
-            socket=shared,
-            wakeups=plan.wakeups,
-            control=plan.control(role),
-            busy_niceness=BUSY_NICENESS.get(role, 0),
-        )
+def _launch(plan: ServicePlan, roles: Sequence[Role]) -> Launch:
+    role = roles[0]
+    return Launch(
+        role=role,
+        host=plan.host,
+        port=plan.ports[role],
+        settings=plan.settings,
+        socket=plan.socket if role in {INGRESS, API} else None,
+        wakeups=plan.wakeups,
+        sealer_port=plan.ports["sealer"] if "sealer" in roles[1:] else None,
+        control=plan.control(role),
+        busy_niceness=BUSY_NICENESS.get(role, 0),
     )
 
 
 def programs(plan: ServicePlan, server: ForkServer, environment: Mapping[str, str]) -> list[ChildProgram]:
-    """One per role, in the order in which they are started, and the demo. `server` forks `forked_programs`."""
+    """One per child, in the order in which they are started, and the demo. `server` forks `forked_programs`."""
     listed = []
-    for number, role in enumerate(ROLES):
-        alone = spawn([sys.executable, "-m", "statesvc", *arguments_of(plan, role)], environment, niceness=NICENESS.get(role, 0))
-        watch = ChildWatch(role, plan.control(role))
-        listed.append(ChildProgram(name=role, start=fork(server, number, otherwise=alone), watch=watch))
+    for number, roles in enumerate(CHILDREN):
+        alone = spawn([sys.executable, "-m", "statesvc", *arguments_of(plan, roles)], environment, niceness=NICENESS.get(roles[0], 0))
+        name = "+".join(roles)
+        watch = ChildWatch(name, plan.control(roles[0]))
+        listed.append(ChildProgram(name=name, start=fork(server, number, otherwise=alone), watch=watch))
     if plan.demo_rate is not None:
         command = [sys.executable, "-m", "statesvc.demo.run", "--url", plan.url, "--rate", str(plan.demo_rate)]
         listed.append(ChildProgram(name=DEMO, start=spawn(command, demo_environment(environment)), restart=False))
@@ -141,11 +143,13 @@ def demo_environment(environment: Mapping[str, str]) -> dict[str, str]:
     return {**environment, "STATESVC_DEMO_KEY": environment["STATESVC_BOOTSTRAP_KEY"]}
 
 
-def arguments_of(plan: ServicePlan, role: str) -> list[str]:
-    """The command line of a role."""
+def arguments_of(plan: ServicePlan, roles: Sequence[Role]) -> list[str]:
+    """The command line of a child."""
+    role = roles[0]
     shared = ("--socket", str(plan.socket)) if role in {INGRESS, API} else ()
+    sealer = ("--sealer-port", str(plan.ports["sealer"])) if "sealer" in roles[1:] else ()
     own = ("--wakeups", str(plan.wakeups), "--control", str(plan.control(role)))
-    return [role, "--host", plan.host, "--port", str(plan.ports[role]), *own, *shared]
+    return [role, "--host", plan.host, "--port", str(plan.ports[role]), *own, *shared, *sealer]
 
 
 class PortTakenError(RuntimeError):

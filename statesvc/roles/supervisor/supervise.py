@@ -1,4 +1,4 @@
-"""`statesvc up`: the database, the schema, one child per role, and their orderly end.
+"""`statesvc up`: the database, the schema, the roles in child processes, and their orderly end.
 
 Children stop in the order of the flow: the demo, then ingress, which serves on until load balancers have noticed, then the roles
 behind it, all finishing what they have begun; the embedded server last. A second signal is passed on, and a child that is still
@@ -25,7 +25,7 @@ from statesvc.roles.carrier_names import require_known_carriers
 from statesvc.roles.master_key import ensure_master_key, key_sources
 from statesvc.roles.metrics_address import metrics_listener
 from statesvc.roles.shutdown import StopSignals
-from statesvc.roles.supervisor.child_plan import DEMO, INGRESS, PREPARATION, ROLES, ServicePlan, is_loopback, programs
+from statesvc.roles.supervisor.child_plan import DEMO, INGRESS, PREPARATION, ServicePlan, is_loopback, programs
 from statesvc.roles.supervisor.child_process import ChildProcess
 from statesvc.roles.supervisor.fork_server import ForkServer
 from statesvc.roles.supervisor.merged_metrics import serving_merged_metrics
@@ -119,11 +119,12 @@ async def _stop(running: Running, signals: StopSignals, *, drain_seconds: float,
     await _ended(running, {DEMO}, DEMO_STOP_SECONDS, unless=aborting)
     _stop_children(running, {INGRESS})
     await _ended(running, {INGRESS}, drain_seconds, unless=aborting)
-    _stop_children(running, set(ROLES) - {INGRESS})
-    await _ended(running, ROLES, grace_seconds + OVERTIME_SECONDS, unless=aborting)
+    names = {child.program.name for child in running.values()} - {DEMO}
+    _stop_children(running, names - {INGRESS})
+    await _ended(running, names, grace_seconds + OVERTIME_SECONDS, unless=aborting)
     if aborting.is_set():
-        _stop_children(running, ROLES)
-        await _ended(running, ROLES, ABORT_SECONDS, unless=asyncio.Event())
+        _stop_children(running, names)
+        await _ended(running, names, ABORT_SECONDS, unless=asyncio.Event())
     late = {task: child for task, child in running.items() if not task.done()}
     for child in late.values():
         log.error("child_killed", role=child.program.name, pid=child.pid)

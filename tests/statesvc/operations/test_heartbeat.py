@@ -28,7 +28,7 @@ async def _until(service: AsyncConnection[Any], *states: WorkerState) -> list[Wo
 
 async def test_a_process_shows_from_its_start_to_its_clean_exit(pool: Pool, service: AsyncConnection[Any]) -> None:
     stopping = asyncio.Event()
-    heartbeat = Heartbeat(pool, ME, stopping=stopping, beat_seconds=0.02)
+    heartbeat = Heartbeat(pool, [ME], stopping=stopping, beat_seconds=0.02)
     await heartbeat.stop()
     await heartbeat.start()
     (first,) = await _until(service, WorkerState.ALIVE)
@@ -45,7 +45,7 @@ async def test_a_process_shows_from_its_start_to_its_clean_exit(pool: Pool, serv
 
 
 async def test_a_process_that_is_killed_falls_silent(database: Any, pool: Pool, service: AsyncConnection[Any]) -> None:
-    heartbeat = Heartbeat(pool, ME, stopping=asyncio.Event(), beat_seconds=HOUR_SECONDS)
+    heartbeat = Heartbeat(pool, [ME], stopping=asyncio.Event(), beat_seconds=HOUR_SECONDS)
     await heartbeat.start()
     await _until(service, WorkerState.ALIVE)
     await database.clock.advance(3 * HOUR_SECONDS + 1)
@@ -54,7 +54,7 @@ async def test_a_process_that_is_killed_falls_silent(database: Any, pool: Pool, 
 
 
 async def test_who_takes_webhooks_reports_the_last_minute_until_silent(database: Any, pool: Pool, service: AsyncConnection[Any]) -> None:
-    heartbeat = Heartbeat(pool, replace(ME, role="ingress"), stopping=asyncio.Event(), beat_seconds=HOUR_SECONDS)
+    heartbeat = Heartbeat(pool, [replace(ME, role="ingress")], stopping=asyncio.Event(), beat_seconds=HOUR_SECONDS)
     report = IngestReport(acknowledged=3, refused={"storage_low": 1, "bad_signature": 2}, disk_free_bytes=5, disk_free_bytes_min=9)
     heartbeat.report_ingest(lambda: report)
     await heartbeat.start()
@@ -73,7 +73,7 @@ async def test_who_takes_webhooks_reports_the_last_minute_until_silent(database:
 async def test_a_beat_that_fails_is_followed_by_another(database: Any, pool: Pool, service: AsyncConnection[Any]) -> None:
     async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
         await owner.execute("ALTER TABLE statesvc.worker RENAME TO worker_away")
-        heartbeat = Heartbeat(pool, ME, stopping=asyncio.Event(), beat_seconds=0.02)
+        heartbeat = Heartbeat(pool, [ME], stopping=asyncio.Event(), beat_seconds=0.02)
         await heartbeat.start()
         await asyncio.sleep(0.1)
         await owner.execute("ALTER TABLE statesvc.worker_away RENAME TO worker")

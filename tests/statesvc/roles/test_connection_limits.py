@@ -65,7 +65,7 @@ def test_of_several_processes_the_sum_names_how_many() -> None:
 
 
 def test_a_pool_has_the_share_of_its_role() -> None:
-    limits = ConnectionPlan.of(24).resized(worker_limits(load_settings()), "worker")
+    limits = ConnectionPlan.of(24).resized(worker_limits(load_settings()), ["worker"])
     assert (limits.connections_min, limits.connections_max) == (2, 3)
 
 

@@ -85,12 +85,14 @@ def test_the_demo_leaves_settings_that_are_set_alone() -> None:
 def test_each_role_gets_its_port_and_the_demo_the_key() -> None:
     environment = environment_of(plan(demo_rate=20), {})
     listed = {program.name: program for program in programs(plan(demo_rate=20), Mock(ForkServer), environment)}
-    assert [program.title.split()[:2] for program in forked_programs(plan())] == [["statesvc", name] for name in (*ROLES, "prepare")]
-    assert list(listed) == [*ROLES, DEMO]
-    assert arguments_of(plan(), "worker")[1:] == [
+    titles = [program.title for program in forked_programs(plan())]
+    assert all(sum(f"statesvc {name}" in title for title in titles) == 1 for name in (*ROLES, "prepare")), titles
+    assert list(listed) == ["ingress", "api", "worker", "notifier+sealer", DEMO]
+    assert arguments_of(plan(), ["worker"])[1:] == [
         *("--host", LOOPBACK, "--port", "8082", "--wakeups", "/run/statesvc", "--control", "/run/statesvc/worker.control")
     ]
-    assert arguments_of(plan(), "ingress")[-2:] == arguments_of(plan(), "api")[-2:] == ["--socket", "/run/statesvc/api"]
+    assert arguments_of(plan(), ["ingress"])[-2:] == arguments_of(plan(), ["api"])[-2:] == ["--socket", "/run/statesvc/api"]
+    assert arguments_of(plan(), ["notifier", "sealer"])[-2:] == ["--sealer-port", "8084"]
     assert demo_environment(environment)["STATESVC_DEMO_KEY"] == environment["STATESVC_BOOTSTRAP_KEY"]
     assert not listed[DEMO].restart
 

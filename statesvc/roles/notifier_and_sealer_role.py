@@ -1,0 +1,18 @@
+"""Notifier and sealer in one process, as `statesvc up` has them: both mostly wait, and together they take half the memory and connections.
+
+No message can end it, which only the worker reads. Should it end all the same, both start again.
+"""
+
+from statesvc.database.wakeups.channels import LOG, OUTBOX
+from statesvc.roles.connection_limits import worker_limits
+from statesvc.roles.http_server import run_with_health
+from statesvc.roles.notifier_role import notifier_part
+from statesvc.roles.runtime import Launch, open_runtime
+from statesvc.roles.sealer_role import sealer_parts
+
+
+async def run(launch: Launch) -> int:
+    """Runs until it is asked to stop; returns the exit code."""
+    limits = worker_limits(launch.settings)
+    async with open_runtime(launch, limits, channels=[OUTBOX, LOG]) as base, notifier_part(launch, base) as notifier:
+        return await run_with_health(launch, base, [notifier, *sealer_parts(launch, base)])
