@@ -1,0 +1,32 @@
+"""The kill switch, and what is looked at before it is turned, with whatever is away: the api, the master key, all connections but one."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+from psycopg import AsyncConnection, sql
+
+from tests.world.database import Database
+from tests.world.shell import Shell, use
+
+COMMANDS = (("queue",), ("rollout", "hold", "ups", "--why", "codes look wrong"), ("rollout", "release", "all"), ("rollout", "show"))
+
+
+@pytest.fixture(params=["the api is down", "the master key is away", "one connection is left"])
+async def trouble(request: pytest.FixtureRequest, database: Database, monkeypatch: pytest.MonkeyPatch, tmp_path: str) -> AsyncIterator[str]:
+    use(database, monkeypatch)
+    if request.param == "the master key is away":
+        monkeypatch.delenv("STATESVC_MASTER_KEY")
+        monkeypatch.setenv("STATESVC_DATA_DIR", str(tmp_path))
+    if request.param == "one connection is left":
+        async with await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as connection:
+            ((name,),) = await (await connection.execute("SELECT current_database()")).fetchall()
+            await connection.execute(sql.SQL("ALTER DATABASE {} CONNECTION LIMIT 1").format(sql.Identifier(name)))
+    yield request.param
+
+
+@pytest.mark.usefixtures("trouble")
+async def test_the_kill_switch_is_turned_all_the_same(shell: Shell) -> None:
+    for command in COMMANDS:
+        await shell(*command)
+    # nothing runs here, which needs a human
+    await shell("status", exit_code=1)

@@ -1,0 +1,317 @@
+"""Each act of an operator, by HTTP, by command and by form: the same input leaves the same entry of the log, which says who did it."""
+
+import base64
+import json
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+from uuid import uuid4
+
+import pytest
+
+from tests.operation_table import operation_table
+from tests.statesvc.api.test_dead_letter_replay import bury_messages
+from tests.world.api import Api, Statement
+from tests.world.console import Tab
+from tests.world.database import Database
+from tests.world.shell import Shell
+
+WHY: Final = "a letter of theirs"
+SCOPES: Final = "admin"
+_CHANGING: Final = frozenset({"run", "revision", "replaces", "mapping", "version", "complete_at"})
+"""Details that differ from time to time, whoever does it."""
+Names = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class World:
+    api: Api
+    scan: Statement
+
+
+async def _carrier(_world: World) -> Names:
+    return {}
+
+
+async def _held(world: World) -> Names:
+    await world.api.connection.execute("UPDATE statesvc.rollout SET hold = false")
+    return {}
+
+
+async def _dead_letter(world: World) -> Names:
+    await world.api.connection.execute("DELETE FROM statesvc.dead_letter")
+    await world.api.connection.execute("DELETE FROM statesvc.inbox")
+    (letter,) = await bury_messages(world.api, f"broken {uuid4()}")
+    return {"id": letter}
+
+
+async def _parcel(world: World) -> Names:
+    number = f"N{uuid4().hex[:10].upper()}"
+    await world.api.carriers.say(world.scan(number, None))
+    return {"number": number}
+
+
+async def _parcel_on_hold(world: World) -> Names:
+    parcel = await _parcel(world)
+    placed = await world.api.call(
+        "POST", "/v1/legal-holds", scopes=SCOPES, json={"carrier_id": "ups", "tracking_number": parcel["number"], "why": "before"}
+    )
+    assert placed.status == 201, placed.body
+    return parcel
+
+
+async def _subscription(world: World) -> Names:
+    made = await world.api.call("POST", "/v1/subscriptions", scopes=SCOPES, json={"url": "https://receiver.example/hook"})
+    assert made.status == 201, made.body
+    return {"id": made.body["id"]}
+
+
+async def _paused(world: World) -> Names:
+    subscription = await _subscription(world)
+    paused = await world.api.call("POST", f"/v1/subscriptions/{subscription['id']}/pause", scopes=SCOPES)
+    assert paused.status == 200
+    return subscription
+
+
+async def _notice(world: World) -> Names:
+    cursor = await world.api.connection.execute(
+        "INSERT INTO statesvc.notice (kind, target, created_at, details)"
+        " VALUES ('subscription_failing', 'subscription x', statesvc.clock(), '{}') RETURNING notice_id"
+    )
+    ((notice_id,),) = await cursor.fetchall()
+    return {"id": notice_id}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Act:
+    """One act by its three faces. Braces take the names that `prepare` answers, which makes a new subject each time.
+
+    `form`: the path of its page, and what is filled in besides the why; `command`: its words.
+    """
+
+    operation_id: str
+    prepare: Callable[[World], Awaitable[Names]]
+    http: str
+    body: Mapping[str, Any] = field(default_factory=dict)
+    why_in_header: bool = False
+    command: tuple[str, ...]
+    form: str
+    fields: Mapping[str, str] = field(default_factory=dict)
+
+
+_NUMBER: Final = {"carrier_id": "ups", "tracking_number": "{number}"}
+ACTS: Final = (
+    Act(
+        operation_id="change_rollout",
+        prepare=_held,
+        http="/v1/rollouts/ups",
+        body={"hold": True},
+        command=("rollout", "hold", "ups"),
+        form="/console/carriers/ups/hold",
+    ),
+    Act(
+        operation_id="change_allotment",
+        prepare=_carrier,
+        http="/v1/allotments/ups",
+        body={"weight": 2.0, "in_flight_max": 7},
+        command=("carriers", "allot", "ups", "--weight", "2", "--in-flight", "7"),
+        form="/console/carriers/ups/allot",
+        fields={"weight": "2", "in_flight_max": "7"},
+    ),
+    Act(
+        operation_id="teach_code",
+        prepare=_carrier,
+        http="/v1/carriers/ups/mappings",
+        body={"raw_type": "X", "raw_code": "9Z", "meaning": {"kind": "scan", "status": "delivery_attempted"}, "force": True},
+        command=("carriers", "map", "ups", "--type", "X", "--code", "9Z", "--status", "delivery_attempted", "--force", "--yes"),
+        form="/console/carriers/ups/teach",
+        fields={"raw_type": "X", "raw_code": "9Z", "kind": "scan", "status": "delivery_attempted", "force": "yes"},
+    ),
+    Act(
+        operation_id="discard_dead_letter",
+        prepare=_dead_letter,
+        http="/v1/dead-letters/{id}/discard",
+        command=("dead-letters", "discard", "{id}"),
+        form="/console/dead-letters/{id}/discard",
+    ),
+    Act(
+        operation_id="discard_dead_letters",
+        prepare=_dead_letter,
+        http="/v1/dead-letters/discard",
+        body={"carrier_id": "ups"},
+        command=("dead-letters", "discard", "--carrier", "ups"),
+        form="/console/dead-letters/discard",
+        fields={"carrier_id": "ups"},
+    ),
+    Act(
+        operation_id="replay_dead_letter",
+        prepare=_dead_letter,
+        http="/v1/dead-letters/{id}/replay",
+        command=("dead-letters", "replay", "{id}"),
+        form="/console/dead-letters/{id}/replay",
+    ),
+    Act(
+        operation_id="mark_notice_seen",
+        prepare=_notice,
+        http="/v1/notices/{id}/seen",
+        why_in_header=True,
+        command=("notices", "seen", "{id}"),
+        form="/console/notices/{id}/seen",
+    ),
+    Act(
+        operation_id="place_legal_hold",
+        prepare=_parcel,
+        http="/v1/legal-holds",
+        body=_NUMBER,
+        command=("legal-hold", "place", "ups", "{number}"),
+        form="/console/shipments/ups/{number}/hold",
+    ),
+    Act(
+        operation_id="release_legal_hold",
+        prepare=_parcel_on_hold,
+        http="/v1/legal-holds/release",
+        body=_NUMBER,
+        command=("legal-hold", "release", "ups", "{number}"),
+        form="/console/shipments/ups/{number}/release-hold",
+    ),
+    Act(
+        operation_id="erase_shipment",
+        prepare=_parcel,
+        http="/v1/shipments/ups/{number}/erase",
+        command=("erase", "ups", "{number}"),
+        form="/console/shipments/ups/{number}/erase",
+    ),
+    Act(
+        operation_id="pause_subscription",
+        prepare=_subscription,
+        http="/v1/subscriptions/{id}/pause",
+        why_in_header=True,
+        command=("subscriptions", "pause", "{id}"),
+        form="/console/subscriptions/{id}/pause",
+    ),
+    Act(
+        operation_id="resume_subscription",
+        prepare=_paused,
+        http="/v1/subscriptions/{id}/resume",
+        why_in_header=True,
+        command=("subscriptions", "resume", "{id}"),
+        form="/console/subscriptions/{id}/resume",
+    ),
+    Act(
+        operation_id="rotate_subscription_secret",
+        prepare=_subscription,
+        http="/v1/subscriptions/{id}/rotate-secret",
+        why_in_header=True,
+        command=("subscriptions", "rotate-secret", "{id}"),
+        form="/console/subscriptions/{id}/rotate-secret",
+    ),
+)
+
+ELSEWHERE: Final[Mapping[str, str]] = {
+    "change_expectations": "its form and its command state hours by their names: tests/statesvc/cli and console compare the rules",
+    "replay_dead_letters": "tests/statesvc/cli, console, tests/acceptance/test_replay.py: its entries count what workers did meanwhile",
+    "renormalize_code_mapping": "tests/statesvc/cli/test_code_mapping_commands.py: its entry counts what was read",
+    "replay_subscription": "tests/statesvc/api/test_subscription_replay.py: its entry counts what was sent",
+    "test_subscription": "tests/statesvc/subscriptions: its entry says what the receiver answered",
+}
+"""Acts whose entry is compared in another place."""
+NOT_BY_ALL: Final[Mapping[str, str]] = {
+    "create_api_key": "no form: a secret that a browser shows stays in its history; HTTP and command",
+    "revoke_api_key": "no form, as create_api_key",
+    "create_portal_link": "HTTP only: a program sends the link to its subscriber",
+    "create_subscription": "HTTP only: the receiver's own program subscribes, and keeps its secret",
+    "put_subscription": "HTTP only, as create_subscription",
+    "put_subscription_secret": "HTTP only, as create_subscription",
+    "change_subscription": "HTTP, and a form for the rate alone",
+    "delete_subscription": "HTTP and form: a person who deletes sees what waits",
+    "set_shipment_references": "HTTP only: the shop's program attaches them",
+}
+NO_ACTS: Final[Mapping[str, str]] = {
+    "submit_events": "ingest, no act of an operator",
+    "make_shipment_evidence": "answers a document; the reading is on record",
+    "preview_code_mapping": "changes nothing",
+    "preview_expectations": "changes nothing",
+    "create_stream_ticket": "opens a stream",
+}
+
+
+def test_each_call_that_changes_something_is_compared_or_says_why_not() -> None:
+    changing = {operation_id for operation_id, listed in operation_table().items() if not listed["where"].startswith("GET")}
+    told = [*(act.operation_id for act in ACTS), *ELSEWHERE, *NOT_BY_ALL, *NO_ACTS]
+    assert sorted(told) == sorted(set(told))
+    assert set(told) == changing
+
+
+@pytest.fixture
+def here(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands on the machine of the served API."""
+    monkeypatch.setenv("DATABASE_URL", database.service_dsn)
+    monkeypatch.setenv("STATESVC_OWNER_URL", database.owner_dsn)
+    monkeypatch.setenv("STATESVC_BACKUP_DAYS", "7")
+    monkeypatch.setenv("STATESVC_MASTER_KEY", base64.b64encode(bytes(range(32))).decode())
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("act", ACTS, ids=lambda act: act.operation_id)
+async def test_three_faces_leave_the_same_entry(act: Act, tab: Tab, shell: Shell, scan: Statement) -> None:
+    api, world = tab.api, World(tab.api, scan)
+    where = operation_table()[act.operation_id]["where"].split()[0]
+
+    key = await api.key(SCOPES)
+    names = await act.prepare(world)
+    before = await _newest(api)
+    body = json.loads(_filled(json.dumps(act.body), names))
+    why: dict[str, Any] = {"headers": {"Statesvc-Why": WHY}} if act.why_in_header else {"json": {**body, "why": WHY}}
+    reply = await api.call(where, _filled(act.http, names), scopes=SCOPES, **why)
+    assert reply.status < 300, reply.body
+    by_http = await _entries(api, before, names)
+
+    names = await act.prepare(world)
+    before = await _newest(api)
+    await shell(*(_filled(word, names) for word in act.command), "--why", WHY)
+    by_command = await _entries(api, before, names)
+
+    names = await act.prepare(world)
+    await tab.log_in(SCOPES, may_change="on")
+    before = await _newest(api)
+    await tab.act(_filled(act.form, names), why=WHY, **act.fields)
+    by_form = await _entries(api, before, names)
+
+    assert by_http, "an act without an entry"
+    assert [entry for _, entry in by_command] == [entry for _, entry in by_http]
+    assert [entry for _, entry in by_form] == [entry for _, entry in by_http]
+    holder = f"key:{key.split('_')[1]}"
+    assert {actor for actor, _ in by_http} == {actor for actor, _ in by_form} == {holder}
+    assert all(actor.startswith("cli:") for actor, _ in by_command)
+
+
+def _filled(text: str, names: Names) -> str:
+    for name, value in names.items():
+        text = text.replace(f"{{{name}}}", str(value))
+    return text
+
+
+async def _newest(api: Api) -> int:
+    ((newest,),) = await (await api.connection.execute("SELECT coalesce(max(batch_id), 0) FROM statesvc.action")).fetchall()
+    return int(newest)
+
+
+async def _entries(api: Api, after: int, names: Names) -> list[tuple[str, Any]]:
+    """Who, and the rest of each entry, with the subject by its name and without what changes from time to time."""
+    cursor = await api.connection.execute(
+        "SELECT convert_from(canonical, 'UTF8') FROM statesvc.action WHERE batch_id > %s ORDER BY batch_id, ordinal", (after,)
+    )
+    return [_without_names(json.loads(canonical), names) for (canonical,) in await cursor.fetchall()]
+
+
+def _without_names(entry: Any, names: Names) -> tuple[str, Any]:
+    def plain(value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        for name, given in names.items():
+            value = re.sub(rf"\b{given}\b", f"<{name}>", value)
+        return re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "<id>", value)
+
+    details = {name: plain(value) for name, value in entry["details"].items() if name not in _CHANGING}
+    return entry["actor"], [entry["verb"], plain(entry["target"]), details]
