@@ -1,7 +1,5 @@
 """The kill switch, and what is looked at before it is turned, with whatever is away: the api, the master key, all connections but one."""
 
-from collections.abc import AsyncIterator
-
 import pytest
 from psycopg import AsyncConnection, sql
 
@@ -12,7 +10,7 @@ COMMANDS = (("queue",), ("rollout", "hold", "ups", "--why", "codes look wrong"),
 
 
 @pytest.fixture(params=["the api is down", "the master key is away", "one connection is left"])
-async def trouble(request: pytest.FixtureRequest, database: Database, monkeypatch: pytest.MonkeyPatch, tmp_path: str) -> AsyncIterator[str]:
+async def trouble(request: pytest.FixtureRequest, database: Database, monkeypatch: pytest.MonkeyPatch, tmp_path: str) -> str:
     use(database, monkeypatch)
     if request.param == "the master key is away":
         monkeypatch.delenv("STATESVC_MASTER_KEY")
@@ -21,7 +19,7 @@ async def trouble(request: pytest.FixtureRequest, database: Database, monkeypatc
         async with await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as connection:
             ((name,),) = await (await connection.execute("SELECT current_database()")).fetchall()
             await connection.execute(sql.SQL("ALTER DATABASE {} CONNECTION LIMIT 1").format(sql.Identifier(name)))
-    yield request.param
+    return str(request.param)
 
 
 @pytest.mark.usefixtures("trouble")
