@@ -57,6 +57,9 @@ class PrintedEvidence:
     content: bytes
     shipment_id: UUID
     is_erased: bool
+    entries: int
+    sealed_at: str
+    has_annex: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

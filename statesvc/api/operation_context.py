@@ -3,6 +3,7 @@
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from events.carriers.carrier import Carrier
 from events.crypto.keyring import Keyring
@@ -18,6 +19,9 @@ from statesvc.log.archive.folder import ArchivePath
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.tombstones import Tombstone, TombstoneError, Tombstones
 
+if TYPE_CHECKING:
+    from statesvc.api.computing import Computing
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
@@ -25,7 +29,8 @@ class Context:
 
     `archive`: the folder of older bodies and of archived months of the log. `carriers`: those that messages are read again with.
     `backup_days`: for how many days backups of the database are stored. `tombstones`: where erasures and revocations are published outside
-    of the database. `targets`: what sends to receivers, in the networks that are `allowed`.
+    of the database. `targets`: what sends to receivers, in the networks that are `allowed`. `computing`: where what takes long is
+    computed.
     """
 
     pool: Connections
@@ -39,6 +44,7 @@ class Context:
     log_archive: LogArchive
     targets: Callable[[], Awaitable[Targets]]
     allowed: Sequence[Network]
+    computing: Callable[[], Awaitable["Computing"]]
 
     async def keyring_if_any(self) -> Keyring | None:
         """None where no master key is at hand: a command on a machine without it."""
@@ -73,6 +79,11 @@ class Context:
 async def no_targets() -> Targets:
     """Where nothing is sent to receivers."""
     raise NotImplementedError("these calls send nothing to receivers")
+
+
+async def no_computing() -> "Computing":
+    """Where nothing takes long."""
+    raise NotImplementedError("these calls compute nothing")
 
 
 def writer(work: str) -> str:

@@ -10,7 +10,7 @@ from statesvc.api import awaited_operations as awaited
 from statesvc.api import code_mapping_operations as code_mappings
 from statesvc.api import dead_letter_operations as dead_letters
 from statesvc.api import erasure_operations as erasure
-from statesvc.api import evidence_calls as evidence
+from statesvc.api import evidence_operations as evidence
 from statesvc.api import expectation_operations as expectations
 from statesvc.api import key_operations as keys
 from statesvc.api import legal_hold_operations as legal_holds
@@ -63,6 +63,9 @@ def routes(
     async def opened() -> Keyring:
         return keyring
 
+    async def computing_here() -> Computing:
+        return computing
+
     context = Context(
         pool=pool,
         waker=waker,
@@ -75,6 +78,7 @@ def routes(
         log_archive=log_archive,
         targets=no_targets,
         allowed=(),
+        computing=computing_here,
     )
     reads = StaleReads(pool, log_archive, replica)
     return [
@@ -85,7 +89,7 @@ def routes(
         *shipments.routes(pool, sources, computing, readings, reads),
         *routes_of(erasure.OPERATIONS, context),
         *messages.routes(pool, keyring, archive, readings),
-        *evidence.routes(pool, computing, readings),
+        *routes_of(evidence.OPERATIONS, context),
         *log.routes(pool, log_archive),
         *routes_of(dead_letters.OPERATIONS, context),
         *routes_of(code_mappings.OPERATIONS, context),

@@ -56,7 +56,7 @@ COMMANDS: Final[Mapping[str, ListedCommand]] = {
         "statesvc.cli.expectation_commands", "after how many hours a shipment counts as stalled, overdue, ...", calls_api=True
     ),
     "evidence": ListedCommand(
-        "statesvc.cli.evidence", "a document about a shipment that verifies by itself: JSON with proofs, HTML or PDF"
+        "statesvc.cli.evidence", "a document about a shipment that verifies by itself: JSON with proofs, HTML or PDF", calls_api=True
     ),
     "rebuild": ListedCommand("statesvc.cli.rebuild_command", "rebuild a projection from the log, alongside live traffic"),
     "renormalize": ListedCommand("statesvc.cli.renormalize_command", "read history again, append corrections"),

@@ -1,7 +1,7 @@
 """The calls of the API that a command makes, wherever they are answered: one, or those of work in parts."""
 
 from collections.abc import AsyncGenerator, Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.operation_table import ListedOperation, operation_named
@@ -13,6 +13,13 @@ Json = Any
 _WRONG_USE: Final = frozenset({"invalid_request", "invalid_cursor", "unknown_carrier"})
 
 
+class File(NamedTuple):
+    """What a call answered that is not JSON. `headers`: those of the answer."""
+
+    content: bytes
+    headers: Mapping[str, str]
+
+
 class Calls(Protocol):
     """A call is named by its operation."""
 
@@ -22,6 +29,9 @@ class Calls(Protocol):
 
     async def call(self, operation_id: str, body: Mapping[str, Json] | None = None, /, *, why: str = "", **given: Json) -> Json:
         """The answer's JSON; None where it has none. `why`: of a call whose body has no member for it. Raises CommandError."""
+
+    async def fetch(self, operation_id: str, body: Mapping[str, Json] | None = None, /, *, accept: str, **given: Json) -> File:
+        """The answer as a file of the media type `accept`. Raises CommandError."""
 
 
 class ServiceAwayError(CommandError):

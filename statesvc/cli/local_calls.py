@@ -3,10 +3,10 @@
 The caller may do all, for who may run a command here reads the database anyway; the log names `cli:<account>`.
 """
 
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from importlib import import_module
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
 from psycopg import AsyncConnection
@@ -16,8 +16,8 @@ from events.carriers import CARRIERS
 from events.crypto.keyring import Keyring
 from statesvc.api.operation_context import Context
 from statesvc.api.personal_reads import PersonalReadings
-from statesvc.cli.api_calls import CallRefusedError, Json
-from statesvc.cli.operation_table import operation_named
+from statesvc.cli.api_calls import CallRefusedError, File, Json
+from statesvc.cli.operation_table import ListedOperation, operation_named
 from statesvc.cli.session import FINDING, actor, service_connection
 from statesvc.cli.tombstone_places import configured_tombstones
 from statesvc.database.dsns import database_name
@@ -35,6 +35,9 @@ from statesvc.log.archive.folder import archive_folder
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.roles.master_key import open_master_keys
 from statesvc.settings.service_settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from statesvc.api.computing import Computing
 
 
 class CommandConnection:
@@ -74,12 +77,26 @@ class LocalCalls:
     async def call(self, operation_id: str, body: Mapping[str, Json] | None = None, /, *, why: str = "", **given: Json) -> Json:
         """As `Calls`."""
         listed = operation_named(operation_id)
-        operation: Operation[Any] = getattr(import_module(listed.module), operation_id)
-        calls = InnerCalls(routes_of([operation], self._context))
-        try:
-            return await calls.call(None, self._caller, listed.where, given=given, body=body, why=why)
-        except Problem as problem:
-            raise CallRefusedError(problem.document(), listed) from None
+        with _refused(listed):
+            return await self._inner(listed).call(None, self._caller, listed.where, given=given, body=body, why=why)
+
+    async def fetch(self, operation_id: str, body: Mapping[str, Json] | None = None, /, *, accept: str, **given: Json) -> File:
+        """As `Calls`."""
+        listed = operation_named(operation_id)
+        with _refused(listed):
+            return File(*await self._inner(listed).fetch(None, self._caller, listed.where, given=given, body=body, accept=accept))
+
+    def _inner(self, listed: ListedOperation) -> InnerCalls:
+        operation: Operation[Any] = getattr(import_module(listed.module), listed.operation_id)
+        return InnerCalls(routes_of([operation], self._context))
+
+
+@contextmanager
+def _refused(listed: ListedOperation) -> Iterator[None]:
+    try:
+        yield
+    except Problem as problem:
+        raise CallRefusedError(problem.document(), listed) from None
 
 
 @asynccontextmanager
@@ -89,20 +106,29 @@ async def local_calls(*, is_finding: bool = False) -> AsyncIterator[LocalCalls]:
     async with service_connection(settings, limits=FINDING if is_finding else PATIENT) as connection, AsyncExitStack() as stack:
         held = CommandConnection(connection)
         readings = PersonalReadings(held)
+        folder, keyring = archive_folder(settings), _KeyringOnce(settings, connection)
+
+        async def computing() -> "Computing":
+            from statesvc.api.computations import ComputingHere  # noqa: PLC0415 - loads what prints evidence, which others do not need
+            from statesvc.api.computing import Sources  # noqa: PLC0415
+
+            return ComputingHere(Sources(pool=held, keyring=await keyring(), folder=folder, archive=LogArchive(folder)))
+
         context = Context(
             pool=held,
             waker=held,
             readings=readings,
-            archive=archive_folder(settings),
-            keyring=_KeyringOnce(settings, connection),
+            archive=folder,
+            keyring=keyring,
             carriers=lambda: settings.in_account_zones(CARRIERS),
             backup_days=settings.keys.backup_days,
             tombstones=lambda: configured_tombstones(settings),
-            log_archive=LogArchive(archive_folder(settings)),
+            log_archive=LogArchive(folder),
             targets=lambda: stack.enter_async_context(
                 Targets(allowed=settings.notifier.subscriber_allow, source=settings.notifier.event_source)
             ),
             allowed=settings.notifier.subscriber_allow,
+            computing=computing,
         )
         yield LocalCalls(context, database_name(settings.database))
         await readings.close()

@@ -2,14 +2,14 @@
 
 import json
 from collections.abc import Mapping
-from http.client import HTTPException
-from typing import IO, Any, Final
+from http.client import HTTPException, HTTPResponse
+from typing import Any, Final
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlencode
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from statesvc import __version__
-from statesvc.cli.api_calls import CallRefusedError, Json, ServiceAwayError
+from statesvc.cli.api_calls import CallRefusedError, File, Json, ServiceAwayError
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.operation_table import ListedOperation, operation_named
 from statesvc.cli.service_profile import Service
@@ -41,13 +41,18 @@ class RemoteCalls:
             content = answer.read()
         return json.loads(content) if content else None
 
+    async def fetch(self, operation_id: str, body: Mapping[str, Json] | None = None, /, *, accept: str, **given: Json) -> File:
+        """As `Calls`."""
+        with self._open(operation_named(operation_id), body, why="", given=given, accept=accept) as answer:
+            return File(answer.read(), dict(answer.headers.items()))
+
     def _open(
         self, operation: ListedOperation, body: Mapping[str, Json] | None, *, why: str, given: Mapping[str, Json], accept: str
-    ) -> IO[bytes]:
+    ) -> HTTPResponse:
         request = self._request(operation, body, why=why, given=given, accept=accept)
         seconds = None if operation.seconds is None else operation.seconds + _SPARE_SECONDS
         try:
-            opened: IO[bytes] = self._opener.open(request, timeout=seconds)
+            opened: HTTPResponse = self._opener.open(request, timeout=seconds)
         except HTTPError as error:
             raise self._refused(error, operation) from None
         except URLError as error:

@@ -31,7 +31,8 @@ class Visit:
 
     async def fetch(self, name: str, body: Mapping[str, Json] | None = None, /, *, accept: str, **given: Json) -> bytes:
         """The same for a call that answers a file of the media type `accept`. Raises Problem."""
-        return await self.calls.fetch(self.request, self.session.caller, name, given=given, body=body, why=self.why, accept=accept)
+        fetched = await self.calls.fetch(self.request, self.session.caller, name, given=given, body=body, why=self.why, accept=accept)
+        return fetched.content
 
     def path(self, name: str) -> str:
         """A part of the path."""

@@ -5,7 +5,7 @@ There is no other way from either to what an operator changes.
 
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import orjson
 from aiohttp import hdrs, web
@@ -17,11 +17,18 @@ from statesvc.http.call_progress import CallParts
 from statesvc.http.key_limits import KeyLimits
 from statesvc.http.key_store import Scope
 from statesvc.http.middleware import invalid
-from statesvc.http.operation import BODY, PARAMETERS, WHY, Route, printed
+from statesvc.http.operation import BODY, PARAMETERS, WHY, Printed, Route, printed
 
 M = TypeVar("M", bound=BaseModel)
 Json = Any
 """What a call answers, and takes: values as JSON has them."""
+
+
+class Fetched(NamedTuple):
+    """What a call answered, and the headers of its answer."""
+
+    content: bytes
+    headers: Mapping[str, str]
 
 
 class InnerCalls:
@@ -70,7 +77,7 @@ class InnerCalls:
         Raises Problem. `request` is what a browser asked; its own body must not have been read (read a copy).
         """
         answer = await self._answer(request, caller, name, given=given, body=body, why=why)
-        return orjson.loads(answer) if answer else None
+        return orjson.loads(answer.content) if answer.content else None
 
     async def fetch(
         self,
@@ -82,7 +89,7 @@ class InnerCalls:
         body: Mapping[str, Json] | None = None,
         why: str = "",
         accept: str,
-    ) -> bytes:
+    ) -> Fetched:
         """The same, of a call that answers a file in the media type `accept`."""
         return await self._answer(request, caller, name, given=given, body=body, why=why, accept=accept)
 
@@ -96,7 +103,7 @@ class InnerCalls:
         body: Mapping[str, Json] | None,
         why: str,
         accept: str = "application/json",
-    ) -> bytes:
+    ) -> Fetched:
         route = self._routes[name]
         contract = route.operation
         if contract.scope is not None:
@@ -105,8 +112,8 @@ class InnerCalls:
         checked = None if contract.request is None else checked_body(contract.request, body or {})
         limited = self._limits is not None and contract.is_limited
         with self._limits.call(caller.key_id, is_computed=contract.is_computed) if self._limits and limited else nullcontext():
+            call = Call(caller=caller, parameters=parameters, body=checked, said=why, accept=accept)
             if route.run is not None:
-                call = Call(caller=caller, parameters=parameters, body=checked, said=why, accept=accept)
                 value = await route.run(call)
             elif request is None:
                 raise TypeError(f"{name} is a call of HTTP alone")
@@ -119,11 +126,13 @@ class InnerCalls:
                 if checked is not None:
                     inner[BODY] = checked
                 value = await route.handler(inner)
+        if isinstance(value, Printed):
+            return Fetched(value.content, call.headers)
         if not isinstance(value, web.StreamResponse):
-            return b"" if value is None else printed(value)
+            return Fetched(b"" if value is None else printed(value), call.headers)
         if not isinstance(value, web.Response):
             raise TypeError(f"{name} streams; a page cannot read it")
-        return value.body if isinstance(value.body, bytes) else b""
+        return Fetched(value.body if isinstance(value.body, bytes) else b"", value.headers)
 
 
 def checked_body(model: type[M], values: Mapping[str, Json]) -> M:

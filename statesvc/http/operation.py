@@ -16,7 +16,7 @@ import hashlib
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Concatenate, Final, Generic, Literal, NamedTuple, ParamSpec, TypeVar, get_args, overload
+from typing import Any, Concatenate, Final, Generic, Literal, NamedTuple, ParamSpec, TypeVar, get_args, get_origin, overload
 
 import orjson
 from aiohttp import hdrs, web
@@ -75,6 +75,15 @@ WHY_TAKEN: Final = {
 """For `request_headers` of operations whose handlers use `why_of`."""
 
 DEADLINE_SECONDS: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Printed(Generic[T]):
+    """An answer that an operation wrote itself: a `T` in JSON; of nothing: a file."""
+
+    content: bytes = field(repr=False)
+    media_type: str = "application/json"
+    charset: str | None = None
 
 
 class Reply(web.Response, Generic[T]):
@@ -180,7 +189,7 @@ class Operation(Generic[T]):
             description=self.description or description.replace("\n", " ").replace("  ", "\n\n"),
             parameters=parameters,
             request=request,
-            response=response,
+            response=_response_model(response),
             run=run,
         )
 
@@ -192,6 +201,12 @@ class Operation(Generic[T]):
 
 operation = Operation
 """How it is spelt as a decorator."""
+
+
+def _response_model(answered: Any) -> Any:  # noqa: ANN401 - an annotation
+    if get_origin(answered) is Printed:
+        (answered,) = get_args(answered)
+    return None if answered is type(None) else answered
 
 
 Run = Callable[[Call[Any, Any]], Awaitable[object]]
@@ -258,6 +273,9 @@ def _response(operation: Operation[Any], call: Call[Any, Any], value: object) ->
         return value
     if value is None:
         return web.Response(status=NO_CONTENT, headers=call.headers)
+    if isinstance(value, Printed):
+        status = call.status or next(iter(operation.statuses))
+        return web.Response(body=value.content, status=status, content_type=value.media_type, charset=value.charset, headers=call.headers)
     return answer(value, status=call.status or next(iter(operation.statuses)), headers=call.headers)
 
 

@@ -22,7 +22,7 @@ from events.entry import Provenance
 from events.event import EventPlace, PrintedTime, Raw, Reading
 from events.identity import identify
 from events.vocabulary import Kind, Status, TimePrecision, TzSource
-from statesvc.api.operation_context import Context, no_targets
+from statesvc.api.operation_context import Context, no_computing, no_targets
 from statesvc.api.personal_reads import PersonalReadings
 from statesvc.api.routes import routes
 from statesvc.api.subscriptions.routes import routes as subscription_routes
@@ -178,6 +178,7 @@ def context_of(pool: Connections, *, carriers: Mapping[str, Carrier] = CARRIERS)
         log_archive=LogArchive(None),
         targets=no_targets,
         allowed=(),
+        computing=no_computing,
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from events.crypto.keyring import Keyring
-from statesvc.api.operation_context import Context
+from statesvc.api.operation_context import Context, no_computing
 from statesvc.api.personal_reads import PersonalReadings
 from statesvc.api.subscriptions import chosen_secrets, portal_links, replay_call, subscription_operations
 from statesvc.database.pool import Connections
@@ -53,5 +53,6 @@ def routes(
         log_archive=archive,
         targets=open_targets,
         allowed=allowed,
+        computing=no_computing,
     )
     return routes_of(OPERATIONS, context)

@@ -10,7 +10,7 @@ import pytest
 
 from events.checkpoint import VerifierKey
 from events.vocabulary import Status
-from statesvc.api.evidence_calls import _preferred
+from statesvc.api.evidence_operations import _preferred
 from statesvc.evidence.check_bundle import check
 from statesvc.evidence.merchant_statement import statement_commitment
 from tests.world.story import Story

@@ -1,5 +1,6 @@
 """Commands that call a running service: they have its address and a key, and nothing else of it."""
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -7,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from events.vocabulary import Status
 from statesvc.repair.erasure import DEAD_LETTERS_AT_ONCE
 from tests.statesvc.api.test_dead_letter_replay import bury_messages, open_dead_letters
-from tests.world.api import Api
+from tests.world.api import Api, Statement
 from tests.world.shell import Shell
+from tests.world.story import Story
 
 
 @pytest.fixture
@@ -113,6 +116,7 @@ async def test_the_environment_names_the_service_and_flags_win(
         "carriers unmapped",
         "dead-letters list",
         "erase ups 1Z --why x",
+        "evidence ups 1Z --out e.json",
         "expectations",
         "keys list",
         "legal-hold list",
@@ -146,3 +150,19 @@ async def test_a_person_is_erased_from_afar(api: Api, afar: Callable[[str], Afar
     assert f"1 of {DEAD_LETTERS_AT_ONCE + 1} dead letters of the carrier named it" in told
     assert "tombstones lie in " in told
     assert "was erased before" in await shell("erase", "ups", "1Z99", "--why", "asked to")
+
+
+@pytest.mark.usefixtures("own_processes")
+async def test_evidence_is_fetched_and_verified_with_a_key_alone(
+    api: Api, scan: Statement, afar: Callable[[str], Afar], shell: Shell, tmp_path: Path
+) -> None:
+    await api.carriers.say(scan("5", Status.DELIVERED, signed_by="J. Doe"))
+    remote, out = afar("audit pii"), tmp_path / "e.json"
+    assert "sealed" in await remote("evidence", "ups", "5", "--out", str(out), exit_code=1)
+    await Story(api.connection, api.keyring).seal()
+    assert "entries of the log, sealed 20" in await remote("evidence", "ups", "5", "--out", str(out))
+    assert b"J. Doe" in out.read_bytes()
+    (tmp_path / "log.pub").write_text("\n".join(json.loads(out.read_bytes())["log"]["keys"]))
+    assert "evidence holds" in await shell("verify", "--bundle", str(out), "--key", str(tmp_path / "log.pub"))
+    await remote("evidence", "ups", "5", "--out", str(out), "--without-personal-data")
+    assert b"J. Doe" not in out.read_bytes()
