@@ -17,6 +17,8 @@ import pytest
 from psycopg import AsyncConnection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from events.crypto.keyring import body_context
+from events.crypto.sealing import SealError, SealingKey
 from statesvc.database.keyring_store import load_keyring, parse_master_keys
 from statesvc.log.json_compression import decompress_json
 from tests.acceptance.posting import post_webhook
@@ -149,6 +151,7 @@ async def test_an_old_fleet_reads_its_share_and_nothing_else_and_the_way_back_ta
         await _grow(story)
         await _back_under_load(story)
         await _drill(story)
+        await _erase(story)
         await _dead(story)
         assert await story.service.rows("SELECT cause, detail FROM statesvc.dead_letter WHERE kind = 'message'") == []
         pushed = await story.service.value("SELECT count(*) FROM statesvc.body")
@@ -260,6 +263,33 @@ async def _drill(story: Strangling) -> None:
     story.notes += [f"drill: {line}" for line in said.splitlines()]
 
 
+async def _erase(story: Strangling) -> None:
+    """While trials wait, and one is handed over and not yet compared."""
+    await story.turn(percent=0, shadow=True)
+    await story.kill()
+    bodies = story.bodies[-40:]
+    number = json.loads(bodies[0])["trackingNumber"]
+    await story.push(40)
+    await story.service.drained()
+    (shipment,) = await story.service.rows("SELECT shipment_id FROM statesvc.stream WHERE number = %s", number)
+    of_it = "SELECT trial_id, sealed_key, message_id FROM statesvc.trial WHERE %s = ANY (shipments)"
+    waiting = await story.service.rows(of_it, *shipment)
+    assert waiting
+    await story.service.rows("UPDATE statesvc.trial SET verdict = 'declined' WHERE trial_id = %s RETURNING 1", waiting[0][0])
+    code, said, errors = await story.service.run("erase", "ups", number, "--why", "story")
+    assert code == 0, (said, errors)
+    assert await story.service.rows(of_it, *shipment) == []
+    kept = await story.service.rows(
+        "SELECT message_id, sealed_key FROM statesvc.message WHERE %s = ANY (shipments) AND sealed_key IS NOT NULL", *shipment
+    )
+    for message_id, sealed_key in kept:
+        with pytest.raises(SealError):
+            SealingKey(story.inbox_key).unwrap(sealed_key, body_context(message_id))
+    story.notes.append(f"erased while {len(waiting)} trials of the parcel waited: none is left, no body opens under the inbox key")
+    await story.start(status=PLANTED)
+    await story.settled()
+
+
 async def _dead(story: Strangling) -> None:
     await story.turn(percent=50, shadow=False, fallback_seconds=5)
     pushing = asyncio.create_task(story.push(400))
@@ -270,8 +300,8 @@ async def _dead(story: Strangling) -> None:
     async with asyncio.timeout(60):
         await until_false(lambda: story.service.value("SELECT NOT EXISTS (SELECT FROM statesvc.reader WHERE fallbacks > 0)"))
     first = time.monotonic() - begun
-    _, said, _ = await story.service.run("status")
-    assert f"{OLD} reads 50 %" in said
+    _, said, errors = await story.service.run("status")
+    assert f"{OLD} reads 50 %" in said, errors
     await story.settled(seconds=120)
     readers = {name: len(read) for name, read in (await story.read_by(pushed)).items()}
     story.notes.append(
