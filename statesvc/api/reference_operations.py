@@ -16,6 +16,7 @@ from statesvc.shipments.references import (
     AttachedReferences,
     AttachedTo,
     NumberErasedError,
+    ParcelNumber,
     References,
     attach_references,
     read_references,
@@ -39,6 +40,7 @@ class ShipmentReferences(TypedDict):
     number: Annotated[str, Field(description="The tracking number as it is compared.")]
     order_id: str | None
     metadata: dict[str, str]
+    parcel: ParcelNumber | None
     changed_at: Annotated[AwareDatetime, Field(description="When they were attached.")]
 
 
@@ -85,6 +87,7 @@ def _shown(number: AttachedTo, attached: AttachedReferences) -> ShipmentReferenc
         "number": number.number,
         "order_id": references.order_id,
         "metadata": references.metadata,
+        "parcel": references.parcel,
         "changed_at": attached.changed_at,
     }
 

@@ -2,17 +2,27 @@
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from itertools import chain
 from typing import Any, Final
 from uuid import UUID
 
+from psycopg import AsyncConnection
+
+from events.crypto.keyring import Keyring
+from events.crypto.sealing import SealingKey
+from events.entry import NO_PREVIOUS
+from events.identity import shipment_id
+from events.log.assemble import StreamHead
 from projections.parcel import ParcelProgress, ParcelSource, SourceChange, SourceFilter
 from statesvc.database.arrays import Columns, encoded, uuids
 from statesvc.database.pending import Pending, Sender, send
 from statesvc.database.queries import queries
 from statesvc.log.archive.log_archive_errors import ArchivedHistoryError
+from statesvc.log.event_store import NamedStream, make_streams
 
 _SQL = queries("statesvc.log", "parcel_log")
+_NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _LINKS: Final[Columns] = {"shipment_ids": uuids, "parcel_ids": uuids}
 
 
@@ -39,6 +49,30 @@ async def link_streams(connection: Sender, links: Mapping[UUID, UUID]) -> None:
     await connection.execute(_SQL["link_streams"], encoded(links.items(), _LINKS))
 
 
+async def link_number(
+    connection: AsyncConnection[Any], keyring: Keyring, carrier_id: str, number: str, stated: tuple[str, str] | None
+) -> None:
+    """A shipper states that the shipments of a number are the parcel of another carrier and number; None: of none.
+
+    In the caller's transaction, before its other locks. A number of which nothing was said yet gets a stream with nothing but a key.
+    """
+    own = shipment_id(carrier_id, number, "")
+    named = {"carrier_id": carrier_id, "number": number, "shipment_id": own}
+    await connection.execute(_SQL["await_number"], named)
+    locked = await (await connection.execute(_SQL["lock_number"], named, binary=True)).fetchall()
+    parcel_id = None
+    if stated is not None:
+        asked = {"parcel_id": shipment_id(stated[0], stated[1], "")}
+        row = await (await connection.execute(_SQL["parcel_of"], asked, binary=True)).fetchone()
+        assert row is not None  # noqa: S101 - a SELECT without FROM has one row
+        parcel_id, now = row
+        if not locked:
+            key = SealingKey.fresh()
+            head = StreamHead(0, NO_PREVIOUS, _NEVER, _NEVER, key, parcel_id=parcel_id)
+            await make_streams(connection, [(own, NamedStream(carrier_id, number, "", now), head, keyring.seal_shipment_key(key, own))])
+    await connection.execute(_SQL["link_number"], {**named, "parcel_id": parcel_id})
+
+
 async def parcels_of(connection: Sender, shipment_ids: Iterable[UUID]) -> dict[UUID, UUID]:
     """The parcels of those of these shipments that are one of several."""
     rows = await connection.execute(_SQL["parcels_of"], {"shipment_ids": uuids(list(shipment_ids))}, binary=True)
@@ -56,16 +90,16 @@ async def read_present_parcels(connection: Sender, parcel_ids: Collection[UUID])
 
 
 def _whole_parcels(rows: list[Any]) -> dict[UUID, ParcelLog]:
-    if archived := {shipment_id for _, shipment_id, _, _, version, events, *_ in rows if events < version}:
+    if archived := {each for _, each, _, _, version, events, *_ in rows if events < version}:
         raise ArchivedHistoryError(sorted(archived))
     return _parcels(rows)
 
 
 def _parcels(rows: list[Any]) -> dict[UUID, ParcelLog]:
     found: dict[UUID, ParcelLog] = {}
-    for parcel_id, shipment_id, carrier_id, number, _, _, sequence, *change in rows:
+    for parcel_id, each, carrier_id, number, _, _, sequence, *change in rows:
         parcel = found.setdefault(parcel_id, ParcelLog())
-        source = parcel.sources.setdefault(shipment_id, ParcelSource(shipment_id, carrier_id, number))
+        source = parcel.sources.setdefault(each, ParcelSource(each, carrier_id, number))
         if sequence is not None:
             parcel.logged.append(SourceChange(source, sequence, *change))
     return found

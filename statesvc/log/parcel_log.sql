@@ -21,3 +21,23 @@ ORDER BY p.parcel_id, t.batch_id, t.ordinal;
 -- The parcels of those of these shipments that are one of several.
 SELECT s.shipment_id, s.parcel_id FROM statesvc.stream s
 WHERE s.shipment_id = ANY (%(shipment_ids)b::uuid[]) AND s.parcel_id IS NOT NULL;
+
+-- name: await_number
+-- Waits for who is making the stream of a number, and keeps others from making it until this transaction ends.
+SELECT pg_advisory_xact_lock(uuid_hash_extended(%(shipment_id)s::uuid, 0));
+
+-- name: lock_number
+-- Locks the shipments of a number and those that name it as their parcel, in the order in which an append locks them.
+SELECT s.shipment_id FROM statesvc.stream s
+WHERE (s.carrier_id = %(carrier_id)s AND s.number = %(number)s) OR s.parcel_id = %(shipment_id)s
+ORDER BY s.shipment_id FOR NO KEY UPDATE;
+
+-- name: parcel_of
+-- The parcel that a shipment id stands for, and the time.
+SELECT coalesce((SELECT s.parcel_id FROM statesvc.stream s WHERE s.shipment_id = %(parcel_id)s), %(parcel_id)s::uuid), statesvc.clock();
+
+-- name: link_number
+-- Says of which parcel the shipments of a number are, and those that name it; NULL: of none. With the parcel's own shipment, if there is one.
+UPDATE statesvc.stream s SET parcel_id = %(parcel_id)s
+WHERE ((s.carrier_id = %(carrier_id)s AND s.number = %(number)s) OR s.parcel_id = %(shipment_id)s
+    OR s.shipment_id = %(parcel_id)s) AND s.parcel_id IS DISTINCT FROM %(parcel_id)s;

@@ -17,12 +17,14 @@ from pydantic import Field
 from events.canonical_json import canonical_bytes
 from events.crypto.keyring import DIGEST_BYTES, Keyring, references_context
 from events.identity import shipment_id
+from events.recipes import number_of
 from events.vocabulary import Status
 from projections.expectations import Expectation
 from statesvc.database.arrays import byteas
 from statesvc.database.queries import queries
 from statesvc.http.closed_model import ClosedModel
 from statesvc.log.actions import SHIPMENT, record_action
+from statesvc.log.parcel_log import link_number
 from statesvc.shipments.models import ListedShipment
 
 _SQL = queries("statesvc.shipments", "references")
@@ -42,6 +44,16 @@ def _names_first(schema: dict[str, Any]) -> None:
     schema |= {"propertyNames": {"pattern": pattern}, "additionalProperties": value}
 
 
+class ParcelNumber(ClosedModel):
+    """A parcel, by its carrier and the number there."""
+
+    carrier_id: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_]{0,63}$")]
+    tracking_number: Annotated[
+        str,
+        Field(min_length=1, max_length=100, pattern=r"^[^\x00]*$", description="In any spelling: case, blanks and hyphens do not matter."),
+    ]
+
+
 class References(ClosedModel):
     """All that is attached to a number. Nothing personal belongs here; what is here is sealed, and goes with an erasure."""
 
@@ -55,10 +67,18 @@ class References(ClosedModel):
         ),
     ] = Field(default_factory=dict)
 
+    parcel: Annotated[
+        ParcelNumber | None,
+        Field(
+            description="Another carrier's parcel that this is, where no message says so: subscriptions with `parcels` `once` are told of "
+            "both together from then on. Left out: of none."
+        ),
+    ] = None
+
     @property
     def is_empty(self) -> bool:
         """Nothing is attached."""
-        return self.order_id is None and not self.metadata
+        return self.order_id is None and not self.metadata and self.parcel is None
 
     @property
     def values(self) -> set[str]:
@@ -138,6 +158,9 @@ async def attach_references(
 ) -> AttachedReferences:
     """Puts these in place of all that was attached, with an entry in the log unless they are the same. Raises NumberErasedError."""
     async with connection.transaction():
+        before = await read_references(connection, keyring, number)
+        if references.parcel != (before and before.references.parcel):
+            await link_number(connection, keyring, *number, _parcel(references))
         row = await (await connection.execute(_SQL["references_of_number"], number._asdict(), binary=True)).fetchone()
         if row is not None and row[0] is not None and _opened(keyring, number, row[0]) == references:
             return AttachedReferences(references, row[1])
@@ -176,8 +199,13 @@ async def erase_references(connection: AsyncConnection[Any], number: AttachedTo,
     await connection.execute(_SQL["detach" if others_go_on else "erase_number"], number._asdict())
 
 
+def _parcel(references: References) -> tuple[str, str] | None:
+    parcel = references.parcel
+    return None if parcel is None else (parcel.carrier_id, number_of(parcel.carrier_id, parcel.tracking_number))
+
+
 def _written(references: References) -> bytes:
-    return canonical_bytes(references.model_dump())
+    return canonical_bytes(references.model_dump(exclude_none=True))
 
 
 def _opened(keyring: Keyring, number: AttachedTo, sealed: bytes) -> References:

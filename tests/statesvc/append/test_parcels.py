@@ -15,11 +15,13 @@ from events.identity import shipment_id
 from projections.parcel import ParcelSource, SourceChange, told_of
 from statesvc.expectations.observe import observe
 from statesvc.log.archive.log_archive import LogArchive
+from statesvc.shipments.references import AttachedTo, ParcelNumber, References, attach_references
 from statesvc.subscriptions.replay import ReplayRequest, replay
 from tests.statesvc.worker.log_check import check_log
 from tests.world.shop import ACME, CARRIER_ID, MORNING, Shop, says
 
 HUBS = ("hub_one", "hub_two")
+OTHER = "bravo"
 SOURCES = (CARRIER_ID, *HUBS)
 JOURNEY = ("info_received", "picked_up", "in_transit", "exception", "in_transit", "out_for_delivery", "delivered")
 SUBSCRIBE = """
@@ -70,7 +72,7 @@ def scan(carrier_id: str, number: str, status: str, minute: int = 0, **more: Any
 
 @pytest.fixture
 def parcels(shop: Shop) -> ParcelShop:
-    carriers = {each: replace(ACME, carrier_id=each) for each in SOURCES}
+    carriers = {each: replace(ACME, carrier_id=each) for each in (*SOURCES, OTHER)}
     shop.context.carriers.update(carriers)  # type: ignore[attr-defined]
     return ParcelShop(shop)
 
@@ -207,6 +209,32 @@ async def test_a_replay_of_what_was_missed_tells_each_status_once(parcels: Parce
     done = await replay(parcels.shop.connection, asked, archive=LogArchive(None))
     assert (done.matched, done.put, done.never_written) == (2, 2, 2)
     assert set(await parcels.told(once)) == {("hub_two", "in_transit"), (CARRIER_ID, "delivered")}
+
+
+async def test_a_shipper_says_that_two_numbers_are_one_parcel_before_or_after_the_first_scan(parcels: ParcelShop) -> None:
+    once = await parcels.subscribe("once")
+    await parcels.say(CARRIER_ID, "P1", "in_transit")
+    for number in ("Q1", "Q2"):
+        said = References(parcel=ParcelNumber(carrier_id=CARRIER_ID, tracking_number="p 1" if number == "Q1" else "P2"))
+        await attach_references(parcels.shop.connection, parcels.shop.keyring, AttachedTo("bravo", number), said, actor="test", why={})
+    await parcels.say("bravo", "Q1", "in_transit", parcel_carrier_id=None)
+    await parcels.say("bravo", "Q1", "delivered", 1, parcel_carrier_id=None)
+    await parcels.say("hub_one", "P1", "delivered", 1)
+    await parcels.say(CARRIER_ID, "P1", "delivered", 1)
+    assert await parcels.told(once) == [(CARRIER_ID, "in_transit"), ("bravo", "delivered")]
+    await parcels.say("bravo", "Q2", "delivered", parcel_carrier_id=None)
+    await parcels.say(CARRIER_ID, "P2", "delivered")
+    assert await parcels.told(once) == [(CARRIER_ID, "in_transit"), ("bravo", "delivered"), ("bravo", "delivered")]
+
+
+async def test_a_link_that_is_taken_back_is_of_no_parcel(parcels: ParcelShop) -> None:
+    once, number = await parcels.subscribe("once"), AttachedTo("bravo", "Q1")
+    for said in (ParcelNumber(carrier_id=CARRIER_ID, tracking_number="P1"), None):
+        stated = References(parcel=said)
+        await attach_references(parcels.shop.connection, parcels.shop.keyring, number, stated, actor="test", why={})
+    await parcels.say("bravo", "Q1", "delivered", parcel_carrier_id=None)
+    await parcels.say(CARRIER_ID, "P1", "delivered")
+    assert len(await parcels.told(once)) == 2
 
 
 async def test_an_erased_shipments_statuses_stay_told(parcels: ParcelShop) -> None:
