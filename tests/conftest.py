@@ -6,6 +6,7 @@ import os
 import sys
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import hypothesis
 import pytest
@@ -52,9 +53,14 @@ def _logging_of_a_service() -> Iterator[None]:
     root.handlers[:], root.level, sys.excepthook, threading.excepthook, sys.unraisablehook = before
 
 
-def pytest_sessionstart() -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Any:
     """What is collected is no garbage."""
     gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -73,7 +79,6 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLDS)
-    gc.enable()
 
 
 class FailureNames:

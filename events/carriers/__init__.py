@@ -7,7 +7,7 @@ from events.carriers.carrier import Carrier
 from events.carriers.installed import add_installed
 from events.recipes import RECIPES
 
-_MODULES: Final = (
+MODULES: Final = (
     "aftership",
     "amazon",
     "aramex",
@@ -88,7 +88,7 @@ _MODULES: Final = (
     "yanwen",
 )
 CARRIERS: Final[dict[str, Carrier]] = {
-    carrier.carrier_id: carrier for carrier in (import_module(f"{__package__}.{name}").CARRIER for name in _MODULES)
+    carrier.carrier_id: carrier for carrier in (import_module(f"{__package__}.{name}").CARRIER for name in MODULES)
 }
 INSTALLED: Final = add_installed(CARRIERS, RECIPES)
 """The entry points of other packages, and which package each is of."""
