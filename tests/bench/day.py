@@ -4,7 +4,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
@@ -23,18 +23,24 @@ _NOTIFIED_MEDIAN, _NOTIFIED_P99, _ACK_P99 = 0.020, 0.120, 0.015
 _WARM_SECONDS: Final = 8
 _START_SECONDS: Final = 60
 _STACK: Final = "stack"
+_CONNECTIONS: Final = (
+    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'statesvc %'"
+    " AND backend_type = 'client backend'"
+)
 
 Used = Callable[[], Mapping[str, float]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One run: milliseconds of processor a message by process, and latencies in seconds."""
+    """One run: milliseconds of processor a message by process, and latencies in seconds; of ours what it held at the end, too."""
 
     costs: Mapping[str, float]
     commits: float
     acked: list[float]
     notified: list[float]
+    connections: int = 0
+    pss_bytes: int = 0
 
     @property
     def cost(self) -> float:
@@ -81,7 +87,11 @@ def _rows(rate: int, ours: list[Run], theirs: list[Run]) -> list[Row]:
             Row("... against it", f"{ratio:.2f} x", f"<= {_AGAINST_STACK} x", ratio <= _AGAINST_STACK),
         ]
     by_process = ", ".join(f"{name} {cost:.2f}" for name, cost in sorted(middle.costs.items(), key=lambda item: -item[1]) if cost >= 0.01)
-    rows += [Row("... by process", f"{by_process} ms"), Row("... commits of the server a message", f"{middle.commits:.2f}")]
+    rows += [
+        Row("... by process", f"{by_process} ms"),
+        Row("... commits of the server a message", f"{middle.commits:.2f}"),
+        Row("... connections, and memory without the server", f"{middle.connections}; {middle.pss_bytes / 1e6:.0f} MB"),
+    ]
     quantiles: tuple[tuple[str, Callable[[Run], list[float]], float, float | None], ...] = (
         ("ACK p99", lambda run: run.acked, 0.99, _ACK_P99),
         ("push to notified p50", lambda run: run.notified, 0.5, _NOTIFIED_MEDIAN if rate == 100 else None),
@@ -102,7 +112,8 @@ async def _ours(bench: Bench, rate: int, run: int) -> Run:
     async with bench.server.database() as place, whole_service(bench, place) as service:
         await service.post("/v1/subscriptions", {"url": f"http://127.0.0.1:{port}/"})
         told = {"url": f"{service.url}/v1/webhooks/ups", "headers": {}, "subscriber_port": port}
-        return await _loaded(bench, {**told, "rate": rate}, run, used=service.cpu_seconds, value=place.value)
+        loaded = await _loaded(bench, {**told, "rate": rate}, run, used=service.cpu_seconds, value=place.value)
+        return replace(loaded, connections=await place.value(_CONNECTIONS), pss_bytes=service.pss_bytes())
 
 
 async def _stack(bench: Bench, python: Path, rate: int, run: int) -> Run:
