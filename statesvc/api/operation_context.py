@@ -12,15 +12,16 @@ from statesvc.database.keyring_store import MasterKeyError
 from statesvc.database.kms.kms import KmsError
 from statesvc.database.pool import Connections
 from statesvc.database.wakeups.waker import Wakes
-from statesvc.delivery.addresses import Network
-from statesvc.delivery.targets import Targets
 from statesvc.http.problem import Code, Problem
 from statesvc.log.archive.folder import ArchivePath
-from statesvc.log.archive.log_archive import LogArchive
-from statesvc.log.tombstones import Tombstone, TombstoneError, Tombstones
 
 if TYPE_CHECKING:
+    # loaded by the operations that use them: a command that reads a queue must not wait for them
     from statesvc.api.computing import Computing
+    from statesvc.delivery.addresses import Network
+    from statesvc.delivery.targets import Targets
+    from statesvc.log.archive.log_archive import LogArchive
+    from statesvc.log.tombstones import Tombstone, Tombstones
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,11 +41,11 @@ class Context:
     keyring: Callable[[], Awaitable[Keyring]]
     carriers: Callable[[], Mapping[str, Carrier]]
     backup_days: int
-    tombstones: Callable[[], Tombstones]
-    log_archive: LogArchive
-    targets: Callable[[], Awaitable[Targets]]
-    allowed: Sequence[Network]
-    computing: Callable[[], Awaitable["Computing"]]
+    tombstones: "Callable[[], Tombstones]"
+    log_archive: "Callable[[], LogArchive]"
+    targets: "Callable[[], Awaitable[Targets]]"
+    allowed: "Sequence[Network]"
+    computing: "Callable[[], Awaitable[Computing]]"
 
     async def keyring_if_any(self) -> Keyring | None:
         """None where no master key is at hand: a command on a machine without it."""
@@ -60,8 +61,10 @@ class Context:
             raise Problem(Code.UNKNOWN_CARRIER, "no such carrier_id; `statesvc carriers` lists them")
         return carrier
 
-    async def publish(self, tombstones: Sequence[Tombstone]) -> list[str]:
+    async def publish(self, tombstones: "Sequence[Tombstone]") -> list[str]:
         """Publishes them; names the places. Raises Problem: it is done here, and not complete."""
+        from statesvc.log.tombstones import TombstoneError  # noqa: PLC0415 - as above
+
         places = self.tombstones()
         try:
             await places.publish(tombstones)
@@ -76,7 +79,7 @@ class Context:
             self.waker.wake(channel)
 
 
-async def no_targets() -> Targets:
+async def no_targets() -> "Targets":
     """Where nothing is sent to receivers."""
     raise NotImplementedError("these calls send nothing to receivers")
 

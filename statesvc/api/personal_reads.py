@@ -2,7 +2,8 @@
 
 import time
 from collections import Counter
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, Protocol
+from uuid import UUID
 
 from aiohttp import web
 from psycopg import AsyncConnection
@@ -15,7 +16,6 @@ from statesvc.http.key_store import Scope
 from statesvc.http.operation import CALL
 from statesvc.http.problem import Code, Problem
 from statesvc.operations.personal_readings import CountedHour, PersonalReading, begin_reading, close_hours, count_further, record_reading
-from statesvc.shipments.find import StoredShipment
 
 _COUNTED_EVERY_SECONDS: Final = 15.0
 
@@ -39,6 +39,22 @@ def reads_personal(call: Call[Any, Any], include: Literal["personal"] | None) ->
             members={"required_scope": Scope.PII.value},
         )
     return True
+
+
+class ReadShipment(Protocol):
+    """What is told of a shipment that was read. `sealed_key` None: it is erased."""
+
+    @property
+    def shipment_id(self) -> UUID:
+        """Its id."""
+
+    @property
+    def carrier_id(self) -> str:
+        """Its carrier."""
+
+    @property
+    def sealed_key(self) -> bytes | None:
+        """What its personal parts are sealed under."""
 
 
 class PersonalReadings:
@@ -75,7 +91,7 @@ class PersonalReadings:
         else:
             self._further[begun.counted] += 1
 
-    async def record_shipment(self, connection: AsyncConnection[Any], call: Call[Any, Any], shipment: StoredShipment, *, name: str) -> None:
+    async def record_shipment(self, connection: AsyncConnection[Any], call: Call[Any, Any], shipment: ReadShipment, *, name: str) -> None:
         """As `record`. Of an erased shipment there is nothing personal to read."""
         if shipment.sealed_key is not None:
             target = f"shipment {shipment.shipment_id}"

@@ -75,7 +75,7 @@ def routes(
         carriers=lambda: carriers,
         backup_days=backup_days,
         tombstones=lambda: tombstones,
-        log_archive=log_archive,
+        log_archive=lambda: log_archive,
         targets=no_targets,
         allowed=(),
         computing=computing_here,

@@ -19,25 +19,25 @@ from statesvc.api.personal_reads import PersonalReadings
 from statesvc.cli.api_calls import CallRefusedError, File, Json
 from statesvc.cli.operation_table import ListedOperation, operation_named
 from statesvc.cli.session import FINDING, actor, service_connection
-from statesvc.cli.tombstone_places import configured_tombstones
 from statesvc.database.dsns import database_name
 from statesvc.database.keyring_store import load_keyring
 from statesvc.database.open_connection import PATIENT
 from statesvc.database.sql_errors import Failure, failure
 from statesvc.database.wakeups.waker import notify
-from statesvc.delivery.targets import Targets
 from statesvc.http.api_keys import Caller
 from statesvc.http.inner_calls import InnerCalls
 from statesvc.http.key_store import Scope
 from statesvc.http.operation import Operation, routes_of
 from statesvc.http.problem import Problem
 from statesvc.log.archive.folder import archive_folder
-from statesvc.log.archive.log_archive import LogArchive
 from statesvc.roles.master_key import open_master_keys
 from statesvc.settings.service_settings import Settings, load_settings
 
 if TYPE_CHECKING:
     from statesvc.api.computing import Computing
+    from statesvc.delivery.targets import Targets
+    from statesvc.log.archive.log_archive import LogArchive
+    from statesvc.log.tombstones import Tombstones
 
 
 class CommandConnection:
@@ -112,7 +112,7 @@ async def local_calls(*, is_finding: bool = False) -> AsyncIterator[LocalCalls]:
             from statesvc.api.computations import ComputingHere  # noqa: PLC0415 - loads what prints evidence, which others do not need
             from statesvc.api.computing import Sources  # noqa: PLC0415
 
-            return ComputingHere(Sources(pool=held, keyring=await keyring(), folder=folder, archive=LogArchive(folder)))
+            return ComputingHere(Sources(pool=held, keyring=await keyring(), folder=folder, archive=_log_archive(settings)))
 
         context = Context(
             pool=held,
@@ -122,17 +122,33 @@ async def local_calls(*, is_finding: bool = False) -> AsyncIterator[LocalCalls]:
             keyring=keyring,
             carriers=lambda: settings.in_account_zones(CARRIERS),
             backup_days=settings.keys.backup_days,
-            tombstones=lambda: configured_tombstones(settings),
-            log_archive=LogArchive(folder),
-            targets=lambda: stack.enter_async_context(
-                Targets(allowed=settings.notifier.subscriber_allow, source=settings.notifier.event_source)
-            ),
+            tombstones=lambda: _tombstones(settings),
+            log_archive=lambda: _log_archive(settings),
+            targets=lambda: stack.enter_async_context(_targets(settings)),
             allowed=settings.notifier.subscriber_allow,
             computing=computing,
         )
         yield LocalCalls(context, database_name(settings.database))
         await readings.close()
         await held.send_wakeups()
+
+
+def _tombstones(settings: Settings) -> "Tombstones":
+    from statesvc.cli.tombstone_places import configured_tombstones  # noqa: PLC0415 - few operations publish
+
+    return configured_tombstones(settings)
+
+
+def _log_archive(settings: Settings) -> "LogArchive":
+    from statesvc.log.archive.log_archive import LogArchive  # noqa: PLC0415 - few operations read months of the log
+
+    return LogArchive(archive_folder(settings))
+
+
+def _targets(settings: Settings) -> "Targets":
+    from statesvc.delivery.targets import Targets  # noqa: PLC0415 - few operations send to receivers
+
+    return Targets(allowed=settings.notifier.subscriber_allow, source=settings.notifier.event_source)
 
 
 def away_database(error: Exception) -> tuple[str, str] | None:

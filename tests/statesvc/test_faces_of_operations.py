@@ -226,11 +226,14 @@ NOT_BY_ALL: Final[Mapping[str, str]] = {
     "change_subscription": "HTTP, and a form for the rate alone",
     "delete_subscription": "HTTP and form: a person who deletes sees what waits",
     "set_shipment_references": "HTTP only: the shop's program attaches them",
+    "await_shipment": "HTTP only: the shop's program waits for its parcels",
+    "stop_awaiting_shipment": "HTTP only, as await_shipment",
 }
 NO_ACTS: Final[Mapping[str, str]] = {
     "submit_events": "ingest, no act of an operator",
     "make_shipment_evidence": "answers a document; the reading is on record",
     "preview_code_mapping": "changes nothing",
+    "look_up_shipments": "changes nothing",
     "preview_expectations": "changes nothing",
     "create_stream_ticket": "opens a stream",
 }

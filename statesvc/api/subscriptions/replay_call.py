@@ -84,7 +84,7 @@ async def replay_subscription(context: Context, call: Call[SubscriptionParameter
             run_id=run_id,
             **call.why,
         )
-        progress = await replay(connection, order, archive=context.log_archive, after=after)
+        progress = await replay(connection, order, archive=context.log_archive(), after=after)
     if progress.put and not wanted.dry_run:
         context.waker.wake(OUTBOX)
     cursor = None

@@ -50,7 +50,7 @@ def routes(
         carriers=dict,
         backup_days=0,
         tombstones=Tombstones,
-        log_archive=archive,
+        log_archive=lambda: archive,
         targets=open_targets,
         allowed=allowed,
         computing=no_computing,
