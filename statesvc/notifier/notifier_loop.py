@@ -25,6 +25,7 @@ from psycopg import AsyncConnection
 
 from statesvc.background.busy_priority import BusyPriority
 from statesvc.background.waiting import cancel_fully, set_within
+from statesvc.database.sql_errors import Failure, failure
 from statesvc.database.wakeups.channels import LOG, OUTBOX
 from statesvc.database.wakeups.direct import reconnect_delays
 from statesvc.database.wakeups.waker import notify
@@ -140,7 +141,10 @@ class Notifier:
             self._take_ended(ended)
             try:
                 pause = await self._turn(group, ended, settled_before=settled_before)
-            except psycopg.OperationalError as error:
+            except psycopg.Error as error:
+                # a server that only reads, behind a pooler that lets us in, is no operational error to psycopg
+                if not isinstance(error, psycopg.OperationalError) and failure(error) is not Failure.UNAVAILABLE:
+                    raise
                 _log.warning("notifier_turn_failed", error=error, count=len(ended))
                 settled_before = bool(ended)
                 self._claim_soon()

@@ -7,6 +7,7 @@ from uuid import UUID
 import pytest
 
 from statesvc.delivery.limiter.permits import Permits
+from tests.simulation.backlog import PER_SECOND, RECEIVERS, begin
 from tests.simulation.happenings import Events
 from tests.simulation.notifier import Fixed, Notifier, Subscriber
 from tests.simulation.receivers import Behaviour, Collapsing, Dead, RateLimited, Reply, Slow
@@ -106,3 +107,13 @@ def waited(subscribers: list[Subscriber]) -> float:
     waits = sorted(wait for subscriber in subscribers for wait in subscriber.first_waits)
     assert len(waits) >= 300 * len(subscribers)
     return waits[int(0.99 * len(waits))]
+
+
+@pytest.mark.parametrize("receiver", RECEIVERS.values(), ids=RECEIVERS)
+def test_after_a_long_hold_a_receiver_is_not_sent_a_day_at_once(receiver: Callable[[], Behaviour]) -> None:
+    found = begin(receiver())
+    assert found.in_first_second <= 1.5 * PER_SECOND
+    assert found.most_in_a_second <= 1.5 * PER_SECOND
+    assert found.peak <= 16
+    assert found.refused_share <= 0.12
+    assert found.per_second >= 0.6 * PER_SECOND
