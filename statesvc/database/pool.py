@@ -64,6 +64,8 @@ class Pool(AsyncConnectionPool[AsyncConnection[Any]]):
     async def putconn(self, conn: AsyncConnection[Any]) -> None:
         """As psycopg's; a connection with a fault takes its siblings along."""
         if isinstance(conn, ServiceConnection) and conn.fault is not None:
+            if isinstance(conn, PooledConnection) and isinstance(conn.fault, psycopg.errors.ReadOnlySqlTransaction):
+                await conn.end_reading_session()
             await conn.close()
             await self.replace_all(conn)
         await super().putconn(conn)

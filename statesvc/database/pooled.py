@@ -46,6 +46,11 @@ class PooledConnection(RetryingConnection):
         # SET, not a query with set_config: that would fix the snapshot before the transaction can choose its isolation
         return self._limits
 
+    async def end_reading_session(self) -> None:
+        """After a write was refused: has the pooler log in anew. Its server connections keep a default that was taken back meanwhile."""
+        with suppress(psycopg.Error):
+            await self.execute(_SQL["end_reading_session"], prepare=False)
+
     @asynccontextmanager
     async def transaction(
         self,

@@ -146,14 +146,14 @@ async def test_sessions_that_were_stopped_while_idle(service_maker: ServiceMaker
             await all_end_and_nothing_is_lost(service, roles, more)
 
 
-@pytest.mark.parametrize("of", ["database", "role"])
+@pytest.mark.parametrize("of", ["database", "role", "database behind a pooler"])
 async def test_a_database_that_only_reads_for_a_while(service_maker: ServiceMaker, server: Server, tmp_path: Path, of: str) -> None:
-    service = await service_maker(tmp_path)
+    service = await service_maker(tmp_path, **({"behind_pooler": True} if "pooler" in of else {}))
     async with all_roles(service) as (roles, subscriber):
         async with steady_pushes(service, roles[0], per_second=PER_SECOND) as pushes:
             await everything_works(service, subscriber, pushes)
             name = conninfo_to_dict(service.service_dsn)["dbname"]
-            target = f'DATABASE "{name}"' if of == "database" else f'ROLE statesvc_service IN DATABASE "{name}"'
+            target = f'DATABASE "{name}"' if of != "role" else f'ROLE statesvc_service IN DATABASE "{name}"'
             async with await AsyncConnection.connect(server.superuser_dsn, autocommit=True) as admin:
                 await admin.execute(f"ALTER {target} SET default_transaction_read_only = on")
                 await admin.execute(ENDED, (name,))
