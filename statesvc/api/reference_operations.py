@@ -16,7 +16,6 @@ from statesvc.shipments.references import (
     AttachedReferences,
     AttachedTo,
     NumberErasedError,
-    ParcelNumber,
     References,
     attach_references,
     read_references,
@@ -33,6 +32,13 @@ class ReferencesParameters(ClosedModel):
     tracking_number: Annotated[Name, Field(description="In any spelling: case, blanks and hyphens do not matter.")]
 
 
+class AttachedParcel(TypedDict):
+    """Another carrier's parcel that this is."""
+
+    carrier_id: str
+    tracking_number: str
+
+
 class ShipmentReferences(TypedDict):
     """What is attached to a number."""
 
@@ -40,7 +46,7 @@ class ShipmentReferences(TypedDict):
     number: Annotated[str, Field(description="The tracking number as it is compared.")]
     order_id: str | None
     metadata: dict[str, str]
-    parcel: ParcelNumber | None
+    parcel: AttachedParcel | None
     changed_at: Annotated[AwareDatetime, Field(description="When they were attached.")]
 
 
@@ -81,13 +87,13 @@ def attached_to(context: Context, wanted: ReferencesParameters) -> AttachedTo:
 
 
 def _shown(number: AttachedTo, attached: AttachedReferences) -> ShipmentReferences:
-    references = attached.references
+    references, parcel = attached.references, attached.references.parcel
     return {
         "carrier_id": number.carrier_id,
         "number": number.number,
         "order_id": references.order_id,
         "metadata": references.metadata,
-        "parcel": references.parcel,
+        "parcel": None if parcel is None else {"carrier_id": parcel.carrier_id, "tracking_number": parcel.tracking_number},
         "changed_at": attached.changed_at,
     }
 

@@ -57,6 +57,23 @@ export class Client {
     list: (query: Omit<Query<'list_shipments'>, 'cursor'> = {}): AsyncGenerator<ListedShipment> =>
       items(async cursor => value(await this.calls.GET('/v1/shipments', { params: { query: { ...query, cursor } } }))),
 
+    /** At most 200 numbers at once, with their carrier or without; in the order asked. */
+    lookup: async (numbers: Schemas['NumberToLookUp'][]): Promise<Schemas['LookedUpNumber'][]> =>
+      value(await this.calls.POST('/v1/shipments/lookup', { body: { numbers } })).items,
+
+    /** Await a number: if nothing is heard of it within these hours, `shipment.never_heard` is sent. */
+    expect: async (carrierId: string, trackingNumber: string, hours: number): Promise<Schemas['AwaitedShown']> =>
+      value(await this.calls.PUT('/v1/shipments/{carrier_id}/{tracking_number}/awaited', {
+        params: { path: { carrier_id: carrierId, tracking_number: trackingNumber } }, body: { hours }
+      })),
+
+    /** Await a number no longer. */
+    stopExpecting: async (carrierId: string, trackingNumber: string): Promise<void> => {
+      await this.calls.DELETE('/v1/shipments/{carrier_id}/{tracking_number}/awaited', {
+        params: { path: { carrier_id: carrierId, tracking_number: trackingNumber } }
+      })
+    },
+
     /** A shipment's events in timeline order. */
     history: (carrierId: string, trackingNumber: string, query: Omit<Query<'get_shipment_history'>, 'cursor'> = {}): AsyncGenerator<ShipmentEvent> =>
       items(async cursor => value(await this.calls.GET('/v1/shipments/{carrier_id}/{tracking_number}/history', {

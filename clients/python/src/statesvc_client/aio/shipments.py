@@ -1,12 +1,13 @@
 """Shipments: where they are, how they got there, and proof of it."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
 from statesvc_client.answers import value
 from statesvc_client.core.api.shipments import (
+    await_shipment,
     erase_shipment,
     get_shipment,
     get_shipment_audit,
@@ -14,13 +15,21 @@ from statesvc_client.core.api.shipments import (
     get_shipment_history,
     get_shipment_references,
     list_shipments,
+    look_up_shipments,
     set_shipment_references,
+    stop_awaiting_shipment,
 )
 from statesvc_client.core.client import AuthenticatedClient
 from statesvc_client.core.models.audit import Audit
+from statesvc_client.core.models.awaited_shown import AwaitedShown
+from statesvc_client.core.models.awaited_within import AwaitedWithin
 from statesvc_client.core.models.erasure_answer import ErasureAnswer
 from statesvc_client.core.models.erasure_request import ErasureRequest
 from statesvc_client.core.models.listed_shipment import ListedShipment
+from statesvc_client.core.models.looked_up_number import LookedUpNumber
+from statesvc_client.core.models.number_to_look_up import NumberToLookUp
+from statesvc_client.core.models.numbers_to_look_up import NumbersToLookUp
+from statesvc_client.core.models.parcel_number import ParcelNumber
 from statesvc_client.core.models.reason import Reason
 from statesvc_client.core.models.references import References
 from statesvc_client.core.models.references_metadata import ReferencesMetadata
@@ -106,6 +115,13 @@ class Shipments:
             if cursor is None:
                 return
 
+    async def lookup(self, *numbers: str | tuple[str, str]) -> Sequence[LookedUpNumber]:
+        """Look up at most 200 numbers, each alone or as `(carrier_id, tracking_number)`; the answer is in their order."""
+        printed = [(None, number) if isinstance(number, str) else number for number in numbers]
+        asked = [NumberToLookUp(tracking_number=number, carrier_id=carrier_id) for carrier_id, number in printed]
+        answer = await look_up_shipments.asyncio_detailed(client=self._core, body=NumbersToLookUp(numbers=asked))
+        return value(answer.parsed).items
+
     async def history(
         self,
         carrier_id: str,
@@ -190,14 +206,29 @@ class Shipments:
         *,
         order_id: str | None = None,
         metadata: Mapping[str, str] | None = None,
+        parcel: tuple[str, str] | None = None,
         why: str | None = None,
     ) -> ShipmentReferences:
-        """Attach an order id and metadata in place of all that was attached; the number need not have been scanned yet."""
-        body = References(order_id=order_id, metadata=ReferencesMetadata.from_dict(metadata or {}))
+        """Attach an order id and metadata in place of all that was attached; the number need not have been scanned yet.
+
+        `parcel`: the carrier and number of another carrier's parcel that this is.
+        """
+        stated = None if parcel is None else ParcelNumber(carrier_id=parcel[0], tracking_number=parcel[1])
+        body = References(order_id=order_id, metadata=ReferencesMetadata.from_dict(metadata or {}), parcel=stated)
         answer = await set_shipment_references.asyncio_detailed(
             carrier_id, tracking_number, client=self._core, body=body, statesvc_why=why or UNSET
         )
         return value(answer.parsed)
+
+    async def expect(self, carrier_id: str, tracking_number: str, *, hours: int, why: str | None = None) -> AwaitedShown:
+        """Await a number: if nothing is heard of it within these hours, `shipment.never_heard` is sent."""
+        body = AwaitedWithin(hours=hours)
+        answer = await await_shipment.asyncio_detailed(carrier_id, tracking_number, client=self._core, body=body, statesvc_why=why or UNSET)
+        return value(answer.parsed)
+
+    async def stop_expecting(self, carrier_id: str, tracking_number: str, *, why: str | None = None) -> None:
+        """Await a number no longer."""
+        await stop_awaiting_shipment.asyncio_detailed(carrier_id, tracking_number, client=self._core, statesvc_why=why or UNSET)
 
     async def erase(self, carrier_id: str, tracking_number: str, *, why: str) -> ErasureAnswer:
         """Make a shipment's personal data unreadable (scope `admin`)."""
