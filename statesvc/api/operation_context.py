@@ -18,6 +18,7 @@ from statesvc.log.archive.folder import ArchivePath
 if TYPE_CHECKING:
     # loaded by the operations that use them: a command that reads a queue must not wait for them
     from statesvc.api.computing import Computing
+    from statesvc.api.replica_reads import StaleReads
     from statesvc.delivery.addresses import Network
     from statesvc.delivery.targets import Targets
     from statesvc.log.archive.log_archive import LogArchive
@@ -31,7 +32,7 @@ class Context:
     `archive`: the folder of older bodies and of archived months of the log. `carriers`: those that messages are read again with.
     `backup_days`: for how many days backups of the database are stored. `tombstones`: where erasures and revocations are published outside
     of the database. `targets`: what sends to receivers, in the networks that are `allowed`. `computing`: where what takes long is
-    computed.
+    computed. `reads`: of what may be a little old.
     """
 
     pool: Connections
@@ -46,6 +47,7 @@ class Context:
     targets: "Callable[[], Awaitable[Targets]]"
     allowed: "Sequence[Network]"
     computing: "Callable[[], Awaitable[Computing]]"
+    reads: "Callable[[], StaleReads]"
 
     async def keyring_if_any(self) -> Keyring | None:
         """None where no master key is at hand: a command on a machine without it."""

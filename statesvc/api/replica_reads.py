@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, TypeVar
 
 import psycopg
-from aiohttp import web
 from psycopg import AsyncConnection
 from pydantic import Field
 
 from statesvc.database.pool import Connections
 from statesvc.database.queries import queries
+from statesvc.http.call import Call
 from statesvc.http.problem import Problem
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.archive.log_archive_errors import LogArchiveError
@@ -45,7 +45,7 @@ STALENESS: Final = {STALENESS_HEADER: "To `max_staleness`: how many seconds old 
 """For `response_headers` of operations that take `max_staleness`."""
 
 _SQL = queries("statesvc.database", "replica")
-R = TypeVar("R", bound=web.StreamResponse)
+R = TypeVar("R")
 Read = Callable[[AsyncConnection[Any], LogArchive], Awaitable[R]]
 
 
@@ -59,8 +59,8 @@ class Replica:
     _away_until: float = float("-inf")
     _asked: set[asyncio.Task[Any]] = field(default_factory=set)
 
-    async def read(self, read: Read[R], *, max_staleness: float) -> R | None:
-        """The answer, with its header; None where the primary has to give it."""
+    async def read(self, read: Read[R], *, max_staleness: float) -> tuple[R, float] | None:
+        """The answer, and how old it is at most; None where the primary has to give it."""
         if time.monotonic() < self._away_until:
             self.count("away")
             return None
@@ -80,7 +80,7 @@ class Replica:
         self.count("away")
         return None
 
-    async def _read(self, read: Read[R], max_staleness: float) -> R | None:
+    async def _read(self, read: Read[R], max_staleness: float) -> tuple[R, float] | None:
         async with self.pool.connection() as connection:
             row = await (await connection.execute(_SQL["staleness"])).fetchone()
             staleness = None if row is None else row[0]
@@ -93,9 +93,8 @@ class Replica:
                 # not here yet, archived months that only the primary takes in again, or in the way of what the standby replays
                 self.count("passed_on")
                 return None
-            answer.headers[STALENESS_HEADER] = f"{staleness:.3f}"
             self.count("answered")
-            return answer
+            return answer, staleness
 
     def _answered(self, task: asyncio.Task[Any]) -> None:
         self._asked.discard(task)
@@ -112,14 +111,16 @@ class StaleReads:
     archive: LogArchive
     replica: Replica | None
 
-    async def read(self, read: Read[R], *, max_staleness: float | None) -> R:
+    async def read(self, call: Call[Any, Any], read: Read[R], *, max_staleness: float | None) -> R:
         """What `read` answers on a standby that is fresh enough, or on the primary. None: on the primary."""
         if max_staleness and self.replica is not None:
-            answer = await self.replica.read(read, max_staleness=max_staleness)
-            if answer is not None:
+            answered = await self.replica.read(read, max_staleness=max_staleness)
+            if answered is not None:
+                answer, staleness = answered
+                call.headers[STALENESS_HEADER] = f"{staleness:.3f}"
                 return answer
         async with self.primary.connection() as connection:
             answer = await read(connection, self.archive)
         if max_staleness is not None:
-            answer.headers[STALENESS_HEADER] = "0"
+            call.headers[STALENESS_HEADER] = "0"
         return answer

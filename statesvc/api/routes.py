@@ -21,8 +21,8 @@ from statesvc.api import queue_operations as queue
 from statesvc.api import reference_operations as references
 from statesvc.api import report_calls as reports
 from statesvc.api import rollout_operations as rollouts
-from statesvc.api import shipment_calls as shipments
-from statesvc.api import shipment_list_call as shipment_list
+from statesvc.api import shipment_list_operations as shipment_list
+from statesvc.api import shipment_operations as shipments
 from statesvc.api import status_operations as status
 from statesvc.api.computations import ComputingHere
 from statesvc.api.computing import Computing, Sources
@@ -66,6 +66,7 @@ def routes(
     async def computing_here() -> Computing:
         return computing
 
+    reads = StaleReads(pool, log_archive, replica)
     context = Context(
         pool=pool,
         waker=waker,
@@ -79,14 +80,14 @@ def routes(
         targets=no_targets,
         allowed=(),
         computing=computing_here,
+        reads=lambda: reads,
     )
-    reads = StaleReads(pool, log_archive, replica)
     return [
-        *shipment_list.routes(reads, keyring),
+        *routes_of(shipment_list.OPERATIONS, context),
         *routes_of(lookups.OPERATIONS, context),
         *routes_of(references.OPERATIONS, context),
         *routes_of(awaited.OPERATIONS, context),
-        *shipments.routes(pool, sources, computing, readings, reads),
+        *routes_of(shipments.OPERATIONS, context),
         *routes_of(erasure.OPERATIONS, context),
         *messages.routes(pool, keyring, archive, readings),
         *routes_of(evidence.OPERATIONS, context),

@@ -67,7 +67,7 @@ COMMANDS: Final[Mapping[str, ListedCommand]] = {
     "verify": ListedCommand("statesvc.cli.verify", "check the whole log against its signed heads and one stored elsewhere"),
     "storage": ListedCommand("statesvc.cli.storage", "what fills the disk, what it grows by a day, how long it lasts, what to change"),
     "queue": ListedCommand("statesvc.cli.queue", "what waits: messages by carrier, and notifications", calls_api=True),
-    "shipments": ListedCommand("statesvc.cli.shipments", "parcels: find, show, history"),
+    "shipments": ListedCommand("statesvc.cli.shipments", "parcels: find, show, history", calls_api=True),
     "subscriptions": ListedCommand(
         "statesvc.cli.subscriptions", "who is notified, and with what success: list, show, pause, resume, test, replay", calls_api=True
     ),

@@ -1,6 +1,6 @@
 """One call of an operation, by whichever face it came: HTTP, a form of the console, or a command in its own process."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
@@ -19,6 +19,7 @@ class Call(Generic[P, B]):
     """Who calls, with which checked parameters and body. `status` and `headers` are for the answer: an operation may set them.
 
     `said`: why the caller does it, where the body has no member for that. `accept`: the media type that the answer should have.
+    `known_tags`: of answers that the caller has (`If-None-Match`).
     `is_recorded`: the call left an entry in the log, though it only reads.
     """
 
@@ -27,6 +28,7 @@ class Call(Generic[P, B]):
     body: B
     said: str = ""
     accept: str = "application/json"
+    known_tags: Collection[str] = ()
     status: int | None = None
     headers: dict[str, str] = field(default_factory=dict)
     is_recorded: bool = False

@@ -106,17 +106,18 @@ def _model_members(value: object) -> dict[str, Any]:
     raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
-def answer_unless_known(request: web.Request, value: T, *, head_hash: bytes, headers: Mapping[str, str]) -> Reply[T]:
+def tagged(call: Call[Any, Any], value: T, *, head_hash: bytes) -> Printed[T]:
     """The value with an `ETag` of its history and its whole content; 304 without a body where the caller has that already.
 
     `head_hash`: of the last entry that the value is made of. A version may stand for other entries after a restore, a hash does not.
     """
-    body = orjson.dumps(value)
-    tag = f"{head_hash[:8].hex()}-{hashlib.blake2b(body, digest_size=9).hexdigest()}"
-    tagged = {**headers, hdrs.ETAG: f'"{tag}"'}
-    if any(known.value in {tag, "*"} for known in request.if_none_match or ()):
-        return Reply(status=NOT_MODIFIED, headers=tagged)
-    return Reply(body=body, content_type="application/json", headers=tagged)
+    content = printed(value)
+    tag = f"{head_hash[:8].hex()}-{hashlib.blake2b(content, digest_size=9).hexdigest()}"
+    call.headers[hdrs.ETAG] = f'"{tag}"'
+    if tag in call.known_tags or "*" in call.known_tags:
+        call.status = NOT_MODIFIED
+        return Printed(b"")
+    return Printed(content)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,6 +265,7 @@ def call_of(request: web.Request) -> Call[Any, Any]:
             body=request.get(BODY),
             said=_said(request),
             accept=request.headers.get(hdrs.ACCEPT, "*/*"),
+            known_tags=[tag.value for tag in request.if_none_match or ()],
         )
     return request[CALL]
 
@@ -273,6 +275,8 @@ def _response(operation: Operation[Any], call: Call[Any, Any], value: object) ->
         return value
     if value is None:
         return web.Response(status=NO_CONTENT, headers=call.headers)
+    if call.status == NOT_MODIFIED:
+        return web.Response(status=NOT_MODIFIED, headers=call.headers)
     if isinstance(value, Printed):
         status = call.status or next(iter(operation.statuses))
         return web.Response(body=value.content, status=status, content_type=value.media_type, charset=value.charset, headers=call.headers)

@@ -24,6 +24,7 @@ from events.identity import identify
 from events.vocabulary import Kind, Status, TimePrecision, TzSource
 from statesvc.api.operation_context import Context, no_computing, no_targets
 from statesvc.api.personal_reads import PersonalReadings
+from statesvc.api.replica_reads import StaleReads
 from statesvc.api.routes import routes
 from statesvc.api.subscriptions.routes import routes as subscription_routes
 from statesvc.append.append_batch import AppendBatch
@@ -179,6 +180,7 @@ def context_of(pool: Connections, *, carriers: Mapping[str, Carrier] = CARRIERS)
         targets=no_targets,
         allowed=(),
         computing=no_computing,
+        reads=lambda: StaleReads(pool, LogArchive(None), None),
     )
 
 

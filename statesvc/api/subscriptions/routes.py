@@ -6,6 +6,7 @@ from typing import Final
 from events.crypto.keyring import Keyring
 from statesvc.api.operation_context import Context, no_computing
 from statesvc.api.personal_reads import PersonalReadings
+from statesvc.api.replica_reads import StaleReads
 from statesvc.api.subscriptions import chosen_secrets, portal_links, replay_call, subscription_operations
 from statesvc.database.pool import Connections
 from statesvc.database.wakeups.waker import Wakes
@@ -54,5 +55,6 @@ def routes(
         targets=open_targets,
         allowed=allowed,
         computing=no_computing,
+        reads=lambda: StaleReads(pool, archive, None),
     )
     return routes_of(OPERATIONS, context)

@@ -91,7 +91,7 @@ async def test_a_very_long_audit_is_read_in_windows_that_lose_nothing(api: Any, 
         await api.carriers.say(scan("6", Status.LOST, minutes=50, native_id=f"W{place}"))
     whole = await audit(api, "6")
     assert whole["next_cursor"] is None
-    monkeypatch.setattr("statesvc.api.shipment_calls.EVENTS_MAX", 2)
+    monkeypatch.setattr("statesvc.api.shipment_operations.EVENTS_MAX", 2)
     first = await audit(api, "6")
     rest = await audit(api, "6", cursor=first["next_cursor"])
     assert rest["next_cursor"] is None

@@ -191,9 +191,12 @@ async def test_an_erasure_changes_the_etag_needs_admin_and_takes_a_number_that_w
     assert done.body == {
         "erased": [before.body["shipment_id"]],
         "already_erased": [],
+        "dead_letters_searched": 0,
         "dead_letters_named": 0,
         "dead_letters_left": False,
         "survives_restore": True,
+        "tombstones": done.body["tombstones"],
+        "next_cursor": None,
     }
     after = await api.get("/v1/shipments/ups/9", scopes="read pii", params={"include": "personal"})
     assert (after.body["erased"], after.body["signed_by"]) == (True, None)

@@ -57,6 +57,9 @@ class Planter:
     async def mapping(self) -> None:
         await self._post("/v1/carriers/ups/mappings", raw_code=f"EV{next(self.numbers)}", meaning={"kind": "info"}, why="x", force=True)
 
+    async def key(self) -> None:
+        await self._post("/v1/keys", name=f"team {next(self.numbers)}", scopes=["read"])
+
     async def attempt(self) -> None:
         if not (await self.api.get("/v1/subscriptions", scopes="admin")).body["items"]:
             await self.subscription()
@@ -95,6 +98,8 @@ LISTS: Final = {
     "list_subscriptions": ListCall("/v1/subscriptions", Planter.subscription, "id"),
     "list_attempts": ListCall("/v1/subscriptions/{subscription_id}/attempts", Planter.attempt, "webhook_id"),
     "list_code_mappings": ListCall("/v1/carriers/ups/mappings", Planter.mapping, "revision"),
+    "list_mapped_codes": ListCall("/v1/code-mappings", Planter.mapping, "revision"),
+    "list_api_keys": ListCall("/v1/keys", Planter.key, "key_id"),
     "list_rollout_diffs": ListCall("/v1/rollouts/ups/diffs", Planter.difference, "diff_id"),
 }
 ELSEWHERE: Final = {"get_shipment_audit": "tests/statesvc/api/test_audit.py"}

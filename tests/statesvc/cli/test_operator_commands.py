@@ -176,7 +176,7 @@ async def test_a_parcel_is_shown_without_what_is_personal(database: Database, sh
     events = await shell.json("shipments", "history", row[0], row[1])
     assert [event["version"] for event in events]
     assert "VERSION" in await shell("shipments", "history", row[0], row[1])
-    assert "said nothing of this number" in await shell("shipments", "show", row[0], "0NOTHING0", exit_code=1)
+    assert "named this tracking number, or it has not been read yet" in await shell("shipments", "show", row[0], "0NOTHING0", exit_code=1)
 
 
 async def test_the_queue_is_shown(owner: AsyncConnection[Any], shell: Shell) -> None:

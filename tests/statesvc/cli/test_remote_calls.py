@@ -123,6 +123,7 @@ async def test_the_environment_names_the_service_and_flags_win(
         "notices list",
         "queue",
         "rollout show",
+        "shipments find 1Z",
         "status",
         "subscriptions list",
         "workers",
@@ -166,3 +167,13 @@ async def test_evidence_is_fetched_and_verified_with_a_key_alone(
     assert "evidence holds" in await shell("verify", "--bundle", str(out), "--key", str(tmp_path / "log.pub"))
     await remote("evidence", "ups", "5", "--out", str(out), "--without-personal-data")
     assert b"J. Doe" not in out.read_bytes()
+
+
+async def test_a_shipment_is_found_and_told_with_a_key_alone(api: Api, scan: Statement, afar: Callable[[str], Afar]) -> None:
+    await api.carriers.say(scan("5", Status.IN_TRANSIT), scan("5", Status.DELIVERED, minutes=9))
+    shell = afar("read")
+    assert "delivered" in await shell("shipments", "find", "5")
+    assert "version" in await shell("shipments", "show", "ups", "5")
+    assert [line.split()[0] for line in (await shell("shipments", "history", "ups", "5")).splitlines()] == ["VERSION", "1", "2"]
+    assert "or it has not been read yet" in await shell("shipments", "show", "ups", "6", exit_code=1)
+    assert "no such carrier_id" in await shell("shipments", "show", "nobody", "6", exit_code=2)

@@ -1,24 +1,25 @@
 """`GET /v1/shipments...`: where a shipment is, how it got there, and what is on record about it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from aiohttp import hdrs, web
+from aiohttp import hdrs
 from psycopg import AsyncConnection
 
 from events.carriers import CARRIERS
 from events.crypto.keyring import Keyring
 from events.entry import NO_PREVIOUS
 from events.recipes import discriminator_of, number_of
-from statesvc.api.computing import COMPUTING_SECONDS, AuditWanted, Computing, PrintedAudit, Sources
+from statesvc.api.computing import COMPUTING_SECONDS, AuditWanted, PrintedAudit, Sources
+from statesvc.api.operation_context import Context
 from statesvc.api.parameters import AuditParameters, HistoryParameters, ShipmentIdParameters, ShipmentParameters, StateParameters
-from statesvc.api.personal_reads import PersonalReadings, reads_personal
-from statesvc.api.replica_reads import STALENESS, StaleReads
-from statesvc.database.pool import Connections
-from statesvc.http.operation import Reply, RequestHeader, Route, answer, answer_unless_known, call_of, parameters, printed, route
+from statesvc.api.personal_reads import reads_personal
+from statesvc.api.replica_reads import STALENESS
+from statesvc.http.call import Call
+from statesvc.http.operation import Printed, RequestHeader, operation, printed, tagged
 from statesvc.http.paging import decode_cursor, encode_cursor
 from statesvc.http.problem import NOT_MODIFIED, OK, Code, Problem
 from statesvc.log.archive.log_archive import LogArchive
@@ -49,113 +50,145 @@ _KNOWN: Final = {
 }
 _TAGGED: Final[Mapping[str, str]] = {hdrs.ETAG: "Of the last event and of the whole answer.", **STALENESS}
 _ONE: Final = "/v1/shipments/{carrier_id}/{tracking_number}"
+_STATUSES: Final[Mapping[int, str]] = {OK: "the current state", NOT_MODIFIED: "it has not changed"}
+_UNKNOWN: Final = (Code.NOT_FOUND, Code.UNKNOWN_CARRIER, Code.LOG_UNAVAILABLE)
 
 
-@dataclass(frozen=True, slots=True)
-class Shipments:
-    """The handlers. Personal fields are opened on request, for callers with scope `pii` only."""
+@operation(
+    "GET /v1/shipments/{shipment_id}",
+    scope="read",
+    tag="shipments",
+    request_headers=_KNOWN,
+    response_headers=_TAGGED,
+    statuses=_STATUSES,
+    problems=(Code.NOT_FOUND, Code.LOG_UNAVAILABLE),
+)
+async def get_shipment_by_id(context: Context, call: Call[ShipmentIdParameters, None]) -> Printed[Shipment]:
+    """Where a shipment is, by its id.
 
-    pool: Connections
-    sources: Sources
-    computing: Computing
-    readings: PersonalReadings
-    reads: StaleReads
+    As by its number; `carrier_id`, `tracking_number` and `discriminator` of the answer lead to its other calls.
+    """
+    wanted = call.parameters
 
-    @property
-    def keyring(self) -> Keyring:
-        """Opens personal fields."""
-        return self.sources.keyring
+    async def read(connection: AsyncConnection[Any], archive: LogArchive) -> Printed[Shipment]:
+        number = await number_of_shipment(connection, wanted.shipment_id)
+        if number is None:
+            raise Problem(Code.NOT_FOUND, "no event belongs to a shipment of this id")
+        by_number = ShipmentParameters(
+            carrier_id=number.carrier_id,
+            tracking_number=number.number,
+            discriminator=number.discriminator,
+            as_of=wanted.as_of,
+            include=wanted.include,
+        )
+        return await _state(context, call, connection, archive, by_number)
 
-    async def state(self, request: web.Request) -> Reply[Shipment]:
-        """The current state; 304 where the caller has it already."""
-        asked = parameters(request, StateParameters)
+    return await context.reads().read(call, read, max_staleness=_bound(call, wanted))
 
-        async def read(connection: AsyncConnection[Any], archive: LogArchive) -> Reply[Shipment]:
-            return await self._state(connection, archive, request, asked)
 
-        return await self.reads.read(read, max_staleness=_bound(request, asked))
+@operation(
+    f"GET {_ONE}",
+    scope="read",
+    tag="shipments",
+    request_headers=_KNOWN,
+    response_headers=_TAGGED,
+    statuses=_STATUSES,
+    problems=_UNKNOWN,
+)
+async def get_shipment(context: Context, call: Call[StateParameters, None]) -> Printed[Shipment]:
+    """Where a shipment is.
 
-    async def state_by_id(self, request: web.Request) -> Reply[Shipment]:
-        """The same, for who has its id: entries of the log name it."""
-        wanted = parameters(request, ShipmentIdParameters)
+    A number that was used twice answers with the latest shipment; `others` lists the rest. A number that references are attached to and of
+    which nothing was said yet is `unknown`, with version 0. Takes `If-None-Match`.
+    """
+    wanted = call.parameters
 
-        async def read(connection: AsyncConnection[Any], archive: LogArchive) -> Reply[Shipment]:
-            number = await number_of_shipment(connection, wanted.shipment_id)
-            if number is None:
-                raise Problem(Code.NOT_FOUND, "no event belongs to a shipment of this id")
-            asked = ShipmentParameters(
-                carrier_id=number.carrier_id,
-                tracking_number=number.number,
-                discriminator=number.discriminator,
-                as_of=wanted.as_of,
-                include=wanted.include,
-            )
-            return await self._state(connection, archive, request, asked)
+    async def read(connection: AsyncConnection[Any], archive: LogArchive) -> Printed[Shipment]:
+        return await _state(context, call, connection, archive, wanted)
 
-        return await self.reads.read(read, max_staleness=_bound(request, wanted))
+    return await context.reads().read(call, read, max_staleness=_bound(call, wanted))
 
-    async def _state(
-        self, connection: AsyncConnection[Any], archive: LogArchive, request: web.Request, asked: ShipmentParameters
-    ) -> Reply[Shipment]:
-        personal = reads_personal(call_of(request), asked.include)
-        await _bring_back(connection, archive, asked)
-        headers: dict[str, str] = {hdrs.CACHE_CONTROL: "private, no-cache", hdrs.VARY: hdrs.AUTHORIZATION}
-        try:
-            found, horizon = await _find(connection, asked, _Resumed())
-        except Problem as problem:
-            awaited = await _awaited(connection, asked, personal=personal) if problem.code is Code.NOT_FOUND else None
-            if awaited is None:
-                raise
-            return answer_unless_known(request, awaited, head_hash=NO_PREVIOUS, headers=headers)
-        shipment = await _shipment(connection, found, horizon, keyring=self.keyring if personal else None)
-        # the erasure state stands in the body; so do the others of the number and what the caller may see
-        reply = answer_unless_known(request, shipment, head_hash=found.shipment.head_hash, headers=headers)
-        if reply.status == OK and shipment.get("signed_by") is not None:
-            await self.readings.record_shipment(connection, call_of(request), found.shipment, name="state")
-        return reply
 
-    async def history(self, request: web.Request) -> Reply[HistoryPage]:
-        """A page of events in timeline order."""
-        asked = parameters(request, HistoryParameters)
-        resumed = _resume(asked, "history")
-        personal = reads_personal(call_of(request), asked.include)
+@operation(f"GET {_ONE}/history", scope="read", tag="shipments", response_headers=STALENESS, problems=(*_UNKNOWN, Code.INVALID_CURSOR))
+async def get_shipment_history(context: Context, call: Call[HistoryParameters, None]) -> HistoryPage:
+    """How a shipment got there.
 
-        async def read(connection: AsyncConnection[Any], archive: LogArchive) -> Reply[HistoryPage]:
-            await _bring_back(connection, archive, asked)
-            found, horizon = await _find(connection, asked, resumed)
-            opener = found.shipment.opener(self.keyring) if personal else None
-            page = await timeline(connection, found.shipment, after=resumed.after, limit=asked.limit, opener=opener)
-            if page is None:
-                raise _foreign_cursor()
-            observations = []
-            if resumed.after is None:
-                observations = await read_observations(connection, found.shipment, horizon=horizon)
-            if opener is not None:
-                await self.readings.record_shipment(connection, call_of(request), found.shipment, name="history")
-            cursor = _cursor(asked, "history", found, page.next_after, horizon)
-            texts = KnownTexts(self.keyring)
+    Its events in timeline order, whatever order they came in.
+    """
+    wanted = call.parameters
+    resumed = _resume(wanted, "history")
+    personal = reads_personal(call, wanted.include)
+    keyring = await context.keyring() if personal else await context.keyring_if_any()
+
+    async def read(connection: AsyncConnection[Any], archive: LogArchive) -> HistoryPage:
+        await _bring_back(connection, archive, wanted)
+        found, horizon = await _find(connection, wanted, resumed)
+        opener = found.shipment.opener(keyring) if personal and keyring is not None else None
+        page = await timeline(connection, found.shipment, after=resumed.after, limit=wanted.limit, opener=opener)
+        if page is None:
+            raise _foreign_cursor()
+        observations = []
+        if resumed.after is None:
+            observations = await read_observations(connection, found.shipment, horizon=horizon)
+        if opener is not None:
+            await context.readings.record_shipment(connection, call, found.shipment, name="history")
+        cursor = _cursor(wanted, "history", found, page.next_after, horizon)
+        if keyring is not None:
+            texts = KnownTexts(keyring)
             for event in page.events:
                 event["carrier_code"] = texts.spelled_out(event["carrier_id"], event["carrier_code"])
-            return answer({"items": page.events, "observations": observations, "next_cursor": cursor, **_as_of(horizon)})
+        return {"items": page.events, "observations": observations, "next_cursor": cursor, **_as_of(horizon)}
 
-        return await self.reads.read(read, max_staleness=_bound(request, asked))
+    return await context.reads().read(call, read, max_staleness=_bound(call, wanted))
 
-    async def audit(self, request: web.Request) -> Reply[Audit]:
-        """Everything on record, as one consistent snapshot."""
-        wanted = AuditWanted(
-            asked=(asked := parameters(request, AuditParameters)), personal=reads_personal(call_of(request), asked.include)
-        )
-        async with self.pool.connection() as connection:
-            await _bring_back(connection, self.sources.archive, asked)
-            is_long = await _is_long(connection, asked)
-            if not is_long:
-                printed = await print_audit(connection, self.sources, wanted)
-        if is_long:
-            printed = await self.computing.audit(wanted)
-        if wanted.personal:
-            async with self.pool.connection() as connection:
-                await self.readings.record_shipment(connection, call_of(request), printed.shipment, name="audit")
-        return Reply(body=printed.content, content_type="application/json")
+
+@operation(
+    f"GET {_ONE}/audit",
+    scope="audit",
+    tag="shipments",
+    problems=(*_UNKNOWN, Code.INVALID_CURSOR, Code.OVERLOADED),
+    is_computed=True,
+    deadline_seconds=COMPUTING_SECONDS,
+)
+async def get_shipment_audit(context: Context, call: Call[AuditParameters, None]) -> Printed[Audit]:
+    """What is on record about a shipment.
+
+    What the carrier said and when we knew it, what we concluded, what we sent. One consistent snapshot.
+    """
+    wanted = AuditWanted(asked=call.parameters, personal=reads_personal(call, call.parameters.include))
+    sources = Sources(pool=context.pool, keyring=await context.keyring(), folder=context.archive, archive=context.log_archive())
+    async with context.pool.connection() as connection:
+        await _bring_back(connection, sources.archive, wanted.asked)
+        is_long = await _is_long(connection, wanted.asked)
+        if not is_long:
+            audit = await print_audit(connection, sources, wanted)
+    if is_long:
+        audit = await (await context.computing()).audit(wanted)
+    if wanted.personal:
+        async with context.pool.connection() as connection:
+            await context.readings.record_shipment(connection, call, audit.shipment, name="audit")
+    return Printed(audit.content)
+
+
+async def _state(
+    context: Context, call: Call[Any, None], connection: AsyncConnection[Any], archive: LogArchive, wanted: ShipmentParameters
+) -> Printed[Shipment]:
+    personal = reads_personal(call, wanted.include)
+    await _bring_back(connection, archive, wanted)
+    call.headers |= {hdrs.CACHE_CONTROL: "private, no-cache", hdrs.VARY: hdrs.AUTHORIZATION}
+    try:
+        found, horizon = await _find(connection, wanted, _Resumed())
+    except Problem as problem:
+        awaited = await _awaited(connection, wanted, personal=personal) if problem.code is Code.NOT_FOUND else None
+        if awaited is None:
+            raise
+        return tagged(call, awaited, head_hash=NO_PREVIOUS)
+    shipment = await _shipment(connection, found, horizon, keyring=await context.keyring() if personal else None)
+    # the erasure state stands in the body; so do the others of the number and what the caller may see
+    answer = tagged(call, shipment, head_hash=found.shipment.head_hash)
+    if call.status != NOT_MODIFIED and shipment.get("signed_by") is not None:
+        await context.readings.record_shipment(connection, call, found.shipment, name="state")
+    return answer
 
 
 async def print_audit(connection: AsyncConnection[Any], sources: Sources, wanted: AuditWanted) -> PrintedAudit:
@@ -185,9 +218,9 @@ async def print_audit(connection: AsyncConnection[Any], sources: Sources, wanted
     return PrintedAudit(content=printed(audit), shipment=found.shipment)
 
 
-def _bound(request: web.Request, asked: StateParameters | ShipmentIdParameters | HistoryParameters) -> float | None:
+def _bound(call: Call[Any, None], asked: StateParameters | ShipmentIdParameters | HistoryParameters) -> float | None:
     """How old the answer may be. Personal fields are the primary's: who reads them is recorded, and an erasure holds at once."""
-    if asked.max_staleness is not None and reads_personal(call_of(request), asked.include):
+    if asked.max_staleness is not None and reads_personal(call, asked.include):
         return 0
     return asked.max_staleness
 
@@ -318,67 +351,4 @@ def _foreign_cursor() -> Problem:
     return Problem(Code.INVALID_CURSOR, "the cursor names nothing that is here; start again without one")
 
 
-def routes(pool: Connections, sources: Sources, computing: Computing, readings: PersonalReadings, reads: StaleReads) -> Sequence[Route]:
-    """The calls about shipments. `computing`: where a long audit is made."""
-    shipments = Shipments(pool, sources, computing, readings, reads)
-    unknown = (Code.NOT_FOUND, Code.UNKNOWN_CARRIER, Code.LOG_UNAVAILABLE)
-    return [
-        route(
-            "GET /v1/shipments/{shipment_id}",
-            shipments.state_by_id,
-            operation_id="get_shipment_by_id",
-            summary="Where a shipment is, by its id",
-            description="As by its number; `carrier_id`, `tracking_number` and `discriminator` of the answer lead to its other calls.",
-            scope="read",
-            tag="shipments",
-            parameters=ShipmentIdParameters,
-            request_headers=_KNOWN,
-            response_headers=_TAGGED,
-            response=Shipment,
-            statuses={OK: "the current state", NOT_MODIFIED: "it has not changed"},
-            problems=(Code.NOT_FOUND, Code.LOG_UNAVAILABLE),
-        ),
-        route(
-            f"GET {_ONE}",
-            shipments.state,
-            operation_id="get_shipment",
-            summary="Where a shipment is",
-            description="A number that was used twice answers with the latest shipment; `others` lists the rest. A number that references "
-            "are attached to and of which nothing was said yet is `unknown`, with version 0. Takes `If-None-Match`.",
-            scope="read",
-            tag="shipments",
-            parameters=StateParameters,
-            request_headers=_KNOWN,
-            response_headers=_TAGGED,
-            response=Shipment,
-            statuses={OK: "the current state", NOT_MODIFIED: "it has not changed"},
-            problems=unknown,
-        ),
-        route(
-            f"GET {_ONE}/history",
-            shipments.history,
-            operation_id="get_shipment_history",
-            summary="How a shipment got there",
-            description="Its events in timeline order, whatever order they came in.",
-            scope="read",
-            tag="shipments",
-            parameters=HistoryParameters,
-            response_headers=STALENESS,
-            response=HistoryPage,
-            problems=(*unknown, Code.INVALID_CURSOR),
-        ),
-        route(
-            f"GET {_ONE}/audit",
-            shipments.audit,
-            operation_id="get_shipment_audit",
-            summary="What is on record about a shipment",
-            description="What the carrier said and when we knew it, what we concluded, what we sent. One consistent snapshot.",
-            scope="audit",
-            tag="shipments",
-            parameters=AuditParameters,
-            response=Audit,
-            problems=(*unknown, Code.INVALID_CURSOR, Code.OVERLOADED),
-            is_computed=True,
-            deadline_seconds=COMPUTING_SECONDS,
-        ),
-    ]
+OPERATIONS: Final = (get_shipment_by_id, get_shipment, get_shipment_history, get_shipment_audit)

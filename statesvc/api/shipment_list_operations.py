@@ -1,21 +1,21 @@
 """`GET /v1/shipments`: shipments found by number alone, by a shipper's reference, by state, by how long nothing was heard of them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Final
 from uuid import UUID
 
-from aiohttp import web
 from psycopg import AsyncConnection
 from pydantic import Field
 
 from events.crypto.keyring import Keyring
 from events.recipes import number_of
 from events.vocabulary import Reason, Status
+from statesvc.api.operation_context import Context
 from statesvc.api.parameters import Instant, Name
-from statesvc.api.replica_reads import STALENESS, MaxStaleness, StaleReads
-from statesvc.http.operation import Reply, Route, answer, parameters, route
+from statesvc.api.replica_reads import STALENESS, MaxStaleness
+from statesvc.http.call import Call
+from statesvc.http.operation import operation
 from statesvc.http.paging import Page, PageParameters, decode_cursor, encode_cursor
 from statesvc.http.problem import Code, Problem
 from statesvc.log.archive.log_archive import LogArchive
@@ -70,39 +70,48 @@ class ListParameters(PageParameters):
     max_staleness: MaxStaleness = None
 
 
-@dataclass(frozen=True, slots=True)
-class ShipmentListCall:
-    """The handler."""
+@operation(
+    "GET /v1/shipments",
+    scope="read",
+    tag="shipments",
+    rules=("The `reference` stands with more than 1,000 numbers.", f"`tracking_number` has more than {NUMBERS_MAX} numbers."),
+    response_headers=STALENESS,
+    problems=(Code.INVALID_CURSOR,),
+)
+async def list_shipments(context: Context, call: Call[ListParameters, None]) -> Page[ListedShipment]:
+    """Find and list shipments.
 
-    reads: StaleReads
-    keyring: Keyring
+    In the order of their last change: one that changes while you read the pages comes again at the end, with its new state, and none is
+    missed. Bounds of time stay as they were for the first page. A page may be short, or empty, and still have a `next_cursor`. Never holds
+    personal fields.
+    """
+    wanted = call.parameters
+    bound_to = wanted.model_dump(mode="json", exclude={"limit", "cursor", "max_staleness"})
+    keyring = None if wanted.reference is None else await context.keyring()
 
-    async def page(self, request: web.Request) -> Reply[Page[ListedShipment]]:
-        """A page of shipments in the order of their last change."""
-        asked = parameters(request, ListParameters)
-        bound_to = asked.model_dump(mode="json", exclude={"limit", "cursor", "max_staleness"})
+    async def read(connection: AsyncConnection[Any], _archive: LogArchive) -> Page[ListedShipment]:
+        if wanted.cursor is None:
+            after = BEGINNING if wanted.updated_after is None else ListPosition(wanted.updated_after, AFTER_ALL)
+            before = await _before(connection, wanted)
+        else:
+            after, before = _resumed(wanted.cursor, bound_to)
+        attached_to = None
+        if wanted.reference is not None and keyring is not None:
+            attached_to = await _attached_to(connection, keyring, wanted.reference)
+        shipments, end = await list_with_awaited(connection, _filter(wanted, before, attached_to), after=after, limit=wanted.limit)
+        cursor = None
+        if end is not None:
+            cursor = encode_cursor([end.recorded_at.isoformat(), str(end.shipment_id), before.isoformat()], bound_to)
+        return Page(shipments, cursor)
 
-        async def read(connection: AsyncConnection[Any], _archive: LogArchive) -> Reply[Page[ListedShipment]]:
-            if asked.cursor is None:
-                after = BEGINNING if asked.updated_after is None else ListPosition(asked.updated_after, AFTER_ALL)
-                before = await _before(connection, asked)
-            else:
-                after, before = _resumed(asked.cursor, bound_to)
-            attached_to = None if asked.reference is None else await self._attached_to(connection, asked.reference)
-            wanted = _filter(asked, before, attached_to)
-            shipments, end = await list_with_awaited(connection, wanted, after=after, limit=asked.limit)
-            cursor = None
-            if end is not None:
-                cursor = encode_cursor([end.recorded_at.isoformat(), str(end.shipment_id), before.isoformat()], bound_to)
-            return answer(Page(shipments, cursor))
+    return await context.reads().read(call, read, max_staleness=wanted.max_staleness)
 
-        return await self.reads.read(read, max_staleness=asked.max_staleness)
 
-    async def _attached_to(self, connection: AsyncConnection[Any], reference: str) -> Sequence[AttachedTo]:
-        try:
-            return await numbers_of_reference(connection, self.keyring, reference)
-        except ReferenceTooCommonError as error:
-            raise Problem(Code.INVALID_REQUEST, str(error)) from None
+async def _attached_to(connection: AsyncConnection[Any], keyring: Keyring, reference: str) -> Sequence[AttachedTo]:
+    try:
+        return await numbers_of_reference(connection, keyring, reference)
+    except ReferenceTooCommonError as error:
+        raise Problem(Code.INVALID_REQUEST, str(error)) from None
 
 
 def _filter(asked: ListParameters, before: datetime, attached_to: Sequence[AttachedTo] | None) -> ShipmentFilter:
@@ -143,23 +152,4 @@ def _resumed(cursor: str, bound_to: dict[str, Any]) -> tuple[ListPosition, datet
         raise Problem(Code.INVALID_CURSOR, "the cursor names nothing that is here; start again without one") from None
 
 
-def routes(reads: StaleReads, keyring: Keyring) -> Sequence[Route]:
-    """The one call."""
-    return [
-        route(
-            "GET /v1/shipments",
-            ShipmentListCall(reads, keyring).page,
-            operation_id="list_shipments",
-            rules=("The `reference` stands with more than 1,000 numbers.", f"`tracking_number` has more than {NUMBERS_MAX} numbers."),
-            summary="Find and list shipments",
-            description="In the order of their last change: one that changes while you read the pages comes again at the end, with its "
-            "new state, and none is missed. Bounds of time stay as they were for the first page. A page may be short, or empty, and "
-            "still have a `next_cursor`. Never holds personal fields.",
-            scope="read",
-            tag="shipments",
-            parameters=ListParameters,
-            response_headers=STALENESS,
-            response=Page[ListedShipment],
-            problems=(Code.INVALID_CURSOR,),
-        ),
-    ]
+OPERATIONS: Final = (list_shipments,)
