@@ -36,6 +36,8 @@ def run(options: argparse.Namespace) -> int:
     """Runs one of them."""
     if options.action in {"create", "list", "revoke"}:
         return asyncio.run(_run(options))
+    if calls_afar(options) and options.action == "log":
+        return asyncio.run(_list_log_keys(options))
     if calls_afar(options):
         raise CommandError(f"keys {options.action} works on the service's own machine: it calls no service", exit_code=2)
     from statesvc.cli.installation_keys import run as run_here  # noqa: PLC0415 - loads the database driver
@@ -84,6 +86,20 @@ async def _list(calls: Calls, *, as_json: bool) -> None:
             for key in keys
         ],
     )
+
+
+async def _list_log_keys(options: argparse.Namespace) -> int:
+    """Those of a service somewhere else."""
+    async with api_calls(options) as calls:
+        keys = [{"id": key["key"].split("+")[1], **key} for key in (await calls.call("list_checkpoint_keys"))["items"]]
+    if not keys:
+        raise CommandError("the log has no key yet: the sealer makes it when it starts")
+    if options.json:
+        write_json(keys)
+    else:
+        rows = [(key["id"], minute(key["created_at"]), key["retired_at"] and minute(key["retired_at"]), key["key"]) for key in keys]
+        write_table(("ID", "CREATED", "RETIRED", "KEY"), rows)
+    return 0
 
 
 async def _revoke(calls: Calls, options: argparse.Namespace) -> None:
