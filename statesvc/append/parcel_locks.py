@@ -32,14 +32,15 @@ def note_parcels(
     batch.unlinked_parcels = {each for each, head in heads.items() if head.parcel_id is None}
 
 
-async def lock_linked(batch: AppendBatch) -> None:
-    """Locks the parcels that no message prints: a shipper linked the shipments."""
+async def lock_linked(batch: AppendBatch) -> bool:
+    """Locks the parcels that no message prints: a shipper linked the shipments. Whether there are any."""
     if not (linked := set(batch.parcels.values()) - batch.locked_parcels.keys()):
-        return
+        return False
     asked_heads = await lock_streams(batch.connection, batch.keyring, linked)
     asked_absent = await reserve_streams(batch.connection, linked, bounded=True)
     batch.locked_parcels.update(dict.fromkeys(await asked_heads.rows()))
     batch.locked_parcels.update(await asked_absent.rows())
+    return True
 
 
 def overtaken(batch: AppendBatch) -> set[UUID]:
