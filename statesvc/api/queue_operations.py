@@ -7,7 +7,6 @@ from typing_extensions import TypedDict
 
 from statesvc.api.operation_context import Context
 from statesvc.api.parameters import Name
-from statesvc.api.rollout_operations import WHY_LENGTH_MAX
 from statesvc.database.wakeups.channels import INBOX
 from statesvc.http.call import Call
 from statesvc.http.closed_model import ClosedModel
@@ -22,6 +21,7 @@ from statesvc.operations import notices, worker_list
 from statesvc.operations.notices import StoredNotice, mark_seen
 from statesvc.operations.worker_list import RESCUES_MAX, WorkerStatus, rescues_last_hour
 
+WHY_LENGTH_MAX: Final = 1000
 _QUEUE: Final = "queue"
 _NOTICES: Final = "notices"
 
