@@ -19,7 +19,7 @@ from statesvc.http.call import Call
 from statesvc.http.closed_model import ClosedModel
 from statesvc.http.faces import Asked
 from statesvc.http.key_store import Scope
-from statesvc.http.operation import Printed, operation
+from statesvc.http.operation import RawAnswer, operation
 from statesvc.http.problem import Code, Problem
 from statesvc.log.proofs import ContradictionError
 from statesvc.log.snapshot import take_snapshot
@@ -68,7 +68,7 @@ class EvidenceParameters(ClosedModel):
     is_computed=True,
     deadline_seconds=COMPUTING_SECONDS,
 )
-async def get_shipment_evidence(context: Context, call: Call[EvidenceParameters, None]) -> Printed[None]:
+async def get_shipment_evidence(context: Context, call: Call[EvidenceParameters, None]) -> RawAnswer[None]:
     """Evidence about a shipment.
 
     What the carrier said, when we knew it, what we concluded, what we sent, with proofs against the newest signed head. The JSON verifies
@@ -88,7 +88,7 @@ async def get_shipment_evidence(context: Context, call: Call[EvidenceParameters,
     is_computed=True,
     deadline_seconds=COMPUTING_SECONDS,
 )
-async def make_shipment_evidence(context: Context, call: Call[EvidenceParameters, MerchantStatement]) -> Printed[None]:
+async def make_shipment_evidence(context: Context, call: Call[EvidenceParameters, MerchantStatement]) -> RawAnswer[None]:
     """Evidence for a case.
 
     The same with what the merchant states, marked as such, and whether the place of delivery agrees with its address. Who asked, for which
@@ -97,7 +97,7 @@ async def make_shipment_evidence(context: Context, call: Call[EvidenceParameters
     return await _evidence(context, call, call.body)
 
 
-async def _evidence(context: Context, call: Call[EvidenceParameters, Any], statement: MerchantStatement | None) -> Printed[None]:
+async def _evidence(context: Context, call: Call[EvidenceParameters, Any], statement: MerchantStatement | None) -> RawAnswer[None]:
     wanted = call.parameters
     carrier_id = context.carrier(wanted.carrier_id).carrier_id
     # evidence is complete for a key with the scope; asked for without it, personal evidence is refused rather than shortened
@@ -130,7 +130,7 @@ async def _evidence(context: Context, call: Call[EvidenceParameters, Any], state
         "Statesvc-Sealed-At": evidence.sealed_at,
         **({"Statesvc-Annex": "true"} if evidence.has_annex else {}),
     }
-    return Printed(evidence.content, kind, "utf-8" if kind == _HTML else None)
+    return RawAnswer(evidence.content, kind, "utf-8" if kind == _HTML else None)
 
 
 async def print_evidence(sources: Sources, wanted: EvidenceWanted) -> PrintedEvidence:

@@ -19,7 +19,7 @@ from statesvc.api.parameters import AuditParameters, HistoryParameters, Shipment
 from statesvc.api.personal_reads import reads_personal
 from statesvc.api.replica_reads import STALENESS
 from statesvc.http.call import Call
-from statesvc.http.operation import Printed, RequestHeader, operation, printed, tagged
+from statesvc.http.operation import RawAnswer, RequestHeader, operation, printed, tagged
 from statesvc.http.paging import decode_cursor, encode_cursor
 from statesvc.http.problem import NOT_MODIFIED, OK, Code, Problem
 from statesvc.log.archive.log_archive import LogArchive
@@ -63,14 +63,14 @@ _UNKNOWN: Final = (Code.NOT_FOUND, Code.UNKNOWN_CARRIER, Code.LOG_UNAVAILABLE)
     statuses=_STATUSES,
     problems=(Code.NOT_FOUND, Code.LOG_UNAVAILABLE),
 )
-async def get_shipment_by_id(context: Context, call: Call[ShipmentIdParameters, None]) -> Printed[Shipment]:
+async def get_shipment_by_id(context: Context, call: Call[ShipmentIdParameters, None]) -> RawAnswer[Shipment]:
     """Where a shipment is, by its id.
 
     As by its number; `carrier_id`, `tracking_number` and `discriminator` of the answer lead to its other calls.
     """
     wanted = call.parameters
 
-    async def read(connection: AsyncConnection[Any], archive: LogArchive) -> Printed[Shipment]:
+    async def read(connection: AsyncConnection[Any], archive: LogArchive) -> RawAnswer[Shipment]:
         number = await number_of_shipment(connection, wanted.shipment_id)
         if number is None:
             raise Problem(Code.NOT_FOUND, "no event belongs to a shipment of this id")
@@ -95,7 +95,7 @@ async def get_shipment_by_id(context: Context, call: Call[ShipmentIdParameters, 
     statuses=_STATUSES,
     problems=_UNKNOWN,
 )
-async def get_shipment(context: Context, call: Call[StateParameters, None]) -> Printed[Shipment]:
+async def get_shipment(context: Context, call: Call[StateParameters, None]) -> RawAnswer[Shipment]:
     """Where a shipment is.
 
     A number that was used twice answers with the latest shipment; `others` lists the rest. A number that references are attached to and of
@@ -103,7 +103,7 @@ async def get_shipment(context: Context, call: Call[StateParameters, None]) -> P
     """
     wanted = call.parameters
 
-    async def read(connection: AsyncConnection[Any], archive: LogArchive) -> Printed[Shipment]:
+    async def read(connection: AsyncConnection[Any], archive: LogArchive) -> RawAnswer[Shipment]:
         return await _state(context, call, connection, archive, wanted)
 
     return await context.reads().read(call, read, max_staleness=_bound(call, wanted))
@@ -150,7 +150,7 @@ async def get_shipment_history(context: Context, call: Call[HistoryParameters, N
     is_computed=True,
     deadline_seconds=COMPUTING_SECONDS,
 )
-async def get_shipment_audit(context: Context, call: Call[AuditParameters, None]) -> Printed[Audit]:
+async def get_shipment_audit(context: Context, call: Call[AuditParameters, None]) -> RawAnswer[Audit]:
     """What is on record about a shipment.
 
     What the carrier said and when we knew it, what we concluded, what we sent. One consistent snapshot.
@@ -167,12 +167,12 @@ async def get_shipment_audit(context: Context, call: Call[AuditParameters, None]
     if wanted.personal:
         async with context.pool.connection() as connection:
             await context.readings.record_shipment(connection, call, audit.shipment, name="audit")
-    return Printed(audit.content)
+    return RawAnswer(audit.content)
 
 
 async def _state(
     context: Context, call: Call[Any, None], connection: AsyncConnection[Any], archive: LogArchive, wanted: ShipmentParameters
-) -> Printed[Shipment]:
+) -> RawAnswer[Shipment]:
     personal = reads_personal(call, wanted.include)
     await _bring_back(connection, archive, wanted)
     call.headers |= {hdrs.CACHE_CONTROL: "private, no-cache", hdrs.VARY: hdrs.AUTHORIZATION}

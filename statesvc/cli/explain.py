@@ -101,6 +101,7 @@ def _values(each: AttributedEvent, *, personal: bool) -> dict[str, object]:
         "description": reading.description,
         "signed_by": reading.signed_by,
         "delivery_address": reading.delivery_address,
+        "parcel_carrier_id": event.parcel_carrier_id,
         "corrects": event.corrects,
         "event_id": event.event_id,
     }

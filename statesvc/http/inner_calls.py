@@ -17,7 +17,7 @@ from statesvc.http.call_progress import CallParts
 from statesvc.http.key_limits import KeyLimits
 from statesvc.http.key_store import Scope
 from statesvc.http.middleware import invalid
-from statesvc.http.operation import BODY, PARAMETERS, WHY, Printed, Route, printed
+from statesvc.http.operation import BODY, PARAMETERS, WHY, RawAnswer, Route, printed
 
 M = TypeVar("M", bound=BaseModel)
 Json = Any
@@ -126,7 +126,7 @@ class InnerCalls:
                 if checked is not None:
                     inner[BODY] = checked
                 value = await route.handler(inner)
-        if isinstance(value, Printed):
+        if isinstance(value, RawAnswer):
             return Fetched(value.content, call.headers)
         if not isinstance(value, web.StreamResponse):
             return Fetched(b"" if value is None else printed(value), call.headers)

@@ -78,7 +78,7 @@ DEADLINE_SECONDS: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Printed(Generic[T]):
+class RawAnswer(Generic[T]):
     """An answer that an operation wrote itself: a `T` in JSON; of nothing: a file."""
 
     content: bytes = field(repr=False)
@@ -106,7 +106,7 @@ def _model_members(value: object) -> dict[str, Any]:
     raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
-def tagged(call: Call[Any, Any], value: T, *, head_hash: bytes) -> Printed[T]:
+def tagged(call: Call[Any, Any], value: T, *, head_hash: bytes) -> RawAnswer[T]:
     """The value with an `ETag` of its history and its whole content; 304 without a body where the caller has that already.
 
     `head_hash`: of the last entry that the value is made of. A version may stand for other entries after a restore, a hash does not.
@@ -116,8 +116,8 @@ def tagged(call: Call[Any, Any], value: T, *, head_hash: bytes) -> Printed[T]:
     call.headers[hdrs.ETAG] = f'"{tag}"'
     if tag in call.known_tags or "*" in call.known_tags:
         call.status = NOT_MODIFIED
-        return Printed(b"")
-    return Printed(content)
+        return RawAnswer(b"")
+    return RawAnswer(content)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,7 +205,7 @@ operation = Operation
 
 
 def _response_model(answered: Any) -> Any:  # noqa: ANN401 - an annotation
-    if get_origin(answered) is Printed:
+    if get_origin(answered) is RawAnswer:
         (answered,) = get_args(answered)
     return None if answered is type(None) else answered
 
@@ -277,7 +277,7 @@ def _response(operation: Operation[Any], call: Call[Any, Any], value: object) ->
         return web.Response(status=NO_CONTENT, headers=call.headers)
     if call.status == NOT_MODIFIED:
         return web.Response(status=NOT_MODIFIED, headers=call.headers)
-    if isinstance(value, Printed):
+    if isinstance(value, RawAnswer):
         status = call.status or next(iter(operation.statuses))
         return web.Response(body=value.content, status=status, content_type=value.media_type, charset=value.charset, headers=call.headers)
     return answer(value, status=call.status or next(iter(operation.statuses)), headers=call.headers)

@@ -61,6 +61,7 @@ LEAVING: Final = MappingProxyType(
         "rollout_diff",
         "reader",
         "trial",
+        "awaited_number",
         "test_attempt",
         "limiter_state",
         "shipment_touched",

@@ -67,7 +67,7 @@ async def _assert_told_once(service: Service) -> None:
     missing = """
         SELECT count(*) FROM statesvc.transition t FULL JOIN (
             SELECT * FROM statesvc.notification WHERE type = 'shipment.status_changed') n USING (shipment_id, sequence)
-        WHERE t.event_id IS NULL OR n.webhook_id IS NULL"""
+        WHERE t.to_status IS NULL OR n.webhook_id IS NULL"""
     assert await service.value(missing) == 0
 
 
