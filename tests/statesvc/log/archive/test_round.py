@@ -53,7 +53,7 @@ async def killed_everywhere(archivist: Archivist, place: str, tmp_path: Path) ->
     given = (archivist.database.service_dsn, place)
     for step, when in STEPS:
         child = await fork(dying.__name__, (*given, step, when), environment=os.environ, output=tmp_path / "printed")
-        assert await child.wait() == -signal.SIGKILL, (step, when)
+        assert await child.wait() == -signal.SIGKILL, (step, when, (tmp_path / "printed").read_text())
         if (step, when) != ("drop_month", "after"):
             assert await archivist.counts() == counts, (step, when)
         assert await _feed(archivist) == before, (step, when)
