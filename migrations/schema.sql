@@ -93,6 +93,7 @@
 --   sample_little(target regclass) RETURNS void
 --   settle(p_token uuid, p_results jsonb) RETURNS integer
 --   settle_trials(p_token uuid, p_results jsonb) RETURNS integer
+--   sources_of_absent(p_shipment_id uuid) RETURNS uuid[]
 --   take(p_token uuid, p_worker text, p_normalizer text, p_lease interval, p_now timestamp with time zone, p_message_ids uuid[], OUT
 --       message_ids uuid[], OUT bytes bigint, OUT since timestamp with time zone, OUT until timestamp with time zone) RETURNS record
 --   throttled() RETURNS boolean

@@ -56,7 +56,7 @@ async def look_up(batch: AppendBatch) -> None:
         batch.new_keys[new] = batch.keyring.seal_shipment_key(key, new)
         batch.heads[new] = StreamHead(0, NO_PREVIOUS, _NEVER, _NEVER, key)
     note_parcels(batch, printed, heads, absent)
-    if await lock_linked(batch):
+    if await lock_linked(batch, wanted):
         # under their locks too: what is said of a parcel later has the higher batch id
         asked_stamp = await begin_batch(connection)
     if locked := ({shipment for _, shipment in batch.named} - batch.heads.keys()) | overtaken(batch):

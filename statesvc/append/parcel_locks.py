@@ -1,6 +1,6 @@
 """The parcels of a batch that several shipments are: locked with them, and read where they change."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from uuid import UUID
 
 from events.log.assemble import StreamHead
@@ -29,17 +29,23 @@ def note_parcels(
             batch.locked_parcels[parcel_id] = None
         elif parcel_id in absent:
             batch.locked_parcels[parcel_id] = None if parcel_id in batch.new_keys else absent[parcel_id]
-    batch.unlinked_parcels = {each for each, head in heads.items() if head.parcel_id is None}
+    _note_unlinked(batch, heads)
 
 
-async def lock_linked(batch: AppendBatch) -> bool:
-    """Locks the parcels that no message prints: a shipper linked the shipments. Whether there are any."""
-    if not (linked := set(batch.parcels.values()) - batch.locked_parcels.keys()):
+def _note_unlinked(batch: AppendBatch, heads: Mapping[UUID, StreamHead]) -> None:
+    batch.unlinked_parcels |= {each for each, head in heads.items() if head.parcel_id is None}
+
+
+async def lock_linked(batch: AppendBatch, tried: Collection[UUID]) -> bool:
+    """Locks the parcels that no message prints: a shipper linked the shipments. Whether there are any. Those tried before stay overtaken."""
+    if not (linked := set(batch.parcels.values()).difference(tried)):
         return False
     asked_heads = await lock_streams(batch.connection, batch.keyring, linked)
     asked_absent = await reserve_streams(batch.connection, linked, bounded=True)
-    batch.locked_parcels.update(dict.fromkeys(await asked_heads.rows()))
+    heads = await asked_heads.rows()
+    batch.locked_parcels.update(dict.fromkeys(heads))
     batch.locked_parcels.update(await asked_absent.rows())
+    _note_unlinked(batch, heads)
     return True
 
 

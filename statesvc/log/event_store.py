@@ -170,7 +170,12 @@ async def reserve_streams(connection: Sender, shipment_ids: Iterable[UUID], *, b
     these; otherwise another transaction may make one of the rest first.
     """
     parameters = {"shipment_ids": uuids(list(shipment_ids)), "most": NEW_STREAMS_MAX, "bounded": bounded}
-    return await send(connection, _SQL["reserve_streams"], parameters, dict)
+    return await send(
+        connection,
+        _SQL["reserve_streams"],
+        parameters,
+        lambda rows: {shipment_id: sources for shipment_id, sources in rows if sources is not None},
+    )
 
 
 async def wait_for_streams(connection: AsyncConnection[Any], shipment_ids: Collection[UUID], *, seconds: float) -> None:

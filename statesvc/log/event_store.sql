@@ -28,13 +28,14 @@ FROM statesvc.stream WHERE shipment_id = ANY (%(shipment_ids)b::uuid[]) ORDER BY
 -- name: reserve_streams
 -- Those of these shipments that have no stream, for this transaction alone, without those that another transaction is making: an insert
 -- would wait for one that is not committed. Advisory locks take shared memory, so their number is bounded. Materialised, because the lock
--- is to be taken for these rows, in their order, and for no other. With each the shipments of other sources whose parcel it stands for.
+-- is to be taken for these rows, in their order, and for no other. With each, behind its lock, the shipments of other sources whose parcel
+-- it stands for; NULL: another transaction has made its stream meanwhile.
 WITH absent AS MATERIALIZED (
     SELECT u.shipment_id, row_number() OVER (ORDER BY u.shipment_id) AS place FROM unnest(%(shipment_ids)b::uuid[]) AS u(shipment_id)
     WHERE NOT EXISTS (SELECT FROM statesvc.stream s WHERE s.shipment_id = u.shipment_id)
     ORDER BY u.shipment_id
 )
-SELECT a.shipment_id, ARRAY(SELECT o.shipment_id FROM statesvc.stream o WHERE o.parcel_id = a.shipment_id) FROM absent a
+SELECT a.shipment_id, statesvc.sources_of_absent(a.shipment_id) FROM absent a
 WHERE CASE WHEN a.place <= %(most)s THEN pg_try_advisory_xact_lock(uuid_hash_extended(a.shipment_id, 0)) ELSE NOT %(bounded)s END;
 
 -- name: wait_for_streams

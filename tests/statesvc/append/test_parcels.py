@@ -269,6 +269,27 @@ async def test_of_a_carrier_and_an_aggregator_that_are_both_new_one_waits(parcel
     assert await shop.value("SELECT count(*) FROM statesvc.inbox") == 1
 
 
+async def test_a_parcel_that_another_lets_go_while_the_rest_is_looked_up_is_told_once(parcels: ParcelShop) -> None:
+    shop, once = parcels.shop, await parcels.subscribe("once")
+    await parcels.say(CARRIER_ID, "P1", "delivered")
+    await shop.push(scan("hub_one", "P1", "delivered"), carrier_id="hub_one")
+    async with (
+        await AsyncConnection.connect(shop.database.owner_dsn) as later,
+        await AsyncConnection.connect(shop.database.service_dsn) as other,
+    ):
+        # the epoch is read behind the first look at the streams
+        await later.execute("LOCK TABLE statesvc.log_epoch IN ACCESS EXCLUSIVE MODE")
+        await other.execute("SELECT FROM statesvc.stream WHERE number = 'P1' FOR NO KEY UPDATE")
+        work = asyncio.ensure_future(shop.process(await shop.claim()))
+        await shop.until("SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'statesvc.log_epoch'::regclass", 1)
+        await other.rollback()
+        await later.rollback()
+        await work
+    while await shop.value("SELECT count(*) FROM statesvc.inbox"):
+        await shop.work()
+    assert await parcels.told(once) == [(CARRIER_ID, "delivered")]
+
+
 def _journeys(random: Random, number: str, *, in_order: bool) -> list[tuple[str, bytes]]:
     """What all sources push of one parcel; each in its order, or not."""
     pushed = {carrier_id: [scan(carrier_id, number, status, minute) for minute, status in enumerate(JOURNEY)] for carrier_id in SOURCES}
