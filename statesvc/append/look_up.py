@@ -54,7 +54,7 @@ async def look_up(batch: AppendBatch) -> None:
     for new in (shipments & absent.keys()) - heads.keys():
         key = SealingKey.fresh()
         batch.new_keys[new] = batch.keyring.seal_shipment_key(key, new)
-        batch.heads[new] = StreamHead(0, NO_PREVIOUS, _NEVER, _NEVER, key)
+        batch.heads[new] = StreamHead(0, NO_PREVIOUS, _NEVER, _NEVER, key, parcel_id=new if absent[new] else None)
     note_parcels(batch, printed, heads, absent)
     if await lock_linked(batch, wanted):
         # under their locks too: what is said of a parcel later has the higher batch id

@@ -19,7 +19,7 @@ def note_parcels(
 ) -> None:
     """Notes the parcel of each shipment, and which of them are locked: those with a stream (`heads`) and those without."""
     for each, head in batch.heads.items():
-        parcel_id = head.parcel_id or printed.get(each) or (each if absent.get(each) else None)
+        parcel_id = head.parcel_id or printed.get(each)
         if parcel_id is not None:
             of_parcel = heads.get(parcel_id)
             batch.parcels[each] = parcel_id if of_parcel is None or of_parcel.parcel_id is None else of_parcel.parcel_id
@@ -37,7 +37,7 @@ def _note_unlinked(batch: AppendBatch, heads: Mapping[UUID, StreamHead]) -> None
 
 
 async def lock_linked(batch: AppendBatch, tried: Collection[UUID]) -> bool:
-    """Locks the parcels that no message prints: a shipper linked the shipments. Whether there are any. Those tried before stay overtaken."""
+    """Locks the parcels that no message prints: a shipper linked the shipments. Whether there are any. What was `tried` stays overtaken."""
     if not (linked := set(batch.parcels.values()).difference(tried)):
         return False
     asked_heads = await lock_streams(batch.connection, batch.keyring, linked)
@@ -61,6 +61,8 @@ async def link(batch: AppendBatch) -> None:
         parcel_id, head = batch.parcels[each], batch.heads[each]
         if parcel_id in batch.unlinked_parcels:
             links[parcel_id] = parcel_id
+        if parcel_id in batch.new_keys:
+            batch.heads[parcel_id].parcel_id = parcel_id
         if head.parcel_id is None and each not in batch.new_keys:
             links[each] = parcel_id
         head.parcel_id = parcel_id

@@ -103,6 +103,18 @@ async def test_a_carrier_that_comes_after_the_aggregator_finds_its_parcel(parcel
     assert linked == [(shipment_id(CARRIER_ID, "P1", ""),)]
 
 
+@pytest.mark.parametrize("in_one_batch", [True, False])
+async def test_a_carrier_that_names_its_parcel_before_it_says_anything_of_it_finds_it(parcels: ParcelShop, in_one_batch: bool) -> None:  # noqa: FBT001 - a parameter
+    once = await parcels.subscribe("once")
+    await parcels.shop.push(scan("hub_one", "P1", "delivered"), carrier_id="hub_one")
+    if not in_one_batch:
+        await parcels.shop.work()
+    await parcels.shop.push(says(named=("P1",)))
+    await parcels.shop.work()
+    await parcels.say(CARRIER_ID, "P1", "delivered")
+    assert await parcels.told(once) == [("hub_one", "delivered")]
+
+
 async def test_all_sources_in_one_batch_are_told_once(parcels: ParcelShop) -> None:
     once = await parcels.subscribe("once")
     for carrier_id in SOURCES:
