@@ -17,6 +17,8 @@ from psycopg import AsyncConnection
 
 from statesvc.bodies.sealed_message import seal_message
 from statesvc.database.keyring_store import load_keyring, parse_master_keys
+from statesvc.database.wakeups.channels import INBOX
+from statesvc.database.wakeups.waker import notify
 from statesvc.ingress.put import put
 from tests.acceptance.processes import MASTER_KEY, ROOT, Service, until_false
 from tests.statesvc.repair.dead_letters.planted import unread
@@ -41,6 +43,7 @@ class ReplayService(Service):
             for start in range(0, len(bodies), PUT_AT_ONCE):
                 sealed = [seal_message(keyring, CARRIER_ID, body, "{}") for body in bodies[start : start + PUT_AT_ONCE]]
                 await put(connection, sealed)
+            await notify(connection, INBOX)
 
     async def bury(self, count: int) -> None:
         """Messages that the workers of today fail on; then their successors, which do not."""

@@ -161,7 +161,7 @@ async def test_however_often_it_is_woken_it_looks_ahead_but_once_a_second(shop: 
     began = time.monotonic()
     running = asyncio.create_task(worker.run())
     async with asyncio.timeout(20):
-        while len(looks) < 30:
+        while len(looks) < 8:
             listener.event(INBOX).set()
             await asyncio.sleep(0.002)
         worker.stop()
