@@ -4,7 +4,7 @@ import inspect
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, cast
 
 import orjson
 
@@ -12,6 +12,7 @@ from statesvc import __version__
 from statesvc.api.call_examples import call_examples
 from statesvc.api.event_documents import hooks
 from statesvc.api.routes import routes as api_routes
+from statesvc.api.served_context import served_context
 from statesvc.api.stream.routes import routes as stream_routes
 from statesvc.api.stream.tickets import Tickets
 from statesvc.api.stream.transition_feed import routes as transition_feed_routes
@@ -23,17 +24,20 @@ from statesvc.http.operation import Route
 from statesvc.ingress.oauth import Tokens
 from statesvc.ingress.webhooks import Webhooks
 
+NOTHING: Final = cast("Any", None)
+
 
 def calls() -> list[Route]:
     """All that the role `api` serves, with nothing behind them."""
+    context = served_context(pool=NOTHING, keyring=NOTHING, waker=NOTHING, readings=NOTHING)
     return [
         *object.__new__(Webhooks).routes(),
         *object.__new__(Tokens).routes(),
         *_calls(submission_routes),
-        *_calls(api_routes),
+        *api_routes(context),
         *stream_routes(streams=None, tickets=object.__new__(Tickets)),  # type: ignore[arg-type]
         *_calls(transition_feed_routes),
-        *_calls(subscription_routes),
+        *subscription_routes(context),
         *_calls(health_routes),
     ]
 

@@ -19,14 +19,14 @@ from events.parsing.dhl_group import BLUEDART_TEXTS, bluedart_text
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, as_list, child, objects
-from events.parsing.meanings import UNMAPPED, Meaning, meanings, texts_of
+from events.parsing.meanings import UNMAPPED, Meaning, meanings, on_the_way_back, texts_of
 from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, reading_of
 from events.parsing.text import collapse, text
 from events.parsing.times import Clock
 from events.parsing.xml import answers, is_xml, read_xml, texts
-from events.vocabulary import Kind, Status
+from events.vocabulary import Status
 
 CODES: Final = meanings("bluedart_codes.csv")
 
@@ -85,11 +85,7 @@ def _by_code(raw: Raw) -> Meaning | None:
 
 
 def _on_its_way(meaning: Meaning, raw: Raw) -> Meaning:
-    if BACK not in raw.further:
-        return meaning
-    if meaning.status is Status.DELIVERED:
-        return Meaning(Kind.SCAN, Status.RETURNED)
-    return Meaning(Kind.SCAN, Status.RETURNING) if meaning.status in _ON_THE_WAY else meaning
+    return on_the_way_back(meaning, on_the_way=_ON_THE_WAY) if BACK in raw.further else meaning
 
 
 def _of_status(shipment: JsonObject) -> JsonObject:

@@ -16,13 +16,12 @@ from events.parsing.enrichment import estimate, with_estimate, with_signer
 from events.parsing.formats import ISO
 from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, child, object_at, objects, objects_at
-from events.parsing.meanings import UNMAPPED, Meaning, meanings
+from events.parsing.meanings import UNMAPPED, Meaning, meanings, on_the_way_back
 from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
 from events.parsing.text import signer, text
 from events.parsing.times import Clock
-from events.vocabulary import Kind, Status
 
 CODES: Final = meanings("cdek_codes.csv")
 """(type, code, reason): the type is empty for a status; the reason where it says more than the code."""
@@ -46,7 +45,6 @@ OTHERS: Final = frozenset(
 )
 
 BACK: Final = "is_return=true"
-ON_THE_WAY: Final = frozenset({Status.PICKED_UP, Status.IN_TRANSIT, Status.AVAILABLE_FOR_PICKUP, Status.OUT_FOR_DELIVERY})
 
 _NO_CITY: Final = "Офис СДЭК"
 
@@ -121,11 +119,7 @@ def _scan(of: JsonObject, where: str, kind: str | None, sent: str | None, receiv
 def _meaning(raw: Raw) -> Meaning:
     key = (raw.type or "", raw.code or "")
     meaning = CODES.get((*key, raw.reason or "")) or CODES.get((*key, ""), UNMAPPED)
-    if BACK not in raw.further:
-        return meaning
-    if meaning.status is Status.DELIVERED:
-        return Meaning(Kind.SCAN, Status.RETURNED)
-    return Meaning(Kind.SCAN, Status.RETURNING) if meaning.status in ON_THE_WAY else meaning
+    return on_the_way_back(meaning) if BACK in raw.further else meaning
 
 
 CARRIER: Final = Carrier(

@@ -17,17 +17,15 @@ from events.event import Raw, Reading
 from events.parsing.dhl_group import parcel_de_codes, parcel_de_text
 from events.parsing.enrichment import with_signer
 from events.parsing.formats import TimeFormats
-from events.parsing.meanings import UNMAPPED, Meaning
+from events.parsing.meanings import UNMAPPED, Meaning, on_the_way_back
 from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
 from events.parsing.text import signer, text
 from events.parsing.times import Clock
 from events.parsing.xml import Document, answers, read_xml
-from events.vocabulary import Kind, Status
 
 CLOCK: Final = Clock(formats=TimeFormats("%d.%m.%Y[ %H:%M[:%S]]", "%Y-%m-%dT%H:%M:%S[%f][%z]"), default_zone="Europe/Berlin")
-ON_THE_WAY: Final = frozenset({Status.PICKED_UP, Status.IN_TRANSIT, Status.OUT_FOR_DELIVERY, Status.AVAILABLE_FOR_PICKUP})
 COUNTRIES: Final = {
     "belgien": "BE",
     "dänemark": "DK",
@@ -107,7 +105,7 @@ def _piece(piece: _Element, events: list[_Element], where: str, received_at: dat
     placed = [(f"{where}/piece-event[{index}]", event) for index, event in enumerate(events, start=1)]
     if not placed and any(piece.get(name) for name in ("ice", "standard-event-code", "status")) and piece.get("error-status") in ERRORLESS:
         placed = [(where, piece)]
-    back = _first_on_the_way_back(piece, events)
+    back = _firston_the_way_back(piece, events)
     scans = (
         _scan(event, pointer, received_at, is_back=event is not piece and back is not None and _time(event) >= back)
         for pointer, event in placed
@@ -116,7 +114,7 @@ def _piece(piece: _Element, events: list[_Element], where: str, received_at: dat
     return with_signer(found, signer(piece.get("recipient-name")))
 
 
-def _first_on_the_way_back(piece: _Element, events: list[_Element]) -> datetime | None:
+def _firston_the_way_back(piece: _Element, events: list[_Element]) -> datetime | None:
     """When a piece was sent back that says so itself, while its events do not: at the first event that does, else at its newest."""
     if piece.get(WAY) != "true" or any(event.get(WAY) for event in events):
         return None
@@ -148,7 +146,7 @@ def _scan(event: _Element, where: str, received_at: datetime, *, is_back: bool) 
 
 def _meaning(raw: Raw) -> Meaning:
     meaning = parcel_de_codes(raw)
-    return _on_the_way_back(meaning) if BACK in raw.further else meaning
+    return on_the_way_back(meaning) if BACK in raw.further else meaning
 
 
 def _reread(raw: Raw) -> Meaning | None:
@@ -156,13 +154,7 @@ def _reread(raw: Raw) -> Meaning | None:
     if not raw.type and not raw.reason:
         return None
     meaning = _meaning(raw)
-    return meaning if raw.further or _on_the_way_back(meaning) == meaning else None
-
-
-def _on_the_way_back(meaning: Meaning) -> Meaning:
-    if meaning.status is Status.DELIVERED:
-        return Meaning(Kind.SCAN, Status.RETURNED)
-    return Meaning(Kind.SCAN, Status.RETURNING) if meaning.status in ON_THE_WAY else meaning
+    return meaning if raw.further or on_the_way_back(meaning) == meaning else None
 
 
 CARRIER: Final = Carrier(

@@ -14,14 +14,14 @@ from events.event import Raw, Reading
 from events.parsing.formats import ISO
 from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, child, elements_at, objects_at
-from events.parsing.meanings import UNMAPPED, Meaning, meanings
+from events.parsing.meanings import UNMAPPED, Meaning, meanings, on_the_way_back
 from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
 from events.parsing.text import text
 from events.parsing.times import Clock
 from events.parsing.xml import Document, answers, is_xml, read_xml, texts
-from events.vocabulary import Kind, Status
+from events.vocabulary import Status
 
 CODES: Final = meanings("packeta_codes.csv")
 CLOCK: Final = Clock(formats=ISO, default_zone="Europe/Prague", prints_home=True)
@@ -104,11 +104,7 @@ def _scan(fields: Fields, where: str, received_at: datetime) -> Scan:
 
 def _meaning(raw: Raw) -> Meaning:
     meaning = CODES.get((raw.code or "",), UNMAPPED)
-    if BACK not in raw.further:
-        return meaning
-    if meaning.status is Status.DELIVERED:
-        return Meaning(Kind.SCAN, Status.RETURNED)
-    return Meaning(Kind.SCAN, Status.RETURNING) if meaning.status in ON_THE_WAY else meaning
+    return on_the_way_back(meaning, on_the_way=ON_THE_WAY) if BACK in raw.further else meaning
 
 
 CARRIER: Final = Carrier(

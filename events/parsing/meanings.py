@@ -5,7 +5,7 @@ guesses one.
 """
 
 import csv
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from importlib.resources import files
 from typing import Final, NamedTuple
 
@@ -45,6 +45,16 @@ def finest(*levels: tuple[str | None, Meaning | None]) -> Meaning:
             return known.of_category() if is_coarse else known
         is_coarse = is_coarse or bool(printed)
     return UNMAPPED
+
+
+ON_THE_WAY: Final = frozenset({Status.PICKED_UP, Status.IN_TRANSIT, Status.AVAILABLE_FOR_PICKUP, Status.OUT_FOR_DELIVERY})
+
+
+def on_the_way_back(meaning: Meaning, *, on_the_way: Collection[Status] = ON_THE_WAY) -> Meaning:
+    """Read what a scan means of a parcel that goes back to its sender: there it is returned, until then returning."""
+    if meaning.status is Status.DELIVERED:
+        return Meaning(Kind.SCAN, Status.RETURNED)
+    return Meaning(Kind.SCAN, Status.RETURNING) if meaning.status in on_the_way else meaning
 
 
 def by_code(table: Table) -> Callable[[Raw], Meaning]:

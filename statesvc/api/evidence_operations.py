@@ -1,5 +1,6 @@
 """`/v1/shipments/{carrier_id}/{tracking_number}/evidence`: one document that is complete in itself, as JSON, HTML, PDF, or all in a zip."""
 
+from functools import partial
 from typing import Annotated, Any, Final
 from uuid import UUID
 
@@ -40,6 +41,18 @@ _ABOUT: Final = {
 }
 
 
+_operation = partial(
+    operation,
+    scope="audit",
+    tag="shipments",
+    response_types=_KINDS,
+    response_headers=_ABOUT,
+    problems=_PROBLEMS,
+    is_computed=True,
+    deadline_seconds=COMPUTING_SECONDS,
+)
+
+
 class EvidenceParameters(ClosedModel):
     """One shipment."""
 
@@ -58,16 +71,7 @@ class EvidenceParameters(ClosedModel):
     ] = "document"
 
 
-@operation(
-    f"GET {_ONE}",
-    scope="audit",
-    tag="shipments",
-    response_types=_KINDS,
-    response_headers=_ABOUT,
-    problems=_PROBLEMS,
-    is_computed=True,
-    deadline_seconds=COMPUTING_SECONDS,
-)
+@_operation(f"GET {_ONE}")
 async def get_shipment_evidence(context: Context, call: Call[EvidenceParameters, None]) -> RawAnswer[None]:
     """Evidence about a shipment.
 
@@ -78,16 +82,7 @@ async def get_shipment_evidence(context: Context, call: Call[EvidenceParameters,
     return await _evidence(context, call, None)
 
 
-@operation(
-    f"POST {_ONE}",
-    scope="audit",
-    tag="shipments",
-    response_types=_KINDS,
-    response_headers=_ABOUT,
-    problems=_PROBLEMS,
-    is_computed=True,
-    deadline_seconds=COMPUTING_SECONDS,
-)
+@_operation(f"POST {_ONE}")
 async def make_shipment_evidence(context: Context, call: Call[EvidenceParameters, MerchantStatement]) -> RawAnswer[None]:
     """Evidence for a case.
 

@@ -5,7 +5,7 @@ There is no other way from either to what an operator changes.
 
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, NotRequired, TypedDict, TypeVar, Unpack
 
 import orjson
 from aiohttp import hdrs, web
@@ -29,6 +29,14 @@ class Fetched(NamedTuple):
 
     content: bytes
     headers: Mapping[str, str]
+
+
+class CallArguments(TypedDict):
+    """What is said in a call. `given`: the parameters of path and query; `why`: of a call whose body has no member for it."""
+
+    given: Mapping[str, Json]
+    body: NotRequired[Mapping[str, Json] | None]
+    why: NotRequired[str]
 
 
 class InnerCalls:
@@ -62,48 +70,19 @@ class InnerCalls:
         if model is not None:
             _checked_parameters(model, given)
 
-    async def call(
-        self,
-        request: web.Request | None,
-        caller: Caller,
-        name: str,
-        *,
-        given: Mapping[str, Json],
-        body: Mapping[str, Json] | None = None,
-        why: str = "",
-    ) -> Json:
-        """The answer's JSON; None where it has none. `given`: the parameters of path and query; `why`: of a call that has no member for it.
+    async def call(self, request: web.Request | None, caller: Caller, name: str, **stated: Unpack[CallArguments]) -> Json:
+        """The answer's JSON; None where it has none. Raises Problem.
 
-        Raises Problem. `request` is what a browser asked; its own body must not have been read (read a copy).
+        `request` is what a browser asked; its own body must not have been read (read a copy).
         """
-        answer = await self._answer(request, caller, name, given=given, body=body, why=why)
+        answer = await self.fetch(request, caller, name, **stated)
         return orjson.loads(answer.content) if answer.content else None
 
     async def fetch(
-        self,
-        request: web.Request | None,
-        caller: Caller,
-        name: str,
-        *,
-        given: Mapping[str, Json],
-        body: Mapping[str, Json] | None = None,
-        why: str = "",
-        accept: str,
+        self, request: web.Request | None, caller: Caller, name: str, *, accept: str = "application/json", **stated: Unpack[CallArguments]
     ) -> Fetched:
-        """The same, of a call that answers a file in the media type `accept`."""
-        return await self._answer(request, caller, name, given=given, body=body, why=why, accept=accept)
-
-    async def _answer(
-        self,
-        request: web.Request | None,
-        caller: Caller,
-        name: str,
-        *,
-        given: Mapping[str, Json],
-        body: Mapping[str, Json] | None,
-        why: str,
-        accept: str = "application/json",
-    ) -> Fetched:
+        """The same, as the media type `accept`: of a call that answers a file."""
+        given, body, why = stated["given"], stated.get("body"), stated.get("why", "")
         route = self._routes[name]
         contract = route.operation
         if contract.scope is not None:

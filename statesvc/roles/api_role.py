@@ -20,6 +20,7 @@ from statesvc.api.event_documents import routes as event_routes
 from statesvc.api.personal_reads import PersonalReadings
 from statesvc.api.replica_reads import Replica
 from statesvc.api.routes import routes as api_routes
+from statesvc.api.served_context import served_context
 from statesvc.api.stream.routes import routes as stream_routes
 from statesvc.api.stream.streams import Streams, limits_of
 from statesvc.api.stream.tickets import Tickets
@@ -99,32 +100,27 @@ async def run(launch: Launch) -> int:
             base.readiness.drain()
             streams.stop()
 
+        context = served_context(
+            pool=base.pool,
+            keyring=base.keyring,
+            waker=base.waker,
+            readings=readings,
+            archive=archive_folder(settings),
+            backup_days=settings.keys.backup_days,
+            tombstones=tombstones,
+            targets=targets,
+            allowed=allowed,
+            computing=ComputingProcesses(processes),
+            replica=replica,
+            carriers=settings.in_account_zones(CARRIERS),
+        )
         calls = [
             *ingress.routes,
             *submission_routes(pool=base.pool, keyring=base.keyring, waker=base.waker, writer=launch.worker_id, archive=log_archive),
-            *api_routes(
-                pool=base.pool,
-                keyring=base.keyring,
-                waker=base.waker,
-                archive=archive_folder(settings),
-                backup_days=settings.keys.backup_days,
-                tombstones=tombstones,
-                readings=readings,
-                computing=ComputingProcesses(processes),
-                replica=replica,
-                carriers=settings.in_account_zones(CARRIERS),
-            ),
+            *api_routes(context),
             *stream_routes(streams, Tickets(signer)),
             *transition_feed_routes(base.pool, log_archive),
-            *subscription_routes(
-                pool=base.pool,
-                keyring=base.keyring,
-                waker=base.waker,
-                targets=targets,
-                allowed=allowed,
-                archive=log_archive,
-                readings=readings,
-            ),
+            *subscription_routes(context),
         ]
         base.metrics.sample_first(sampling(launch, base))
         calls += health_routes(base.readiness)

@@ -26,6 +26,7 @@ from statesvc.api.operation_context import Context, no_computing, no_targets
 from statesvc.api.personal_reads import PersonalReadings
 from statesvc.api.replica_reads import StaleReads
 from statesvc.api.routes import routes
+from statesvc.api.served_context import served_context
 from statesvc.api.subscriptions.routes import routes as subscription_routes
 from statesvc.append.append_batch import AppendBatch
 from statesvc.append.transaction import append
@@ -199,22 +200,19 @@ async def api(database: Database, tmp_path: Path, known_carriers: Mapping[str, C
         await connection.execute("SET timezone = 'UTC'")
         keyring = await load_keyring(connection, MasterKeys([bytes(range(32))]))
         readings = PersonalReadings(pool)
-        calls = routes(
+        targets = Targets(total_seconds=2)
+        context = served_context(
             pool=pool,
             keyring=keyring,
             waker=waker,
+            readings=readings,
             archive=tmp_path / "archive",
             backup_days=7,
             tombstones=Tombstones([(FolderCheckpointStore(tmp_path), "tombstones")]),
-            readings=readings,
+            targets=targets,
             carriers=known_carriers,
         )
-        targets = Targets(total_seconds=2)
-        archive = LogArchive(tmp_path / "archive")
-        subscriptions = subscription_routes(
-            pool=pool, keyring=keyring, waker=waker, targets=targets, allowed=(), archive=archive, readings=readings
-        )
-        served = [*calls, *subscriptions]
+        served = [*routes(context), *subscription_routes(context)]
         keys = Keys(pool)
         pages = [*console_routes(served, pool=pool, keys=keys), *portal_routes(served, pool=pool, keyring=keyring, keys=keys)]
         app = build_app([*served, *pages], keys=keys)

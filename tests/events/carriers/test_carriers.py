@@ -26,8 +26,9 @@ from events.errors import Cause, UnreadableMessageError
 from events.event import Normalized
 from events.identity import identify
 from events.vocabulary import TzSource
-from tests.events.carriers.bodies import OTHER_FORMATS, SMALL, WITHOUT_SCANS, Small
+from tests.events.carriers.bodies import SMALL, WITHOUT_SCANS, Small
 from tests.events.carriers.carrier_fixtures import RECEIVED_AT, described, expectations, fixture_paths, read, scans
+from tests.events.carriers.other_formats import OTHER_FORMATS
 
 FIXTURES: Final = [
     pytest.param(carrier_id, path, id=f"{carrier_id}/{path.name}") for carrier_id in CARRIERS for path in fixture_paths(carrier_id)

@@ -19,6 +19,7 @@ from statesvc.api import replica_reads
 from statesvc.api.personal_reads import PersonalReadings
 from statesvc.api.replica_reads import STALENESS_HEADER, Replica
 from statesvc.api.routes import routes
+from statesvc.api.served_context import served_context
 from statesvc.cli.doctor.finding import Severity
 from statesvc.cli.doctor.replica_check import check_replica
 from statesvc.database.keyring_store import load_keyring
@@ -88,7 +89,7 @@ async def standby(database: Database, server: postgres.Server, scan: Any, tmp_pa
             )
             outcomes: list[str] = []
             readings = PersonalReadings(primary)
-            calls = routes(
+            context = served_context(
                 pool=primary,
                 keyring=keyring,
                 waker=Waker(),
@@ -98,6 +99,7 @@ async def standby(database: Database, server: postgres.Server, scan: Any, tmp_pa
                 readings=readings,
                 replica=Replica(replica, LogArchive(tmp_path, is_read_only=True), count=outcomes.append),
             )
+            calls = routes(context)
             app = build_app(calls, keys=Keys(primary))
             async with TestClient(TestServer(app)) as client:
                 api = Api(client, connection, Carriers(connection, keyring), keyring, [], contract_of(calls), readings)

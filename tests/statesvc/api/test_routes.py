@@ -3,12 +3,11 @@ from typing import Any, cast
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from events.crypto.keyring import Keyring
 from statesvc.api.routes import routes
+from statesvc.api.served_context import served_context
 from statesvc.api.stream.routes import routes as stream_routes
 from statesvc.api.stream.tickets import Tickets
 from statesvc.api.stream.transition_feed import routes as transition_feed_routes
-from statesvc.database.pool import Connections
 from statesvc.http.openapi import build_document
 from statesvc.http.signed_token import TokenSigner
 from tests.world.api import Api
@@ -16,15 +15,7 @@ from tests.world.api import Api
 
 def test_the_calls_are_described_as_valid_openapi() -> None:
     nothing = cast("Any", None)
-    read = routes(
-        pool=cast("Connections", nothing),
-        keyring=cast("Keyring", nothing),
-        waker=nothing,
-        archive=None,
-        backup_days=7,
-        tombstones=nothing,
-        readings=nothing,
-    )
+    read = routes(served_context(pool=nothing, keyring=nothing, waker=nothing, readings=nothing))
     calls = [*read, *stream_routes(nothing, Tickets(TokenSigner(b""))), *transition_feed_routes(nothing, nothing)]
     described = build_document(calls, version="1")
     OpenAPIV31SpecValidator(described).validate()

@@ -20,31 +20,15 @@ from statesvc.database.pipelined import pipelined_transaction
 from statesvc.database.pool import Pool, PoolLimits, connection_fault, make_pool
 from statesvc.database.session_settings import ANSWER_MARGIN_SECONDS, SessionLimits
 from statesvc.database.sql_errors import Failure, ServerSilentError, failure
+from tests.acceptance.forced_settings import LIMITS as FORCED_LIMITS
+from tests.acceptance.forced_settings import PARSING
 from tests.soak.proxy import proxy_to
 from tests.world.pgbouncer import pooled
 from tests.world.postgres import Server
 
 LIMITS = PoolLimits(connections_max=3, connections_min=3, acquire_seconds=5, statement_seconds=0.1, lock_seconds=0.1)
 SLACK_SECONDS = 3.0
-FORCED = {
-    "DateStyle": "German, DMY",
-    "IntervalStyle": "iso_8601",
-    "TimeZone": "Asia/Kolkata",
-    "standard_conforming_strings": "off",
-    "bytea_output": "escape",
-    "extra_float_digits": "-5",
-    "array_nulls": "off",
-    "transform_null_equals": "on",
-    "quote_all_identifiers": "on",
-    "client_encoding": "LATIN1",
-    "exit_on_error": "on",
-    "default_transaction_isolation": "serializable",
-    "statement_timeout": "500ms",
-    "lock_timeout": "100ms",
-    "idle_session_timeout": "10s",
-    "idle_in_transaction_session_timeout": "1s",
-}
-"""What an operator, or a platform, may have set on a database or a role."""
+FORCED = PARSING | FORCED_LIMITS
 
 
 async def one(connection: AsyncConnection[Any], statement: str, *arguments: Any) -> Any:

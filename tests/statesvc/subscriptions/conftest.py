@@ -12,6 +12,7 @@ from psycopg import AsyncConnection
 
 from events.crypto.sealing import MasterKeys
 from statesvc.api.personal_reads import PersonalReadings
+from statesvc.api.served_context import served_context
 from statesvc.api.subscriptions.routes import routes
 from statesvc.database.keyring_store import load_keyring
 from statesvc.database.pool import PoolLimits, make_pool
@@ -20,7 +21,6 @@ from statesvc.delivery.targets import Targets
 from statesvc.http.api_keys import Keys
 from statesvc.http.app import build_app
 from statesvc.http.key_store import Scope, create_key
-from statesvc.log.archive.log_archive import LogArchive
 from tests.contract import Contract, contract_of
 
 LOOPBACK = parse_networks(["127.0.0.0/8"])
@@ -81,15 +81,10 @@ async def api(database: Any) -> AsyncIterator[Api]:
         keyring = await load_keyring(connection, MasterKeys([os.urandom(32)]))
         _, key = await create_key(connection, name="test", scopes=[Scope.SUBSCRIPTIONS], created_by="test", owner="shop")
         wakes = Wakes()
-        calls = routes(
-            pool=pool,
-            keyring=keyring,
-            waker=wakes,
-            targets=targets,
-            allowed=LOOPBACK,
-            archive=LogArchive(None),
-            readings=PersonalReadings(pool),
+        context = served_context(
+            pool=pool, keyring=keyring, waker=wakes, readings=PersonalReadings(pool), targets=targets, allowed=LOOPBACK
         )
+        calls = routes(context)
         async with TestClient(TestServer(build_app(calls, keys=Keys(pool)))) as client:
             yield Api(client, key, wakes, connection, contract_of(calls))
 

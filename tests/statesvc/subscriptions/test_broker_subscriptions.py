@@ -14,6 +14,7 @@ from psycopg import AsyncConnection
 from events.crypto.keyring import Keyring
 from events.crypto.sealing import MasterKeys, SealError
 from statesvc.api.personal_reads import PersonalReadings
+from statesvc.api.served_context import served_context
 from statesvc.api.subscriptions.routes import routes
 from statesvc.database.keyring_store import load_keyring
 from statesvc.database.pool import PoolLimits, make_pool
@@ -24,7 +25,6 @@ from statesvc.delivery.targets import Targets
 from statesvc.http.api_keys import Keys
 from statesvc.http.app import build_app
 from statesvc.http.key_store import Scope, create_key
-from statesvc.log.archive.log_archive import LogArchive
 from statesvc.subscriptions.subscription_secrets import open_login
 
 LOOPBACK = parse_networks(["127.0.0.0/8"])
@@ -71,15 +71,10 @@ async def api(database: Any) -> AsyncIterator[Api]:
     ):
         keyring = await load_keyring(connection, MasterKeys([os.urandom(32)]))
         _, key = await create_key(connection, name="test", scopes=[Scope.SUBSCRIPTIONS], created_by="test")
-        calls = routes(
-            pool=pool,
-            keyring=keyring,
-            waker=Wakes(),
-            targets=targets,
-            allowed=LOOPBACK,
-            archive=LogArchive(None),
-            readings=PersonalReadings(pool),
+        context = served_context(
+            pool=pool, keyring=keyring, waker=Wakes(), readings=PersonalReadings(pool), targets=targets, allowed=LOOPBACK
         )
+        calls = routes(context)
         async with TestClient(TestServer(build_app(calls, keys=Keys(pool)))) as client:
             yield Api(client, key, connection, keyring)
 

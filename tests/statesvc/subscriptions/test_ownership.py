@@ -6,17 +6,17 @@ from typing import Any
 import pytest
 from psycopg import AsyncConnection
 
-from statesvc.api.subscriptions.routes import routes
+from statesvc.api.subscriptions.routes import OPERATIONS
 from statesvc.api.subscriptions.subscription_operations import ONE
 from statesvc.http.key_store import Scope, create_key
-from statesvc.log.archive.log_archive import LogArchive
+from statesvc.http.operation import routes_of
 from statesvc.subscriptions import subscription_store as store
 from statesvc.subscriptions.key_revocation import WHY, NotGrantedError, revoke_key
-from tests.statesvc.subscriptions.conftest import URL, Api, Wakes
+from tests.statesvc.subscriptions.conftest import URL, Api
 
 CALLS = [
     (route.method, route.path.removeprefix(ONE))
-    for route in routes(pool=None, keyring=None, waker=Wakes(), targets=None, allowed=(), archive=LogArchive(None), readings=None)  # type: ignore[arg-type]
+    for route in routes_of(OPERATIONS, context=None)
     if route.path.startswith(ONE)
     # an id that does not exist is made: a taken one has to be refused (tests/statesvc/subscriptions/test_chosen_secrets.py)
     and (route.method, route.path) != ("PUT", ONE)

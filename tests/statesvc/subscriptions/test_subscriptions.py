@@ -6,15 +6,15 @@ from uuid import uuid4
 import orjson
 import pytest
 
-from statesvc.api.subscriptions.routes import routes
+from statesvc.api.subscriptions.routes import OPERATIONS
 from statesvc.database.wakeups.channels import OUTBOX
 from statesvc.delivery.addresses import parse_networks
 from statesvc.http.key_store import Scope, create_key
 from statesvc.http.openapi import build_document
+from statesvc.http.operation import routes_of
 from statesvc.http.paging import encode_cursor
-from statesvc.log.archive.log_archive import LogArchive
 from statesvc.subscriptions.url import UrlRefusedError, checked_url
-from tests.statesvc.subscriptions.conftest import LOOPBACK, URL, Api, Wakes
+from tests.statesvc.subscriptions.conftest import LOOPBACK, URL, Api
 
 
 async def test_a_contracted_rate_and_coalescing_are_set_changed_and_bounded(api: Api) -> None:
@@ -242,6 +242,5 @@ async def test_the_calls_take_the_scope_subscriptions(api: Api) -> None:
 
 
 def test_the_calls_have_a_contract() -> None:
-    calls = routes(pool=None, keyring=None, waker=Wakes(), targets=None, allowed=(), archive=LogArchive(None), readings=None)  # type: ignore[arg-type]
-    document = build_document(calls, version="0")
+    document = build_document(routes_of(OPERATIONS, context=None), version="0")
     assert "/v1/subscriptions/{subscription_id}/rotate-secret" in document["paths"]

@@ -1,23 +1,21 @@
 """`GET /v1/messages/{message_id}`: what a carrier sent, byte for byte, and what became of it."""
 
 import base64
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Literal, NotRequired
+from collections.abc import Mapping
+from typing import Annotated, Final, Literal, NotRequired
 from uuid import UUID
 
-from aiohttp import hdrs, web
+from aiohttp import hdrs
 from pydantic import AwareDatetime, Field
 from typing_extensions import TypedDict
 
-from events.crypto.keyring import Keyring
-from statesvc.api.personal_reads import Include, PersonalReadings, reads_personal
+from statesvc.api.operation_context import Context
+from statesvc.api.personal_reads import Include, reads_personal
 from statesvc.bodies.find_bodies import BodyLocation
-from statesvc.database.pool import Connections
+from statesvc.http.call import Call
 from statesvc.http.closed_model import ClosedModel
-from statesvc.http.operation import WHY_TAKEN, Reply, Route, answer, call_of, parameters, route
+from statesvc.http.operation import WHY_TAKEN, operation
 from statesvc.http.problem import Code, Problem
-from statesvc.log.archive.folder import ArchivePath
 from statesvc.shipments.models import text_of
 from statesvc.shipments.stored_message import FoundMessage, find_message, open_body
 
@@ -65,35 +63,34 @@ class ShownMessage(TypedDict):
     body_text: NotRequired[Annotated[str | None, Field(description=_PII + " Null too where it is not UTF-8.")]]
 
 
-@dataclass(frozen=True, slots=True)
-class MessageCalls:
-    """The handler."""
+@operation(
+    "GET /v1/messages/{message_id}",
+    scope="audit",
+    tag="messages",
+    request_headers=WHY_TAKEN,
+    problems=(Code.NOT_FOUND, Code.BODY_UNAVAILABLE),
+)
+async def get_message(context: Context, call: Call[MessageParameters, None]) -> ShownMessage:
+    """Show a message.
 
-    pool: Connections
-    keyring: Keyring
-    folder: ArchivePath | None
-    readings: PersonalReadings
-
-    async def show(self, request: web.Request) -> Reply[ShownMessage]:
-        """The message; on request, with scope `pii`, its body too."""
-        asked = parameters(request, MessageParameters)
-        message_id, personal = asked.message_id, reads_personal(call_of(request), asked.include)
-        async with self.pool.connection() as connection:
-            found = await find_message(connection, message_id, folder=self.folder)
-            if found is None:
-                raise Problem(Code.NOT_FOUND, "no message has this id")
-            shown = _shown(found)
-            if personal:
-                if found.unavailable is not None:
-                    raise Problem(Code.BODY_UNAVAILABLE, found.unavailable)
-                body = await open_body(connection, found, self.keyring)
-                _add_body(shown, body)
-                if body is not None:
-                    carrier_id = found.message.carrier_id
-                    await self.readings.record(
-                        connection, call_of(request), name="message", target=f"message {message_id}", carrier_id=carrier_id
-                    )
-        return answer(shown, headers={hdrs.CACHE_CONTROL: "no-store"})
+    What became of one webhook and where its body is; with `include=personal` the body byte for byte.
+    """
+    message_id, personal = call.parameters.message_id, reads_personal(call, call.parameters.include)
+    call.headers[hdrs.CACHE_CONTROL] = "no-store"
+    async with context.pool.connection() as connection:
+        found = await find_message(connection, message_id, folder=context.archive)
+        if found is None:
+            raise Problem(Code.NOT_FOUND, "no message has this id")
+        shown = _shown(found)
+        if personal:
+            if found.unavailable is not None:
+                raise Problem(Code.BODY_UNAVAILABLE, found.unavailable)
+            body = await open_body(connection, found, await context.keyring())
+            _add_body(shown, body)
+            if body is not None:
+                carrier_id = found.message.carrier_id
+                await context.readings.record(connection, call, name="message", target=f"message {message_id}", carrier_id=carrier_id)
+    return shown
 
 
 def _shown(found: FoundMessage) -> ShownMessage:
@@ -126,21 +123,4 @@ def _add_body(shown: ShownMessage, body: bytes | None) -> None:
         shown["body_text"] = None
 
 
-def routes(pool: Connections, keyring: Keyring, folder: ArchivePath | None, readings: PersonalReadings) -> Sequence[Route]:
-    """The call about messages. `folder` is where archived bodies are."""
-    messages = MessageCalls(pool, keyring, folder, readings)
-    return [
-        route(
-            "GET /v1/messages/{message_id}",
-            messages.show,
-            operation_id="get_message",
-            summary="Show a message",
-            description="What became of one webhook and where its body is; with `include=personal` the body byte for byte.",
-            scope="audit",
-            tag="messages",
-            parameters=MessageParameters,
-            request_headers=WHY_TAKEN,
-            response=ShownMessage,
-            problems=(Code.NOT_FOUND, Code.BODY_UNAVAILABLE),
-        )
-    ]
+OPERATIONS: Final = (get_message,)

@@ -1,0 +1,68 @@
+"""What the calls of the role `api` work with: all of it is open for as long as the process serves."""
+
+from collections.abc import Mapping, Sequence
+
+from events.carriers import CARRIERS
+from events.carriers.carrier import Carrier
+from events.crypto.keyring import Keyring
+from statesvc.api.computations import ComputingHere
+from statesvc.api.computing import Computing, Sources
+from statesvc.api.operation_context import Context, no_targets
+from statesvc.api.personal_reads import PersonalReadings
+from statesvc.api.replica_reads import Replica, StaleReads
+from statesvc.database.pool import Connections
+from statesvc.database.wakeups.waker import Wakes
+from statesvc.delivery.addresses import Network
+from statesvc.delivery.targets import Targets
+from statesvc.log.archive.folder import ArchivePath
+from statesvc.log.archive.log_archive import LogArchive
+from statesvc.log.tombstones import Tombstones
+
+
+def served_context(
+    *,
+    pool: Connections,
+    keyring: Keyring,
+    waker: Wakes,
+    readings: PersonalReadings,
+    archive: ArchivePath | None = None,
+    backup_days: int = 0,
+    tombstones: Tombstones = Tombstones(),  # noqa: B008 - a value, without any place
+    targets: Targets | None = None,
+    allowed: Sequence[Network] = (),
+    computing: Computing | None = None,
+    replica: Replica | None = None,
+    carriers: Mapping[str, Carrier] = CARRIERS,
+) -> Context:
+    """Make the context of these parts. The caller opens and closes them.
+
+    `computing`: what takes long; in this process, unless it is given. `replica`: a standby for calls that take `max_staleness`.
+    """
+    log_archive = LogArchive(archive)
+    computing = computing or ComputingHere(Sources(pool=pool, keyring=keyring, folder=archive, archive=log_archive))
+    reads = StaleReads(pool, log_archive, replica)
+
+    async def opened_keyring() -> Keyring:
+        return keyring
+
+    async def opened_targets() -> Targets:
+        return targets or await no_targets()
+
+    async def started_computing() -> Computing:
+        return computing
+
+    return Context(
+        pool=pool,
+        waker=waker,
+        readings=readings,
+        archive=archive,
+        keyring=opened_keyring,
+        carriers=lambda: carriers,
+        backup_days=backup_days,
+        tombstones=lambda: tombstones,
+        log_archive=lambda: log_archive,
+        targets=opened_targets,
+        allowed=allowed,
+        computing=started_computing,
+        reads=lambda: reads,
+    )
