@@ -29,7 +29,7 @@ SERVERS: Final = ("statesvc --env-file", "python3 receiver.py")
 """What the last line of a block that goes on running begins with."""
 STEP_SECONDS: Final = 600
 READY_SECONDS: Final = 180
-EXTRAS: Final = "archive,query,nats,rabbitmq,kafka,shovel,objectstore,otlp"
+EXTRAS: Final = "archive,query,nats,rabbitmq,kafka,redis,shovel,objectstore,otlp"
 IMPORT_ALL: Final = """
 import importlib, pkgutil, statesvc
 names = [found.name for found in pkgutil.walk_packages(statesvc.__path__, "statesvc.") if not found.name.endswith(("__main__", "freeze"))]

@@ -53,9 +53,10 @@ Url = Annotated[
         max_length=URL_CHARS_MAX,
         json_schema_extra={"pattern": rf"^({'|'.join(['https', 'http', *map(re.escape, BY_SCHEME)])})://\S+$"},
         description="https, or a message broker that gets CloudEvents: `nats+tls://host/subject?stream=..`,"
-        " `amqps://host/vhost/exchange?routing_key=..`, `kafka+tls://host/topic`. What is not encrypted (http, nats, amqp, kafka) only for"
-        " hosts in the networks of STATESVC_SUBSCRIBER_ALLOW. A broker's URL may hold `user:password@`, which is stored sealed and shown to"
-        " no one; a webhook's may not.",
+        " `amqps://host/vhost/exchange?routing_key=..`, `kafka+tls://host/topic`, or one that gets tasks of Celery's:"
+        " `celery+amqps://host/vhost/queue?task=..`, `celery+rediss://host/database/queue?task=..`. What is not encrypted (http,"
+        " nats, amqp, kafka, redis) only for hosts in the networks of STATESVC_SUBSCRIBER_ALLOW. A broker's URL may hold `user:password@`,"
+        " which is stored sealed and shown to no one; a webhook's may not.",
     ),
 ]
 URL_RULE: Final = (

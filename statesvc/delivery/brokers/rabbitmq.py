@@ -6,6 +6,7 @@ which AMQP 1.0 consumers get as application properties (CloudEvents' binding for
 """
 
 from asyncio import StreamReader, StreamWriter
+from collections.abc import Callable
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -25,29 +26,49 @@ from statesvc.delivery.outgoing import Login
 _HEARTBEAT_SECONDS: Final = 20
 _NAME_BYTES_MAX: Final = 255
 
+MessageOf = Callable[[CloudEvent], aio_pika.Message]
+
 
 def check(url: BrokerUrl, login: Login | None) -> None:
     """`UrlFlawError` where nothing can be published to such a URL."""
     vhost, exchange = url.segments("vhost", "exchange")
     url.check_options({"routing_key"})
-    if login is not None and login.password is None:
-        raise UrlFlawError("names a user without a password")
-    if not vhost:
-        raise UrlFlawError("must name the virtual host; the default one is written %2F")
+    check_login(login)
+    check_names(vhost, exchange, _routing_key(url))
     if not exchange and not url.options.get("routing_key"):
         raise UrlFlawError("must name an exchange, or for the default exchange a queue: ?routing_key=QUEUE")
-    if exchange.startswith("amq.rabbitmq.") or max(len(part.encode()) for part in (vhost, exchange, _routing_key(url))) > _NAME_BYTES_MAX:
-        raise UrlFlawError("names an exchange of the broker's own, or has a name of more than 255 bytes")
+    if exchange.startswith("amq.rabbitmq."):
+        raise UrlFlawError("names an exchange of the broker's own")
+
+
+def check_names(vhost: str, *names: str) -> None:
+    """Raise `UrlFlawError` where a name cannot be one of RabbitMQ's."""
+    if not vhost:
+        raise UrlFlawError("must name the virtual host; the default one is written %2F")
+    if any(len(name.encode()) > _NAME_BYTES_MAX for name in (vhost, *names)):
+        raise UrlFlawError("has a name of more than 255 bytes")
+
+
+def check_login(login: Login | None) -> None:
+    """Raise `UrlFlawError` where the login lacks its password."""
+    if login is not None and login.password is None:
+        raise UrlFlawError("names a user without a password")
 
 
 async def connect(url: BrokerUrl, login: Login | None, dialler: Dialler) -> "RabbitMq":
     """One connection with one channel that confirms."""
+    return await open_exchange(url, login, dialler, exchange=url.path[1], routing_key=_routing_key(url), message_of=_message_of)
+
+
+async def open_exchange(
+    url: BrokerUrl, login: Login | None, dialler: Dialler, *, exchange: str, routing_key: str, message_of: MessageOf
+) -> "RabbitMq":
+    """Connect to one exchange of the virtual host that is the first part of the URL's path."""
     connection = _Connection(address(url, login), transport_factory=_Given(dialler, tls=url.tls))
     try:
         await connection.connect()
         channel = await connection.channel(publisher_confirms=True, on_return_raises=True)
-        _, exchange = url.path
-        opened = RabbitMq(connection, channel, await _exchange(channel, exchange), routing_key=_routing_key(url))
+        opened = RabbitMq(connection, channel, await _exchange(channel, exchange), routing_key=routing_key, message_of=message_of)
     except BaseException as error:
         await connection.close()
         refused = _refusal(error)
@@ -78,14 +99,27 @@ def properties_of(event: CloudEvent) -> dict[str, Any]:
     }
 
 
+def _message_of(event: CloudEvent) -> aio_pika.Message:
+    return aio_pika.Message(event.data, **properties_of(event))
+
+
 class RabbitMq:
     """An open connection, to one exchange."""
 
-    def __init__(self, connection: aio_pika.Connection, channel: AbstractChannel, exchange: AbstractExchange, *, routing_key: str) -> None:
+    def __init__(
+        self,
+        connection: aio_pika.Connection,
+        channel: AbstractChannel,
+        exchange: AbstractExchange,
+        *,
+        routing_key: str,
+        message_of: MessageOf,
+    ) -> None:
         self._connection = connection
         self._channel = channel
         self._exchange = exchange
         self._routing_key = routing_key
+        self._message_of = message_of
 
     @property
     def is_open(self) -> bool:
@@ -94,7 +128,7 @@ class RabbitMq:
 
     async def publish(self, event: CloudEvent) -> str:
         """Until the broker confirms it."""
-        message = aio_pika.Message(event.data, **properties_of(event))
+        message = self._message_of(event)
         try:
             await self._exchange.publish(message, self._routing_key, mandatory=True)
         except Exception as error:

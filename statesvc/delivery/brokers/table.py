@@ -82,6 +82,22 @@ BROKERS: Final = (
         loggers=("aiokafka",),
         schemes={"kafka": Scheme(9092, tls=False), "kafka+tls": Scheme(9092, tls=True)},
     ),
+    Broker(
+        name="Celery on RabbitMQ",
+        extra="rabbitmq",
+        package="aio_pika",
+        module="statesvc.delivery.brokers.celery_rabbitmq",
+        loggers=("aio_pika", "aiormq"),
+        schemes={"celery+amqp": Scheme(5672, tls=False), "celery+amqps": Scheme(5671, tls=True)},
+    ),
+    Broker(
+        name="Celery on Redis",
+        extra="redis",
+        package="redis",
+        module="statesvc.delivery.brokers.celery_redis",
+        loggers=("redis",),
+        schemes={"celery+redis": Scheme(6379, tls=False), "celery+rediss": Scheme(6379, tls=True)},
+    ),
 )
 BY_SCHEME: Final[Mapping[str, Broker]] = {scheme: broker for broker in BROKERS for scheme in broker.schemes}
 

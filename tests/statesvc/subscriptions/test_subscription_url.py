@@ -26,6 +26,16 @@ UP = Login("u", "p")
         ("amqp://127.0.0.1/a%2Fb/x#part", "amqp://127.0.0.1/a%2Fb/x", None),
         ("kafka+tls://u:p@broker.invalid/topic?sasl=SCRAM-SHA-512", "kafka+tls://broker.invalid/topic?sasl=SCRAM-SHA-512", UP),
         ("kafka://127.0.0.1:9092/topic", "kafka://127.0.0.1:9092/topic", None),
+        (
+            "celery+amqps://u:p@broker.invalid/%2F/celery?task=shop.tasks.changed",
+            "celery+amqps://broker.invalid/%2F/celery?task=shop.tasks.changed",
+            UP,
+        ),
+        (
+            "celery+rediss://:p@broker.invalid/0/celery?task=shop.tasks.changed",
+            "celery+rediss://broker.invalid/0/celery?task=shop.tasks.changed",
+            Login("", "p"),
+        ),
     ],
 )
 async def test_the_login_is_taken_out_of_what_is_shown(text: str, url: str, login: Login | None) -> None:
@@ -65,6 +75,20 @@ async def test_the_login_is_taken_out_of_what_is_shown(text: str, url: str, logi
         ("kafka+tls://u:p@broker.invalid/a?sasl=GSSAPI", "mechanism"),
         ("kafka+tls://broker.invalid/a?sasl=PLAIN", "login"),
         ("redis://broker.invalid/a", "must begin with"),
+        ("celery+amqp://8.8.8.8/%2F/q?task=a", "must be celery\\+amqps"),
+        ("celery+redis://8.8.8.8/0/q?task=a", "must be celery\\+rediss"),
+        ("celery+rediss://10.0.0.1/0/q?task=a", "STATESVC_SUBSCRIBER_ALLOW"),
+        ("celery+amqps://broker.invalid/q?task=a", "vhost/queue"),
+        ("celery+amqps://broker.invalid/%2F/?task=a", "name the queue"),
+        ("celery+amqps://broker.invalid//q?task=a", "%2F"),
+        ("celery+amqps://broker.invalid/%2F/q", r"\?task="),
+        ("celery+amqps://broker.invalid/%2F/q?task=a&routing_key=b", "option"),
+        ("celery+amqps://user@broker.invalid/%2F/q?task=a", "without a password"),
+        ("celery+rediss://broker.invalid/celery?task=a", "database/queue"),
+        ("celery+rediss://broker.invalid/first/q?task=a", "database by its number"),
+        ("celery+rediss://broker.invalid/0/?task=a", "name the queue"),
+        ("celery+rediss://broker.invalid/0/q?ssl_cert_reqs=none&task=a", "option"),
+        ("celery+rediss://user@broker.invalid/0/q?task=a", "without a password"),
         ("nats+tls:///a", "must begin with"),
         ("https://user:password@broker.invalid/", "signature"),
     ],
@@ -77,7 +101,7 @@ async def test_a_url_that_cannot_be_notified_is_refused_in_words_that_do_not_rep
 
 async def test_a_missing_client_is_refused_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table, "find_spec", lambda _package: None)
-    for scheme, extra in (("nats+tls", "nats"), ("amqps", "rabbitmq"), ("kafka+tls", "kafka")):
+    for scheme, extra in (("nats+tls", "nats"), ("amqps", "rabbitmq"), ("kafka+tls", "kafka"), ("celery+rediss", "redis")):
         with pytest.raises(UrlRefusedError, match=rf"pip install 'statesvc\[{extra}\]'"):
             await checked_url(f"{scheme}://broker.invalid/a", ())
     assert await checked_url("https://8.8.8.8/", ()) == ("https://8.8.8.8/", None)

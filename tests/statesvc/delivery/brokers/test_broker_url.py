@@ -21,6 +21,8 @@ from statesvc.delivery.outgoing import Login
         ("amqps://broker.invalid/%2F/x", "broker.invalid:5671"),
         ("amqp://broker.invalid:7/%2F/x", "broker.invalid:7"),
         ("kafka+tls://[2001:4860::1]/a", "[2001:4860::1]:9092"),
+        ("celery+amqps://broker.invalid/%2F/q?task=a", "broker.invalid:5671"),
+        ("celery+rediss://broker.invalid/0/q?task=a", "broker.invalid:6379"),
     ],
 )
 def test_a_port_that_is_left_out_is_the_protocols_own(text: str, netloc: str) -> None:
@@ -56,8 +58,7 @@ def test_every_broker_has_a_way_that_is_encrypted_and_a_module() -> None:
 
 @pytest.mark.usefixtures("own_processes")
 def test_no_role_loads_a_client_before_it_is_needed() -> None:
-    program = (
-        "import sys, statesvc.roles.api_role, statesvc.roles.notifier_role; print({'nats', 'aio_pika', 'aiokafka'} & set(sys.modules))"
-    )
+    clients = {"nats", "aio_pika", "aiokafka", "redis"}
+    program = f"import sys, statesvc.roles.api_role, statesvc.roles.notifier_role; print({clients} & set(sys.modules))"
     printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     assert printed.strip() == "set()"
