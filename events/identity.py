@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Final
 from uuid import UUID
 
-from events.clear_part import TEXT, Digest, Split, is_sentence, split
+from events.entry.clear_part import TEXT, Digest, Split, is_sentence, split
 from events.errors import Cause, UnreadableMessageError
 from events.event import NOT_PERSONAL, Event, Personal, Raw, Reading
 from events.parsing.times import SHIFTED

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple
 
-from events.clear_part import is_stand_in
+from events.entry.clear_part import is_stand_in
 from events.event import Event, EventPlace, Raw
 from events.spelling import is_short, normalize_number, short, spelled
 from events.vocabulary import TimePrecision, TzSource

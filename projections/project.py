@@ -12,8 +12,8 @@ from operator import attrgetter
 from typing import Final, assert_never
 from uuid import UUID
 
+from events.entry.assemble import EventRow
 from events.event import value
-from events.log.assemble import EventRow
 from events.vocabulary import Status
 from projections.fact import Fact, decode_fact, fact_from_log
 from projections.fold import advance, fold

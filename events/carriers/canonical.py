@@ -14,7 +14,7 @@ from typing import Annotated, Final, Self
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
 from events.carriers.carrier import Carrier, Hmac
-from events.clear_part import Digest
+from events.entry.clear_part import Digest
 from events.errors import Cause, UnreadableMessageError
 from events.event import Event, Normalized, PrintedTime, Raw, Reading
 from events.identity import identify

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from enum import Enum, StrEnum
 from typing import Any, Final, NamedTuple
 
-from events.entry import FORMAT
+from events.entry.kinds import FORMAT
 from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"

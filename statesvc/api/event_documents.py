@@ -6,7 +6,7 @@ from typing import Any, Final
 import orjson
 from aiohttp import web
 
-from events.entry import rfc3339
+from events.entry.kinds import rfc3339
 from statesvc.background.forked_result import forked_result
 from statesvc.delivery.event_catalogue import EVENT_TYPES, EXAMPLE_AT, EventType
 from statesvc.http.openapi import Hook, schemas_of

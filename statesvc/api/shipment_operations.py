@@ -11,7 +11,7 @@ from psycopg import AsyncConnection
 
 from events.carriers import CARRIERS
 from events.crypto.keyring import Keyring
-from events.entry import NO_PREVIOUS
+from events.entry.kinds import NO_PREVIOUS
 from events.recipes import discriminator_of, number_of
 from statesvc.api.computing import COMPUTING_SECONDS, AuditWanted, PrintedAudit, Sources
 from statesvc.api.operation_context import Context

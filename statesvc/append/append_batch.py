@@ -11,8 +11,8 @@ from uuid import UUID
 
 from events.crypto.keyring import Keyring
 from events.crypto.sealing import SealingKey
-from events.log.assemble import ConflictRow, EventRow, StreamHead
-from events.log.proposal import Decision, Key, Known, Proposal, without_personal
+from events.entry.assemble import ConflictRow, EventRow, StreamHead
+from events.entry.proposal import Decision, Key, Known, Proposal, without_personal
 from events.vocabulary import TzSource, Verdict
 from projections.project import Change, Projection
 from statesvc.append.outbox import SubscribedTo

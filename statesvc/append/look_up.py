@@ -9,10 +9,10 @@ from typing import Final
 from uuid import UUID
 
 from events.crypto.sealing import SealingKey
-from events.entry import NO_PREVIOUS
-from events.log.assemble import StreamHead
-from events.log.packed_keys import known_from
-from events.log.proposal import depend_on
+from events.entry.assemble import StreamHead
+from events.entry.kinds import NO_PREVIOUS
+from events.entry.packed_keys import known_from
+from events.entry.proposal import depend_on
 from statesvc.append.append_batch import AppendBatch, WhenLocked, drop, forget_erased
 from statesvc.append.outbox import read_subscribed
 from statesvc.append.parcel_locks import lock_linked, note_parcels, overtaken, printed_parcels

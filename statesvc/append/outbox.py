@@ -11,9 +11,9 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Self
 from uuid import UUID
 
-from events.entry import offset_seconds
+from events.entry.kinds import offset_seconds
+from events.entry.proposal import Proposal
 from events.event import value
-from events.log.proposal import Proposal
 from projections.notification_type import type_of_change
 from projections.parcel import ParcelSource, SourceChange, SourceFilter
 from projections.project import Change

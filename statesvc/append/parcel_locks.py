@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from uuid import UUID
 
-from events.log.assemble import StreamHead
+from events.entry.assemble import StreamHead
 from statesvc.append.append_batch import AppendBatch
 from statesvc.log.event_store import lock_streams, reserve_streams
 from statesvc.log.parcel_log import ParcelLog, link_streams, read_parcels

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
-from events.clear_part import listed_code
-from events.log.proposal import Proposal
+from events.entry.clear_part import listed_code
+from events.entry.proposal import Proposal
 from statesvc.database.pending import Sender, columns
 from statesvc.database.queries import queries
 from statesvc.inbox.read_message import Read

@@ -14,9 +14,9 @@ from uuid import UUID
 
 from psycopg import AsyncConnection
 
+from events.entry.assemble import EventRow, StreamHead, assemble_conflicts, assemble_events
+from events.entry.proposal import decide
 from events.event import Event
-from events.log.assemble import EventRow, StreamHead, assemble_conflicts, assemble_events
-from events.log.proposal import decide
 from events.vocabulary import Kind
 from projections.project import facts_from_log, project
 from statesvc.append.append_batch import AppendBatch

@@ -1,6 +1,6 @@
 """Everything that a batch adds to the log, in its order, with the states and notifications that follow from it."""
 
-from events.entry import Leaf, leaf, transition_document
+from events.entry.kinds import Leaf, leaf, transition_document
 from projections.project import Change
 from statesvc.append.append_batch import AppendBatch
 from statesvc.append.outbox import OutboxChange, fan_out, fanout_of, of_parcels, write_notifications

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from psycopg import AsyncConnection
 
-from events.checkpoint import NoteError, read_checkpoint
 from events.crypto.sealing import SealError
+from events.merkle.checkpoint import NoteError, read_checkpoint
 from statesvc.cli.doctor.archive_checks import check_body_archive, check_log_archive
 from statesvc.cli.doctor.finding import Finding, fail, ok, warn
 from statesvc.cli.doctor.log_checks import check_tombstones

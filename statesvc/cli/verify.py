@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from events.checkpoint import NoteError, VerifierKey
+from events.merkle.checkpoint import NoteError, VerifierKey
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.output import show_progress, write_json, write_line
 from statesvc.cli.session import actor, connect, running_database

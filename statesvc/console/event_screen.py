@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import orjson
 
-from events.checkpoint import read_checkpoint
+from events.merkle.checkpoint import read_checkpoint
 from events.merkle.proof import verify_inclusion
 from statesvc.console.screen import Disclosure, Screen, Shown, Values, Visit
 from statesvc.console.shipment_lines import timeline_lines

@@ -14,10 +14,10 @@ from uuid import UUID
 import orjson
 import structlog
 
-from events.canonical_json import canonical_bytes
 from events.crypto.keyring import Keyring, attempt_context, ended_context
 from events.crypto.sealing import SealError, SealingKey, commitment, salted
-from events.entry import Leaf, attempt_document, leaf
+from events.entry.canonical_json import canonical_bytes
+from events.entry.kinds import Leaf, attempt_document, leaf
 from statesvc.database.pending import Sender, columns, send
 from statesvc.database.queries import queries
 from statesvc.delivery.attempt_part import DeliveryAttempt, MadeTry, ended_part, opened_part

@@ -11,9 +11,9 @@ from typing import Any, Self
 
 import orjson
 
-from events.canonical_json import canonical_bytes
 from events.crypto.sealing import SALT_BYTES, commitment, salted, unsalted
-from events.entry import try_document
+from events.entry.canonical_json import canonical_bytes
+from events.entry.kinds import try_document
 from statesvc.delivery.notification import QueuedNotification, body_of
 from statesvc.delivery.outcome import RESPONSE_BYTES_MAX, Answer
 

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import orjson
 
-from events.entry import rfc3339
+from events.entry.kinds import rfc3339
 from statesvc.delivery.full_payload import Full
 from statesvc.delivery.notification_data import ChangeData
 from statesvc.shipments.local_time import in_offset

@@ -9,8 +9,8 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
-from events.canonical_json import canonical_bytes
-from events.checkpoint import Checkpoint, NoteSigner
+from events.entry.canonical_json import canonical_bytes
+from events.merkle.checkpoint import Checkpoint, NoteSigner
 
 FORMAT: Final = "statesvc-evidence/1"
 BUNDLE_FILE: Final = "evidence.json"

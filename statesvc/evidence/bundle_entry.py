@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import orjson
 
-from events.entry import read_raw
+from events.entry.kinds import read_raw
 from events.identity import printed_code
 from statesvc.evidence.bundle import ERASED, WITHHELD
 

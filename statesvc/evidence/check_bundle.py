@@ -10,9 +10,9 @@ from uuid import UUID
 
 import orjson
 
-from events.checkpoint import Checkpoint, NoteError, VerifierKey, open_checkpoint
-from events.entry import FIRST_EPOCH
+from events.entry.kinds import FIRST_EPOCH
 from events.identity import shipment_id as id_of
+from events.merkle.checkpoint import Checkpoint, NoteError, VerifierKey, open_checkpoint
 from events.merkle.proof import verify_consistency, verify_inclusion
 from events.recipe import DERIVED
 from events.recipes import derives

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from events.checkpoint import read_checkpoint
+from events.merkle.checkpoint import read_checkpoint
 from events.vocabulary import Kind
 from statesvc.evidence.bundle import ERASED, UNAVAILABLE, WITHHELD, Bundle, attempts_of
 from statesvc.evidence.bundle_entry import ERASED_TEXT, WITHHELD_TEXT, BundleEntry

@@ -11,10 +11,10 @@ from uuid import UUID
 import orjson
 from psycopg import AsyncConnection
 
-from events.checkpoint import NoteSigner
 from events.crypto.keyring import Keyring, ended_context, part_context
 from events.crypto.sealing import SealError, SealingKey
-from events.entry import leaf_hash_of
+from events.entry.kinds import leaf_hash_of
+from events.merkle.checkpoint import NoteSigner
 from statesvc.bodies.body_key import open_committed, unwrap_body_key
 from statesvc.bodies.find_bodies import ArchiveUnavailableError, find_bodies
 from statesvc.database.arrays import timestamps, uuids

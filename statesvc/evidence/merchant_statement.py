@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from events.canonical_json import canonical_bytes
+from events.entry.canonical_json import canonical_bytes
 
 _SALT_BYTES: Final = 32
 _PRINTABLE: Final = r"^[^\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]*$"

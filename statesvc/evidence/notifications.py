@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from psycopg import AsyncConnection
 
-from events.entry import FIRST_EPOCH
+from events.entry.kinds import FIRST_EPOCH
 from statesvc.database.queries import queries
 from statesvc.delivery.attempt_part import SentBody, opened_part, parts_by_number
 from statesvc.delivery.full_payload import Past, read_past

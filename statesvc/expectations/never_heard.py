@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from psycopg import AsyncConnection
 
-from events.entry import leaf, observation_document
+from events.entry.kinds import leaf, observation_document
 from events.identity import awaited_id, shipment_id
 from projections.expectations import FIRST_SEQUENCE, Deadline, Expectation
 from projections.state import INITIAL

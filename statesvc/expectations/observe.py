@@ -18,7 +18,7 @@ from uuid import UUID
 import orjson
 from psycopg import AsyncConnection
 
-from events.entry import Leaf, leaf, observation_document
+from events.entry.kinds import Leaf, leaf, observation_document
 from projections.expectations import Deadline, ExpectationRules, flagged, next_deadline, passed
 from projections.notification_type import type_of_observation
 from projections.state import ShipmentState

@@ -18,7 +18,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import dict_row
 from pydantic import Field
 
-from events.entry import rfc3339
+from events.entry.kinds import rfc3339
 from statesvc.database.queries import queries
 from statesvc.log.actions import record_action
 

@@ -12,7 +12,7 @@ from uuid import UUID
 from events.carriers.carrier import Carrier
 from events.crypto.keyring import Keyring, body_context
 from events.crypto.sealing import SealError, SealingKey, commitment, unsalted
-from events.entry import Provenance
+from events.entry.kinds import Provenance
 from events.errors import Cause, UnreadableMessageError
 from events.event import Event, Normalized, Rejection, value
 from events.identity import identify, shipment_id

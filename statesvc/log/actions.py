@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import UUID
 
-from events.entry import action_document, leaf
+from events.entry.kinds import action_document, leaf
 from statesvc.database.arrays import Columns, byteas, encoded, texts, uuids
 from statesvc.database.pending import Sender
 from statesvc.database.queries import queries

@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from events.checkpoint import NoteError, read_checkpoint
+from events.merkle.checkpoint import NoteError, read_checkpoint
 from statesvc.log.object_store import NoObjectStoreError, client, open_bucket
 from statesvc.settings.bucket import Bucket
 

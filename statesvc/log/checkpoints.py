@@ -7,7 +7,7 @@ from typing import Any
 from psycopg import AsyncConnection
 from psycopg.rows import class_row
 
-from events.checkpoint import read_checkpoint
+from events.merkle.checkpoint import read_checkpoint
 from statesvc.database.queries import queries
 
 SQL = queries("statesvc.log", "checkpoints")

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from psycopg import AsyncConnection
 
-from events.entry import FIRST_EPOCH
+from events.entry.kinds import FIRST_EPOCH
 from statesvc.log.epochs import read_epochs
 
 CURSOR_PATTERN: Final = r"^([1-9][0-9]{0,8}\.)?(-1|0|[1-9][0-9]{0,17})$"

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any, Final
 
-from events.entry import offset_seconds
+from events.entry.kinds import offset_seconds
 from events.recipes import number_of
 from statesvc.log import entry_documents
 from statesvc.log.entry_documents import (

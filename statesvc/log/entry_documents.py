@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 from msgspec import Meta, Struct, field
 from msgspec.json import Decoder
 
-from events.entry import FIRST_EPOCH, FORMAT
+from events.entry.kinds import FIRST_EPOCH, FORMAT
 from events.vocabulary import TzSource
 
 DELIVERED: Final = "delivered"

@@ -14,10 +14,10 @@ from psycopg import AsyncConnection
 
 from events.crypto.keyring import Keyring
 from events.crypto.sealing import SealingKey
-from events.entry import Leaf, offset_seconds
-from events.log.assemble import ConflictRow, EventRow, StreamHead
-from events.log.packed_keys import PackedKeys, unpack
-from events.log.proposal import Conflict, Key, Known, Proposal, keys_of
+from events.entry.assemble import ConflictRow, EventRow, StreamHead
+from events.entry.kinds import Leaf, offset_seconds
+from events.entry.packed_keys import PackedKeys, unpack
+from events.entry.proposal import Conflict, Key, Known, Proposal, keys_of
 from statesvc.database.arrays import Columns, bools, byteas, encoded, ints, texts, timestamps, uuids, uuids_or_null
 from statesvc.database.pending import Pending, Sender, columns, send
 from statesvc.database.queries import queries

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from events.entry import fanout_document, leaf, rfc3339
+from events.entry.kinds import fanout_document, leaf, rfc3339
 from events.event import value
 from statesvc.database.arrays import Array, Columns, bools, byteas, encoded, ints, texts, timestamps, uuids
 from statesvc.database.pending import Sender

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from psycopg import AsyncConnection
 
-from events.entry import FIRST_EPOCH, leaf_hash_of
+from events.entry.kinds import FIRST_EPOCH, leaf_hash_of
 from statesvc.database.queries import queries
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.checkpoints import latest_head

@@ -11,9 +11,9 @@ from psycopg import AsyncConnection
 
 from events.crypto.keyring import Keyring
 from events.crypto.sealing import SealingKey
-from events.entry import NO_PREVIOUS
+from events.entry.assemble import StreamHead
+from events.entry.kinds import NO_PREVIOUS
 from events.identity import shipment_id
-from events.log.assemble import StreamHead
 from projections.parcel import ParcelProgress, ParcelSource, SourceChange, SourceFilter
 from statesvc.database.arrays import Columns, encoded, uuids
 from statesvc.database.pending import Pending, Sender, send

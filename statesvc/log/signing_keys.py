@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from psycopg import AsyncConnection
 
-from events.checkpoint import NoteSigner, VerifierKey
 from events.crypto.sealing import MasterKeys
+from events.merkle.checkpoint import NoteSigner, VerifierKey
 from statesvc.database.queries import queries
 from statesvc.log.actions import record_action
 from statesvc.log.checkpoints import SQL

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import orjson
 
-from events.canonical_json import canonical_bytes
+from events.entry.canonical_json import canonical_bytes
 from statesvc.log.checkpoint_store import CheckpointStore, CheckpointStoreError, FolderCheckpointStore, checkpoint_store_at
 from statesvc.settings.service_settings import Settings
 

@@ -14,7 +14,7 @@ import orjson
 import structlog
 from psycopg import AsyncConnection
 
-from events.entry import rfc3339
+from events.entry.kinds import rfc3339
 from statesvc.database.pool import Connections
 from statesvc.database.queries import queries
 from statesvc.delivery.http_sender import HttpSender

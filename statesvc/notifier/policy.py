@@ -15,7 +15,7 @@ from uuid import UUID
 import structlog
 from psycopg import AsyncConnection
 
-from events.entry import rfc3339
+from events.entry.kinds import rfc3339
 from statesvc.database.pending import Pending, Sender, columns, send
 from statesvc.database.queries import queries
 from statesvc.delivery.outcome import AttemptOutcome

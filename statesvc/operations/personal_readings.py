@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from psycopg import AsyncConnection
 
-from events.entry import rfc3339
+from events.entry.kinds import rfc3339
 from statesvc.database.pending import columns
 from statesvc.database.queries import queries
 from statesvc.log.actions import Action, record_action, record_actions

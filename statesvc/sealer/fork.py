@@ -12,8 +12,8 @@ from typing import Any, Final
 import psycopg
 from psycopg import AsyncConnection
 
-from events.checkpoint import Checkpoint, NoteError, NoteSigner, VerifierKey
 from events.crypto.sealing import MasterKeys
+from events.merkle.checkpoint import Checkpoint, NoteError, NoteSigner, VerifierKey
 from events.merkle.retained_nodes import MissingHashError
 from statesvc.database.queries import queries
 from statesvc.log.actions import Action, append_actions

@@ -13,8 +13,8 @@ from typing import Any, Final
 import structlog
 from psycopg import AsyncConnection
 
-from events.checkpoint import Checkpoint, NoteError, NoteSigner, VerifierKey, open_checkpoint, origin_of
 from events.crypto.sealing import MasterKeys, SealError
+from events.merkle.checkpoint import Checkpoint, NoteError, NoteSigner, VerifierKey, open_checkpoint, origin_of
 from events.merkle.compact_range import CompactRange
 from events.merkle.retained_nodes import MissingHashError
 from statesvc.log.checkpoint_store import CheckpointStore, CheckpointStoreError, read_published, write_published

@@ -6,7 +6,7 @@ One key a line, as `statesvc keys log` prints them, the first one first. The fil
 from collections.abc import Iterable
 from pathlib import Path
 
-from events.checkpoint import VerifierKey
+from events.merkle.checkpoint import VerifierKey
 from statesvc.log.checkpoint_store import write_published
 
 

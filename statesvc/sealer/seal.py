@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from psycopg import AsyncConnection
 
-from events.entry import FIRST_EPOCH
+from events.entry.kinds import FIRST_EPOCH
 from events.merkle.compact_range import CompactRange
 from statesvc.database.queries import queries
 from statesvc.log.batch_row import recorded_too_early

@@ -12,7 +12,7 @@ from typing import Final
 import aiohttp
 import structlog
 
-from events.checkpoint import signing_key_ids
+from events.merkle.checkpoint import signing_key_ids
 from statesvc.background.periodic import Periodic
 from statesvc.database.pool import Connections
 from statesvc.log.timestamp import TOKEN_BYTES_MAX, StampError, Trust, check_stamp, inquire

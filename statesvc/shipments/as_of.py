@@ -10,7 +10,7 @@ from uuid import UUID
 
 from psycopg import AsyncConnection
 
-from events.entry import leaf_hash_of
+from events.entry.kinds import leaf_hash_of
 from projections.observed import is_observation
 from projections.row import ShipmentRow, rebuilt_row
 from statesvc.database.queries import queries

@@ -8,7 +8,7 @@ import orjson
 from psycopg import AsyncConnection
 from psycopg.rows import dict_row
 
-from events.entry import leaf_hash_of
+from events.entry.kinds import leaf_hash_of
 from statesvc.database.queries import queries
 from statesvc.log.json_compression import decompress_json
 from statesvc.shipments.as_of import Horizon

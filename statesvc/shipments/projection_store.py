@@ -6,7 +6,7 @@ from operator import attrgetter
 from typing import Final
 from uuid import UUID
 
-from events.log.assemble import StreamHead
+from events.entry.assemble import StreamHead
 from projections.project import Projected
 from projections.row import ShipmentRow, shipment_row
 from projections.state import ShipmentState

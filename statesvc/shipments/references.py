@@ -14,8 +14,8 @@ import orjson
 from psycopg import AsyncConnection
 from pydantic import Field
 
-from events.canonical_json import canonical_bytes
 from events.crypto.keyring import DIGEST_BYTES, Keyring, references_context
+from events.entry.canonical_json import canonical_bytes
 from events.identity import shipment_id
 from events.recipes import number_of
 from events.vocabulary import Status

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from psycopg import AsyncConnection
 
-from events.entry import rfc3339
+from events.entry.kinds import rfc3339
 from statesvc.background.periodic import Periodic
 from statesvc.database.pool import Connections
 from statesvc.database.queries import queries

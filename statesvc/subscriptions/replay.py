@@ -16,7 +16,7 @@ from uuid import UUID
 
 from psycopg import AsyncConnection
 
-from events.entry import rfc3339
+from events.entry.kinds import rfc3339
 from projections.parcel import SourceFilter
 from statesvc.database.pending import columns
 from statesvc.database.queries import queries

@@ -16,7 +16,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from events.carriers import CARRIERS
 from events.crypto.keyring import Keyring
-from events.entry import Provenance, event_document
+from events.entry.kinds import Provenance, event_document
 from events.identity import facts_digest, identify, shipment_id
 from events.normalized import load
 from events.spelling import normalize_number

@@ -11,7 +11,7 @@ from typing import Any
 
 import psycopg
 
-from events.checkpoint import VerifierKey, open_checkpoint
+from events.merkle.checkpoint import VerifierKey, open_checkpoint
 from events.merkle.proof import verify_inclusion
 from tests.acceptance.processes import MASTER_KEY, Service
 from tests.acceptance.stories import ups_alert

@@ -9,7 +9,7 @@ from typing import Any
 
 from psycopg.conninfo import conninfo_to_dict
 
-from events.checkpoint import read_checkpoint
+from events.merkle.checkpoint import read_checkpoint
 from statesvc.database.log_guard import install_guard
 from tests.acceptance.processes import until_false
 from tests.acceptance.stories import ups_alert

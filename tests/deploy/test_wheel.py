@@ -64,7 +64,7 @@ def test_it_reads_a_payload_without_the_tree(wheel: Path, tmp_path: Path) -> Non
 
 
 def test_imports_and_files_of_the_moved_packages_get_their_new_names() -> None:
-    source = "from events.entry import Entry\nfrom . import events\nif True:\n    from migrations import x\ndata = files('events')\n"
+    source = "from events.entry.kinds import Entry\nfrom . import events\nif True:\n    from migrations import x\ndata = files('events')\n"
     assert rewritten(source, "m.py") == (
         "from statesvc.events.entry import Entry\nfrom . import events\nif True:\n    from statesvc.migrations import x\n"
         "data = files('statesvc.events')\n"
@@ -78,4 +78,4 @@ def test_text_and_names_that_only_look_like_them_stay() -> None:
 
 def test_an_import_that_cannot_be_renamed_fails_the_build() -> None:
     with pytest.raises(ValueError, match=r"m\.py:2: write"):
-        rewritten("\nimport events.entry\n", "m.py")
+        rewritten("\nimport events.entry.kinds\n", "m.py")

@@ -12,7 +12,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from events.carriers.canonical import read_line
-from events.entry import Provenance, event_document, leaf
+from events.entry.kinds import Provenance, event_document, leaf
 from events.event import Event as CarrierEvent
 from events.event import EventPlace, Personal, Raw
 from events.schema.declaration import schema

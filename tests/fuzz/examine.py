@@ -11,7 +11,7 @@ from uuid import UUID
 import orjson
 
 from events.carriers.carrier import Carrier
-from events.entry import Provenance, conflict_document, event_document, leaf, part_bytes
+from events.entry.kinds import Provenance, conflict_document, event_document, leaf, part_bytes
 from events.errors import Cause, UnreadableMessageError
 from events.event import Event, Normalized, Reading
 from events.identity import enrichment_id, facts_digest, identify, shipment_id, value_digest

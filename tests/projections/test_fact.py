@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 import orjson
 import pytest
 
-from events.entry import Provenance, event_document, leaf
+from events.entry.kinds import Provenance, event_document, leaf
 from events.event import Event, EventPlace, Raw
 from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
 from projections.fact import FIRST_KEY, Fact, fact_from_canonical

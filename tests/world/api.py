@@ -18,7 +18,7 @@ from events.carriers import CARRIERS
 from events.carriers.carrier import Carrier
 from events.crypto.keyring import Keyring
 from events.crypto.sealing import MasterKeys, SealingKey
-from events.entry import Provenance
+from events.entry.kinds import Provenance
 from events.event import EventPlace, PrintedTime, Raw, Reading
 from events.identity import identify
 from events.vocabulary import Kind, Status, TimePrecision, TzSource

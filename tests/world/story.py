@@ -10,12 +10,12 @@ from uuid import UUID, uuid4
 import orjson
 from psycopg import AsyncConnection
 
-from events.checkpoint import Checkpoint, open_checkpoint
 from events.crypto.keyring import Keyring
 from events.crypto.sealing import MasterKeys, SealingKey
-from events.entry import Provenance, leaf, leaf_hash_of, observation_document
+from events.entry.kinds import Provenance, leaf, leaf_hash_of, observation_document
 from events.event import EventPlace, PrintedTime, Raw, Reading
 from events.identity import identify
+from events.merkle.checkpoint import Checkpoint, open_checkpoint
 from events.merkle.compact_range import CompactRange
 from events.vocabulary import Kind, Status, TimePrecision, TzSource
 from statesvc.append.append_batch import AppendBatch

@@ -12,7 +12,7 @@ from typing import Final, Protocol, Self
 import psycopg
 import structlog
 
-from events.entry import FIRST_EPOCH
+from events.entry.kinds import FIRST_EPOCH
 from statesvc.api.stream.window import Frame, Window, frame_of
 from statesvc.background.waiting import set_within
 from statesvc.database.pool import Connections

@@ -13,7 +13,7 @@ import orjson
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from events.entry import FIRST_EPOCH, rfc3339
+from events.entry.kinds import FIRST_EPOCH, rfc3339
 from statesvc.log.cursor import LogCursor
 from statesvc.log.transitions import SealedTransition
 from statesvc.shipments.models import StatusChange, TimeText

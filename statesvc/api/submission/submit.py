@@ -16,7 +16,7 @@ from psycopg_pool import AsyncConnectionPool
 
 from events.carriers import canonical
 from events.crypto.keyring import Keyring, body_context
-from events.entry import Provenance
+from events.entry.kinds import Provenance
 from events.event import Event
 from events.vocabulary import Verdict
 from statesvc.append.append_batch import AppendBatch

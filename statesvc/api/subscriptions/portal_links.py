@@ -13,7 +13,7 @@ from pydantic import AwareDatetime, Field
 from typing_extensions import TypedDict
 
 from events.crypto.keyring import Keyring
-from events.entry import rfc3339
+from events.entry.kinds import rfc3339
 from statesvc.api.operation_context import Context
 from statesvc.database.pool import Connections
 from statesvc.http.api_keys import Caller, Keys, key_holder, require_scope

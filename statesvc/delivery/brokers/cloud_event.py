@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from events.entry import rfc3339
+from events.entry.kinds import rfc3339
 from statesvc.delivery.outgoing import Outgoing
 
 CONTENT_TYPE: Final = "application/json"

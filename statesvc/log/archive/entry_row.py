@@ -8,7 +8,7 @@ from typing import Any, Final, Self
 
 import orjson
 
-from events.entry import leaf_hash_of
+from events.entry.kinds import leaf_hash_of
 from statesvc.log.entry_columns import ENTRY_KINDS, EntryKind
 from statesvc.log.json_compression import compress_json, decompress_json
 

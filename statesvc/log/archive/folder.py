@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import IO, Final, TypeAlias
 
 from events.crypto.keyring import Keyring
-from events.entry import FIRST_EPOCH
+from events.entry.kinds import FIRST_EPOCH
 from statesvc.log.archive.object_path import ObjectPath, ObjectStoreError
 from statesvc.settings.bucket import Bucket
 from statesvc.settings.service_settings import Settings

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 import orjson
 from psycopg import Connection
 
-from events.entry import NO_PREVIOUS, leaf_hash_of
+from events.entry.kinds import NO_PREVIOUS, leaf_hash_of
 from statesvc.database.queries import queries
 from statesvc.log.json_compression import decompress_json
 from statesvc.log.verify.archived_months import ArchivedMonths

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from psycopg import Connection, Cursor
 
-from events.log.packed_keys import chunks, packed_key
-from events.log.proposal import Key
+from events.entry.packed_keys import chunks, packed_key
+from events.entry.proposal import Key
 from statesvc.database.queries import queries
 from statesvc.log import entry_documents
 from statesvc.log.json_compression import decompress_json

@@ -16,7 +16,7 @@ from psycopg import Connection, Cursor
 from psycopg.types.numeric import Int8BinaryLoader
 
 from events.crypto.sealing import MasterKeys
-from events.log.proposal import Key
+from events.entry.proposal import Key
 from events.merkle.node import HASH_BYTES
 from statesvc.database.queries import queries
 from statesvc.log.archive.entry_row import LogEntry

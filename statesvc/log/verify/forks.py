@@ -10,8 +10,8 @@ from typing import Any, Final, NamedTuple
 import orjson
 from psycopg import Connection
 
-from events.checkpoint import Checkpoint
-from events.entry import FIRST_EPOCH
+from events.entry.kinds import FIRST_EPOCH
+from events.merkle.checkpoint import Checkpoint
 from events.merkle.node import HASH_BYTES
 from statesvc.database.queries import queries
 from statesvc.log.epochs import FORK

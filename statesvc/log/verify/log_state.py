@@ -8,7 +8,7 @@ from typing import Any, Final, Self
 import orjson
 from psycopg import Connection
 
-from events.checkpoint import NoteError, VerifierKey
+from events.merkle.checkpoint import NoteError, VerifierKey
 from statesvc.database.queries import queries
 from statesvc.log.signing_keys import ROTATE
 from statesvc.log.verify.chain import SECRET_BYTES, Sums, read_heads

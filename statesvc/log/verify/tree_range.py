@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from psycopg import Connection
 
-from events.checkpoint import NoteError, VerifierKey, open_checkpoint
+from events.merkle.checkpoint import NoteError, VerifierKey, open_checkpoint
 from events.merkle.compact_range import STRIDE, CompactRange
 from events.merkle.node import HASH_BYTES
 from statesvc.database.queries import queries

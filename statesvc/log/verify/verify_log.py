@@ -18,8 +18,8 @@ from typing import Any, Final
 import orjson
 from psycopg import Connection
 
-from events.checkpoint import NoteError, VerifierKey, open_checkpoint
 from events.crypto.sealing import MasterKeys
+from events.merkle.checkpoint import NoteError, VerifierKey, open_checkpoint
 from statesvc.log.archive.month_ledger import SHARE_MONTHS
 from statesvc.log.timestamp import StampError, Trust, check_stamp, read_stamp
 from statesvc.log.timestamp_store import SQL

@@ -11,10 +11,10 @@ from typing import Final
 from uuid import UUID
 
 from events.carriers.carrier import Carrier
-from events.clear_part import listed_code
+from events.entry.clear_part import listed_code
+from events.entry.proposal import Proposal
 from events.event import NOT_PERSONAL, Event, Personal
 from events.identity import correction_id
-from events.log.proposal import Proposal
 from events.parsing.meanings import Meaning
 from events.vocabulary import Kind, Reason, Status
 from projections.project import Change

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
-from events.canonical_json import canonical_bytes
-from events.entry import read_raw
+from events.entry.canonical_json import canonical_bytes
+from events.entry.kinds import read_raw
 from events.event import Event, EventPlace, Raw
 from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
 from projections.correction import OWN_PREFIX

@@ -20,13 +20,13 @@ import orjson
 from psycopg import AsyncConnection
 
 from events.carriers.carrier import Carrier
-from events.clear_part import known_texts, restored
 from events.crypto.keyring import Keyring, body_context
 from events.crypto.sealing import SealError, SealingKey
-from events.entry import Provenance
+from events.entry.clear_part import known_texts, restored
+from events.entry.kinds import Provenance
+from events.entry.packed_keys import known_from
+from events.entry.proposal import Key, Known, Proposal
 from events.event import Event
-from events.log.packed_keys import known_from
-from events.log.proposal import Key, Known, Proposal
 from statesvc.append.append_batch import AppendBatch
 from statesvc.append.proposals import propose
 from statesvc.append.retry import RetryPolicy, run_transaction

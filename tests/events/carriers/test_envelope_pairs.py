@@ -11,10 +11,10 @@ from uuid import UUID
 import pytest
 
 from events.carriers import CARRIERS
-from events.entry import Provenance, event_document
+from events.entry.kinds import Provenance, event_document
+from events.entry.proposal import Key, Known, Proposal, decide, keys_of
 from events.event import Event
 from events.identity import facts_digest, identify, shipment_id
-from events.log.proposal import Key, Known, Proposal, decide, keys_of
 from events.recipe import rederived_id
 from events.recipes import RECIPES, number_of, recipe_of
 from events.vocabulary import Verdict

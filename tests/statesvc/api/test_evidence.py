@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from events.checkpoint import VerifierKey
+from events.merkle.checkpoint import VerifierKey
 from events.vocabulary import Status
 from statesvc.api.evidence_operations import _preferred
 from statesvc.evidence.check_bundle import check

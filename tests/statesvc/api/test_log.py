@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from psycopg import AsyncConnection
 
-from events.checkpoint import VerifierKey, open_checkpoint
+from events.merkle.checkpoint import VerifierKey, open_checkpoint
 from events.merkle.proof import verify_consistency, verify_inclusion
 from events.vocabulary import Status
 from statesvc.log.signing_keys import rotate

@@ -3,8 +3,8 @@ from typing import Any
 import orjson
 import pytest
 
-from events.entry import conflict_document, event_document
-from events.log import assemble
+from events.entry import assemble
+from events.entry.kinds import conflict_document, event_document
 from events.vocabulary import Status
 from statesvc.log.json_compression import decompress_json
 

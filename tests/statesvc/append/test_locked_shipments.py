@@ -17,7 +17,7 @@ import psycopg
 import pytest
 from psycopg import AsyncConnection
 
-from events.log.assemble import StreamHead
+from events.entry.assemble import StreamHead
 from events.vocabulary import Verdict
 from statesvc.api.submission.submit import Submitted, submit
 from statesvc.append.append_batch import AppendBatch, WhenLocked

@@ -6,7 +6,7 @@ from zipfile import ZipFile
 import pytest
 from psycopg import AsyncConnection
 
-from events.checkpoint import NoteSigner
+from events.merkle.checkpoint import NoteSigner
 from statesvc.cli import main
 from statesvc.database.keyring_store import load_keyring, parse_master_keys
 from statesvc.log.signing_keys import read_keys

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from events.checkpoint import NoteSigner
+from events.merkle.checkpoint import NoteSigner
 from statesvc.cli import main
 from statesvc.log.verify.event_ids import FACTS
 from tests.world.attack import attack, sealed_story

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from yarl import URL
 
-from events.checkpoint import VerifierKey
 from events.event import Reading
+from events.merkle.checkpoint import VerifierKey
 from events.vocabulary import Kind, Status
 from statesvc.evidence.check_bundle import check
 from tests.world.api import Api, Statement

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from events.checkpoint import NoteSigner, VerifierKey
+from events.merkle.checkpoint import NoteSigner, VerifierKey
 from events.spelling import normalize_number
 from events.vocabulary import Status
 from statesvc.evidence.check_bundle import check

@@ -9,7 +9,7 @@ import orjson
 import pytest
 from psycopg import AsyncConnection
 
-from events.checkpoint import NoteSigner
+from events.merkle.checkpoint import NoteSigner
 from events.vocabulary import Status
 from statesvc.delivery import attempt_part as evidence
 from statesvc.delivery.outcome import AttemptOutcome

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from events.checkpoint import VerifierKey
+from events.merkle.checkpoint import VerifierKey
 from events.vocabulary import Status
 from statesvc.evidence.check_bundle import check
 from statesvc.expectations.observe import observe

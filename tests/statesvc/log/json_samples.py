@@ -14,9 +14,9 @@ from uuid import UUID
 
 import zstandard
 
-from events.canonical_json import canonical_bytes
 from events.carriers import CARRIERS
-from events.entry import (
+from events.entry.canonical_json import canonical_bytes
+from events.entry.kinds import (
     NO_PREVIOUS,
     Provenance,
     attempt_document,

@@ -14,7 +14,7 @@ from standardwebhooks.webhooks import WebhookVerificationError
 
 from events.crypto.keyring import ended_context
 from events.crypto.sealing import commitment, unsalted
-from events.entry import leaf_hash_of
+from events.entry.kinds import leaf_hash_of
 from statesvc.delivery.retry_schedule import ATTEMPTS_MAX, DELAYS_SECONDS
 from statesvc.log.json_compression import decompress_json
 from statesvc.log.sealed_parts import open_part

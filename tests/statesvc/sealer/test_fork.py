@@ -11,7 +11,7 @@ import orjson
 import pytest
 from psycopg import AsyncConnection
 
-from events.checkpoint import read_checkpoint
+from events.merkle.checkpoint import read_checkpoint
 from statesvc.log.checkpoint_store import checkpoint_store_at, read_published
 from statesvc.log.checkpoints import latest_head
 from statesvc.log.json_compression import decompress_json

@@ -9,8 +9,8 @@ import psycopg
 import pytest
 from psycopg import AsyncConnection
 
-from events.checkpoint import NoteSigner, open_checkpoint
 from events.crypto.sealing import MasterKeys
+from events.merkle.checkpoint import NoteSigner, open_checkpoint
 from statesvc.log.checkpoint_store import read_published, write_published
 from statesvc.log.signing_keys import SigningKeyError, read_keys, retire, rewrap_seeds, rotate
 from statesvc.sealer.leadership import Publication, publish, signers_of, take_stock

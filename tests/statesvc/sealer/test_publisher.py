@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from events.checkpoint import Checkpoint, NoteSigner
+from events.merkle.checkpoint import Checkpoint, NoteSigner
 from statesvc.database.pool import PoolLimits, make_pool
 from statesvc.log.checkpoint_store import LATEST, CheckpointStore, CheckpointStoreError, ContradictedError, checkpoint_store_at
 from statesvc.sealer import publisher

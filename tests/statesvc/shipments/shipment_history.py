@@ -10,7 +10,7 @@ from uuid import uuid4
 import hypothesis.strategies as st
 
 from events.crypto.sealing import SealingKey
-from events.entry import Provenance
+from events.entry.kinds import Provenance
 from events.event import Event, EventPlace, PrintedTime, Raw, Reading
 from events.identity import correction_id, identify
 from events.recipes import number_of

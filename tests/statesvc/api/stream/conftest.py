@@ -13,7 +13,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from aiohttp.web import Application
 
 from events.crypto.sealing import SealingKey
-from events.entry import Provenance, rfc3339
+from events.entry.kinds import Provenance, rfc3339
 from events.event import Reading
 from events.identity import identify
 from statesvc.api.stream.routes import routes

@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 import pytest
 
-from events.checkpoint import VerifierKey
+from events.merkle.checkpoint import VerifierKey
 from statesvc.evidence.check_bundle import check
 from tests.world.log_archivist import OLD, Archivist
 

@@ -10,7 +10,7 @@ import pytest
 from psycopg import AsyncConnection
 
 from events.crypto.sealing import SealingKey
-from events.entry import Provenance
+from events.entry.kinds import Provenance
 from events.identity import identify
 from events.vocabulary import Status, Verdict
 from statesvc.api.submission.submit import Submitted, submit

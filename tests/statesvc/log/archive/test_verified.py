@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from events.checkpoint import Checkpoint
+from events.merkle.checkpoint import Checkpoint
 from statesvc.log.archive.entry_file import EntryFile, EntryFileWriter
 from statesvc.log.archive.file_names import checkpoint_of, index_of
 from statesvc.log.archive.month_files import prove

@@ -12,8 +12,8 @@ import pytest
 from psycopg import AsyncConnection, sql
 from psycopg.types.json import Jsonb
 
-from events.canonical_json import canonical_bytes
-from events.checkpoint import Checkpoint, NoteSigner
+from events.entry.canonical_json import canonical_bytes
+from events.merkle.checkpoint import Checkpoint, NoteSigner
 from statesvc.log.batch_row import write_batch
 from statesvc.log.json_compression import decompress_json
 from statesvc.log.signing_keys import read_keys

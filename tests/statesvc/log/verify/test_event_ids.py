@@ -11,12 +11,12 @@ import pytest
 from events.carriers import CARRIERS
 from events.crypto.keyring import Keyring
 from events.crypto.sealing import SealingKey
-from events.entry import NO_PREVIOUS, Provenance
+from events.entry.assemble import StreamHead, assemble_conflicts, assemble_events
+from events.entry.kinds import NO_PREVIOUS, Provenance
+from events.entry.proposal import decide
 from events.errors import UnreadableMessageError
 from events.event import Event
 from events.identity import identify
-from events.log.assemble import StreamHead, assemble_conflicts, assemble_events
-from events.log.proposal import decide
 from statesvc.append.append_batch import AppendBatch
 from statesvc.append.proposals import propose
 from statesvc.append.transaction import append

@@ -1,6 +1,6 @@
 """Whose word the verdict rests on: never that of the database which is verified."""
 
-from events.checkpoint import NoteSigner, read_checkpoint
+from events.merkle.checkpoint import NoteSigner, read_checkpoint
 from statesvc.log.signing_keys import read_keys
 from tests.world.attack import attack, sealed_story, verify
 from tests.world.database import Database

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from events.checkpoint import Checkpoint, NoteError, NoteSigner, VerifierKey, open_checkpoint, read_checkpoint
+from events.merkle.checkpoint import Checkpoint, NoteError, NoteSigner, VerifierKey, open_checkpoint, read_checkpoint
 
 ROOT = bytes(range(32))
 SIGNER = NoteSigner("log.example/a", bytes(range(1, 33)))

@@ -5,9 +5,9 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from events.entry import Provenance
+from events.entry.kinds import Provenance
+from events.entry.proposal import Conflict, Decision, Enrichment, Key, Known, Proposal, decide, keys_of
 from events.event import NOWHERE, Event, Personal, Raw
-from events.log.proposal import Conflict, Decision, Enrichment, Key, Known, Proposal, decide, keys_of
 from events.vocabulary import Kind, Status, TimePrecision, TzSource, Verdict
 
 MOMENT = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -3,7 +3,7 @@ import rfc8785
 from hypothesis import given
 from hypothesis import strategies as st
 
-from events.canonical_json import canonical_bytes
+from events.entry.canonical_json import canonical_bytes
 
 text = st.text(st.characters(exclude_categories=["Cs"]))
 keys = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E))

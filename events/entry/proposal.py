@@ -14,7 +14,7 @@ from operator import attrgetter
 from typing import Final, Literal
 from uuid import UUID
 
-from events.entry import Provenance
+from events.entry.kinds import Provenance
 from events.event import NOT_PERSONAL, Event, value
 from events.identity import contradict, enrichment_id
 from events.vocabulary import Kind, Verdict

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 from uuid import UUID
 
-from events.entry import (
+from events.entry.kinds import (
     NO_PREVIOUS,
     Provenance,
     action_document,

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any, Final
 from uuid import UUID
 
-from events.canonical_json import canonical_bytes
+from events.entry.canonical_json import canonical_bytes
 from events.event import Event, EventPlace, Personal, Raw, value
 
 FORMAT: Final = 1

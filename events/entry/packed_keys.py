@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 from uuid import UUID
 
+from events.entry.proposal import CARRIED_BYTES, Key, Known, Proposal
 from events.event import value
-from events.log.proposal import CARRIED_BYTES, Key, Known, Proposal
 
 PACKED_BYTES: Final = 8
 

@@ -12,10 +12,10 @@ from uuid import UUID
 
 from events.crypto.keyring import part_context
 from events.crypto.sealing import SealingKey, commitment, salted
-from events.entry import Leaf, conflict_document, event_document, leaf, part_bytes
+from events.entry.kinds import Leaf, conflict_document, event_document, leaf, part_bytes
+from events.entry.packed_keys import PackedKeys
+from events.entry.proposal import Conflict, Proposal
 from events.event import Event, value
-from events.log.packed_keys import PackedKeys
-from events.log.proposal import Conflict, Proposal
 
 _TICK: Final = timedelta(microseconds=1)
 

@@ -23,7 +23,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
-from events.entry import FIRST_EPOCH
+from events.entry.kinds import FIRST_EPOCH
 from events.event import value
 from events.merkle.node import HASH_BYTES
 
