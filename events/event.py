@@ -1,6 +1,6 @@
 """The two shapes of a carrier's statement: as a normalizer reads it, and as the log stores it.
 
-A normalizer yields `Reading`s (pure, without identity); `events.identity.identify` turns each into an `Event`.
+A normalizer yields `Reading`s (pure, without identity); `events.identity.ids.identify` turns each into an `Event`.
 Both are values: nothing here does I/O or knows the clock.
 
 `value` makes them frozen dataclasses to the type checker, which refuses assignment, and plain ones at run time: a frozen dataclass sets

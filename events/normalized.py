@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from events.errors import Cause, UnreadableMessageError
 from events.event import NOWHERE, EventPlace, Normalized, PrintedTime, Raw, Reading, Rejection
 from events.parsing.json import read_json
-from events.service_name import SERVICE_CHARACTERS_MAX
+from events.parsing.service_name import SERVICE_CHARACTERS_MAX
 from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
 
 DOCUMENT_BYTES_MAX: Final = 16 * 1024 * 1024

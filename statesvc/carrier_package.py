@@ -12,7 +12,7 @@ from events.carriers.carrier import (
 from events.carriers.installed import InstalledCarrier, InstalledVersion
 from events.errors import Cause, UnreadableMessageError
 from events.event import EventPlace, Normalized, PrintedTime, Raw, Reading, Rejection
-from events.recipe import Recipe
+from events.identity.recipe import Recipe
 from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
 
 __all__ = (

@@ -5,7 +5,7 @@ from typing import Final
 
 from events.carriers.carrier import Carrier
 from events.carriers.installed import add_installed
-from events.recipes import RECIPES
+from events.identity.recipes import RECIPES
 
 MODULES: Final = (
     "aftership",

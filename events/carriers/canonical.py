@@ -17,13 +17,13 @@ from events.carriers.carrier import Carrier, Hmac
 from events.entry.clear_part import Digest
 from events.errors import Cause, UnreadableMessageError
 from events.event import Event, Normalized, PrintedTime, Raw, Reading
-from events.identity import identify
+from events.identity.ids import identify
+from events.identity.spelling import normalize_number
 from events.parsing.json import read_json
 from events.parsing.meanings import Meaning
 from events.parsing.places import place
 from events.parsing.rejections import Rejections
-from events.service_name import SERVICE_CHARACTERS_MAX, SERVICE_RULE, service_name
-from events.spelling import normalize_number
+from events.parsing.service_name import SERVICE_CHARACTERS_MAX, SERVICE_RULE, service_name
 from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
 
 CARRIER_ID: Final = "canonical"

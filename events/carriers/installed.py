@@ -12,7 +12,7 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, Normalizer
 from events.errors import CarrierPackageError
-from events.recipe import Recipe
+from events.identity.recipe import Recipe
 
 GROUP: Final = "statesvc.carriers"
 _CARRIER_ID: Final = re.compile(r"[a-z0-9][a-z0-9_]{0,31}", re.ASCII)

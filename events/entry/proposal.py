@@ -16,7 +16,7 @@ from uuid import UUID
 
 from events.entry.kinds import Provenance
 from events.event import NOT_PERSONAL, Event, value
-from events.identity import contradict, enrichment_id
+from events.identity.ids import contradict, enrichment_id
 from events.vocabulary import Kind, Verdict
 
 CARRIED_BYTES: Final = 8

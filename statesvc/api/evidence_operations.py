@@ -7,7 +7,7 @@ from uuid import UUID
 from aiohttp import hdrs
 from pydantic import Field
 
-from events.recipes import discriminator_of, number_of
+from events.identity.recipes import discriminator_of, number_of
 from statesvc.api.computing import COMPUTING_SECONDS, EvidenceWanted, PrintedEvidence, Sources
 from statesvc.api.operation_context import Context
 from statesvc.api.parameters import AsOf, Discriminator, Name

@@ -5,7 +5,7 @@ from typing import Annotated, Final
 from pydantic import AwareDatetime, ConfigDict, Field, with_config
 from typing_extensions import TypedDict
 
-from events.service_name import SERVICE_CHARACTERS_MAX
+from events.parsing.service_name import SERVICE_CHARACTERS_MAX
 from statesvc.api.parameters import Name
 from statesvc.http.closed_model import ClosedModel
 

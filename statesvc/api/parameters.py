@@ -8,7 +8,7 @@ from uuid import UUID
 from pydantic import AwareDatetime, BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
-from events.identity import NAMES_BYTES_MAX
+from events.identity.ids import NAMES_BYTES_MAX
 from statesvc.api.personal_reads import Include
 from statesvc.api.replica_reads import MaxStaleness
 from statesvc.http.closed_model import ClosedModel

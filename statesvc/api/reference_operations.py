@@ -5,7 +5,7 @@ from typing import Annotated, Final
 from pydantic import AwareDatetime, Field
 from typing_extensions import TypedDict
 
-from events.recipes import number_of
+from events.identity.recipes import number_of
 from statesvc.api.operation_context import Context
 from statesvc.api.parameters import Name
 from statesvc.http.call import Call

@@ -9,7 +9,7 @@ from psycopg import AsyncConnection
 from pydantic import Field
 
 from events.crypto.keyring import Keyring
-from events.recipes import number_of
+from events.identity.recipes import number_of
 from events.vocabulary import Reason, Status
 from statesvc.api.operation_context import Context
 from statesvc.api.parameters import Instant, Name

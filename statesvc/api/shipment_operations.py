@@ -12,7 +12,7 @@ from psycopg import AsyncConnection
 from events.carriers import CARRIERS
 from events.crypto.keyring import Keyring
 from events.entry.kinds import NO_PREVIOUS
-from events.recipes import discriminator_of, number_of
+from events.identity.recipes import discriminator_of, number_of
 from statesvc.api.computing import COMPUTING_SECONDS, AuditWanted, PrintedAudit, Sources
 from statesvc.api.operation_context import Context
 from statesvc.api.parameters import AuditParameters, HistoryParameters, ShipmentIdParameters, ShipmentParameters, StateParameters

@@ -10,8 +10,8 @@ from events.crypto.keyring import DIGEST_BYTES, Keyring
 from events.entry.clear_part import Digest
 from events.entry.proposal import Enrichment, Proposal
 from events.event import Event
-from events.identity import facts_digest, shipment_id, value_digest
-from events.recipes import number_of
+from events.identity.ids import facts_digest, shipment_id, value_digest
+from events.identity.recipes import number_of
 from events.vocabulary import Kind
 from statesvc.inbox.read_message import Read
 

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from events.crypto.sealing import SealingKey
 from events.entry.proposal import Proposal
-from events.identity import shipment_id
+from events.identity.ids import shipment_id
 from statesvc.bodies.body_key import wrap_body_key
 from statesvc.inbox.claim import Settlement
 from statesvc.inbox.read_message import Read

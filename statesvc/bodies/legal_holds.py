@@ -11,7 +11,7 @@ from typing import Any, Final
 from psycopg import AsyncConnection
 from psycopg.rows import class_row
 
-from events.recipes import number_of
+from events.identity.recipes import number_of
 from statesvc.database.queries import queries
 from statesvc.log.actions import record_action
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 from events.attribution import EXISTENCE, FIELDS, AttributedEvent, Attribution
 from events.carriers.carrier import Normalizer
 from events.event import Reading
-from events.identity import carrier_code
+from events.identity.ids import carrier_code
 from events.parsing.meanings import Table, meanings
 from events.vocabulary import TzSource
 from statesvc.cli.output import write_json, write_line, write_table

@@ -17,7 +17,7 @@ import orjson
 from events.attribution import attribute
 from events.errors import UnreadableMessageError
 from events.event import Event, Normalized
-from events.identity import carrier_code, identify
+from events.identity.ids import carrier_code, identify
 from events.parsing.times import is_zone
 from statesvc.cli.arguments import carrier_named, rfc3339_time
 from statesvc.cli.command_error import CommandError

@@ -9,7 +9,7 @@ from typing import Any, Final
 import orjson
 
 from events.entry.kinds import read_raw
-from events.identity import printed_code
+from events.identity.ids import printed_code
 from statesvc.evidence.bundle import ERASED, WITHHELD
 
 ERASED_TEXT: Final = "erased at the person's request"

@@ -11,11 +11,11 @@ from uuid import UUID
 import orjson
 
 from events.entry.kinds import FIRST_EPOCH
-from events.identity import shipment_id as id_of
+from events.identity.ids import shipment_id as id_of
+from events.identity.recipe import DERIVED
+from events.identity.recipes import derives
 from events.merkle.checkpoint import Checkpoint, NoteError, VerifierKey, open_checkpoint
 from events.merkle.proof import verify_consistency, verify_inclusion
-from events.recipe import DERIVED
-from events.recipes import derives
 from projections.row import ShipmentRow, rebuilt_row
 from statesvc.delivery.attempt_part import SentBody, opened_part, parts_by_number
 from statesvc.evidence.back_dated import BACK_DATED, back_dated_entries, is_plausible

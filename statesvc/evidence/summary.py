@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from events.service_name import service_key
+from events.parsing.service_name import service_key
 from statesvc.evidence import wording as words
 from statesvc.evidence.back_dated import back_dated_entries
 from statesvc.evidence.bundle_entry import ERASED_TEXT, BundleEntry, first_personal

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from psycopg import AsyncConnection
 
 from events.entry.kinds import leaf, observation_document
-from events.identity import awaited_id, shipment_id
+from events.identity.ids import awaited_id, shipment_id
 from projections.expectations import FIRST_SEQUENCE, Deadline, Expectation
 from projections.state import INITIAL
 from statesvc.database.arrays import encoded, texts, uuids

@@ -15,10 +15,10 @@ from events.crypto.sealing import SealError, SealingKey, commitment, unsalted
 from events.entry.kinds import Provenance
 from events.errors import Cause, UnreadableMessageError
 from events.event import Event, Normalized, Rejection, value
-from events.identity import identify, shipment_id
+from events.identity.ids import identify, shipment_id
+from events.identity.recipes import number_of
 from events.normalized import load
 from events.parsing.named_numbers import NUMBERS_MAX, named_numbers, names_only
-from events.recipes import number_of
 from statesvc.inbox.claim import Burial, Message
 from statesvc.inbox.rollouts.code_mapping import Mappings
 from statesvc.inbox.rollouts.readings import READER, is_foreign

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from events.entry.kinds import offset_seconds
-from events.recipes import number_of
+from events.identity.recipes import number_of
 from statesvc.log import entry_documents
 from statesvc.log.entry_documents import (
     ActionDocument,

@@ -13,7 +13,7 @@ from events.crypto.keyring import Keyring
 from events.crypto.sealing import SealingKey
 from events.entry.assemble import StreamHead
 from events.entry.kinds import NO_PREVIOUS
-from events.identity import shipment_id
+from events.identity.ids import shipment_id
 from projections.parcel import ParcelProgress, ParcelSource, SourceChange, SourceFilter
 from statesvc.database.arrays import Columns, encoded, uuids
 from statesvc.database.pending import Pending, Sender, send

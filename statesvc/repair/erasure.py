@@ -13,9 +13,9 @@ from psycopg import AsyncConnection
 
 from events.crypto.keyring import Keyring, body_context
 from events.crypto.sealing import SealError, unsalted
-from events.identity import shipment_id
-from events.recipes import discriminator_of, number_of
-from events.spelling import normalize_number
+from events.identity.ids import shipment_id
+from events.identity.recipes import discriminator_of, number_of
+from events.identity.spelling import normalize_number
 from statesvc.bodies.find_bodies import find_bodies
 from statesvc.database.queries import queries
 from statesvc.inbox.pending_trials import erase_trials

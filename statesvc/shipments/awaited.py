@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from psycopg import AsyncConnection
 
-from events.identity import awaited_id
+from events.identity.ids import awaited_id
 from statesvc.database.queries import queries
 from statesvc.log.actions import SHIPMENT, record_action
 from statesvc.shipments.as_of import Horizon

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 from psycopg import AsyncConnection
 
-from events.service_name import SERVICE_CHARACTERS_MAX, SERVICE_RULE, service_key, service_name
+from events.parsing.service_name import SERVICE_CHARACTERS_MAX, SERVICE_RULE, service_key, service_name
 from projections.expectations import DEFAULT_RULES, ExpectationRules
 from statesvc.database.queries import queries
 

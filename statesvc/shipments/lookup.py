@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 from psycopg import AsyncConnection
 from psycopg.rows import dict_row
 
-from events.recipes import number_of
+from events.identity.recipes import number_of
 from statesvc.database.arrays import Columns, encoded, ints, texts
 from statesvc.database.queries import queries
 from statesvc.shipments.find import OTHERS_MAX, listed, stored_shipment

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from events.entry.kinds import FIRST_EPOCH
-from events.identity import webhook_id
+from events.identity.ids import webhook_id
 from projections.notification_type import type_of_change
 
 COALESCED: Final = "coalesced"

@@ -13,7 +13,7 @@ import orjson
 from events.crypto.keyring import Keyring, part_context
 from events.crypto.sealing import SealingKey, unsalted
 from events.entry.kinds import read_raw
-from events.identity import carrier_code, printed_code
+from events.identity.ids import carrier_code, printed_code
 from statesvc.shipments.models import PersonalPart
 
 

@@ -17,7 +17,7 @@ from psycopg.rows import class_row, dict_row
 from pydantic import AwareDatetime, Field
 from typing_extensions import TypedDict
 
-from events.service_name import service_key
+from events.parsing.service_name import service_key
 from statesvc.database.queries import queries
 
 Dimension = Literal["carrier", "service", "lane", "month"]

@@ -16,8 +16,8 @@ from pydantic import Field
 
 from events.crypto.keyring import DIGEST_BYTES, Keyring, references_context
 from events.entry.canonical_json import canonical_bytes
-from events.identity import shipment_id
-from events.recipes import number_of
+from events.identity.ids import shipment_id
+from events.identity.recipes import number_of
 from events.vocabulary import Status
 from projections.expectations import Expectation
 from statesvc.database.arrays import byteas

@@ -11,7 +11,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import dict_row
 
 from events.carriers import CARRIERS
-from events.recipes import number_of, recipe_of
+from events.identity.recipes import number_of, recipe_of
 from events.vocabulary import Status
 from projections.lifecycle import TERMINAL
 from statesvc.database.queries import queries

@@ -17,7 +17,7 @@ from events.attribution import Attribution, attribute
 from events.carriers import CARRIERS
 from events.errors import Cause, UnreadableMessageError
 from events.event import EventPlace, Normalized, PrintedTime, Raw, Reading
-from events.identity import identify
+from events.identity.ids import identify
 from events.parsing.json import read_json
 from events.vocabulary import Kind, Status, TimePrecision, TzSource
 from tests.events.carriers.carrier_fixtures import RECEIVED_AT, fixture_paths

@@ -14,9 +14,9 @@ from events.carriers.carrier import Carrier
 from events.entry.kinds import Provenance, conflict_document, event_document, leaf, part_bytes
 from events.errors import Cause, UnreadableMessageError
 from events.event import Event, Normalized, Reading
-from events.identity import enrichment_id, facts_digest, identify, shipment_id, value_digest
+from events.identity.ids import enrichment_id, facts_digest, identify, shipment_id, value_digest
+from events.identity.spelling import normalize_number
 from events.parsing.whereabouts import load_tables
-from events.spelling import normalize_number
 from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
 from projections.fact import Fact, fact_from_canonical
 from projections.fold import fold

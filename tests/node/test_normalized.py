@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from events.carriers import CARRIERS
 from events.errors import Cause, UnreadableMessageError
 from events.event import NOWHERE, EventPlace, Normalized, PrintedTime, Raw, Reading, Rejection
-from events.identity import facts_digest, identify
+from events.identity.ids import facts_digest, identify
 from events.normalized import dump, load
 from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
 from tests.events.carriers.carrier_fixtures import FIXTURES, RECEIVED_AT

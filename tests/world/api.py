@@ -20,7 +20,7 @@ from events.crypto.keyring import Keyring
 from events.crypto.sealing import MasterKeys, SealingKey
 from events.entry.kinds import Provenance
 from events.event import EventPlace, PrintedTime, Raw, Reading
-from events.identity import identify
+from events.identity.ids import identify
 from events.vocabulary import Kind, Status, TimePrecision, TzSource
 from statesvc.api.operation_context import Context, no_computing, no_targets
 from statesvc.api.personal_reads import PersonalReadings

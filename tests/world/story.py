@@ -14,7 +14,7 @@ from events.crypto.keyring import Keyring
 from events.crypto.sealing import MasterKeys, SealingKey
 from events.entry.kinds import Provenance, leaf, leaf_hash_of, observation_document
 from events.event import EventPlace, PrintedTime, Raw, Reading
-from events.identity import identify
+from events.identity.ids import identify
 from events.merkle.checkpoint import Checkpoint, open_checkpoint
 from events.merkle.compact_range import CompactRange
 from events.vocabulary import Kind, Status, TimePrecision, TzSource

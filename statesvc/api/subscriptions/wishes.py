@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from events.recipes import number_of
+from events.identity.recipes import number_of
 from statesvc.api.subscriptions.models import GiveUpAfter, SubscriptionWish, WatchedShipment
 from statesvc.delivery.addresses import Network
 from statesvc.delivery.outgoing import Login

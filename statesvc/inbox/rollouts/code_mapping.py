@@ -18,7 +18,7 @@ from events.carriers.carrier import Carrier
 from events.crypto.keyring import Keyring
 from events.entry.clear_part import known_texts
 from events.event import Event, Raw
-from events.identity import text_digest
+from events.identity.ids import text_digest
 from events.parsing.meanings import Meaning
 from events.vocabulary import Kind, Reason, Status
 from statesvc.database.queries import queries

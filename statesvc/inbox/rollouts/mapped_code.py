@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from events.crypto.keyring import Keyring, mapped_text_context
 from events.entry.clear_part import TEXT, Digest, looks_like_code, stand_in
-from events.identity import text_digest
+from events.identity.ids import text_digest
 
 
 class MappedCode(NamedTuple):

@@ -19,7 +19,7 @@ from uuid import UUID
 
 from psycopg import AsyncConnection, Rollback
 
-from events.identity import webhook_id
+from events.identity.ids import webhook_id
 from projections.notification_type import type_of_change
 from statesvc.database.queries import queries
 from statesvc.log import entry_documents

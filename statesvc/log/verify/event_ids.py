@@ -16,8 +16,8 @@ from events.crypto.keyring import Keyring
 from events.crypto.sealing import MasterKeys, SealError
 from events.entry.clear_part import Digest
 from events.event import EventPlace, Raw
-from events.identity import ENRICHMENT, enrichment_id, shipment_id, stated_facts, value_digest
-from events.recipe import (
+from events.identity.ids import ENRICHMENT, enrichment_id, shipment_id, stated_facts, value_digest
+from events.identity.recipe import (
     DERIVED,
     Recipe,
     Stated,
@@ -30,7 +30,7 @@ from events.recipe import (
     shown_time,
     words_of,
 )
-from events.recipes import number_of, recipe_of
+from events.identity.recipes import number_of, recipe_of
 from statesvc.database.keyring_store import SQL as KEYRING
 from statesvc.database.keyring_store import service_context
 from statesvc.log.entry_columns import read_time

@@ -8,7 +8,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import class_row
 from pydantic import AwareDatetime, BaseModel, Field
 
-from events.identity import listed_prefix
+from events.identity.ids import listed_prefix
 from statesvc.database.queries import queries
 from statesvc.http.closed_model import ClosedModel
 from statesvc.repair.dead_letters.dead_letter import (

@@ -14,7 +14,7 @@ from events.carriers.carrier import Carrier
 from events.entry.clear_part import listed_code
 from events.entry.proposal import Proposal
 from events.event import NOT_PERSONAL, Event, Personal
-from events.identity import correction_id
+from events.identity.ids import correction_id
 from events.parsing.meanings import Meaning
 from events.vocabulary import Kind, Reason, Status
 from projections.project import Change

@@ -15,7 +15,7 @@ from uuid import UUID
 
 from psycopg import AsyncConnection
 
-from events.identity import listed_prefix
+from events.identity.ids import listed_prefix
 from statesvc.database.queries import queries
 
 _SQL = queries("statesvc.repair.renormalize", "late_code")

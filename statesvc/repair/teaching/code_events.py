@@ -9,7 +9,7 @@ from pydantic import Field
 
 from events.entry.clear_part import Digest
 from events.event import Raw
-from events.identity import carrier_code
+from events.identity.ids import carrier_code
 from statesvc.database.queries import queries
 from statesvc.http.paging import RowNumber
 from statesvc.inbox.rollouts.mapped_code import MappedCode, PrintedCode

@@ -8,7 +8,7 @@ from psycopg import AsyncConnection
 from pydantic import AwareDatetime, BaseModel, Field
 
 from events.crypto.keyring import Keyring
-from events.identity import listed_prefix
+from events.identity.ids import listed_prefix
 from events.text_proposals import proposed
 from events.vocabulary import Reason, Status
 from statesvc.database.queries import queries

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from events.carriers.carrier import Carrier
 from events.event import Normalized, Reading
-from events.identity import carrier_code, identify
+from events.identity.ids import carrier_code, identify
 
 RECEIVED_AT: Final = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 FIXTURES: Final = Path(__file__).parent / "fixtures"

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from events.carriers import CARRIERS
 from events.errors import UnreadableMessageError
-from events.identity import identify
+from events.identity.ids import identify
 from tests.events.carriers.carrier_fixtures import EXPECTED, described, expectations, fixture_paths, read
 from tests.schema_check import ROOT, base, git
 

@@ -6,7 +6,7 @@ from events.carriers import CARRIERS
 from events.carriers.carrier import Carrier
 from events.errors import UnreadableMessageError
 from events.event import Reading
-from events.identity import identify
+from events.identity.ids import identify
 from events.vocabulary import TzSource
 from tests.events.carriers.carrier_fixtures import RECEIVED_AT, fixture_paths
 

@@ -6,7 +6,7 @@ import pytest
 
 from events.carriers.canonical import CARRIER, InvalidEventError, lines, read_line
 from events.errors import Cause, UnreadableMessageError
-from events.identity import facts_digest
+from events.identity.ids import facts_digest
 from events.vocabulary import Kind, Status, TimePrecision, TzSource
 from tests.events.carriers.carrier_fixtures import FIXTURES, read, scans
 

@@ -24,7 +24,7 @@ from events.carriers.carrier import (
 )
 from events.errors import Cause, UnreadableMessageError
 from events.event import Normalized
-from events.identity import identify
+from events.identity.ids import identify
 from events.vocabulary import TzSource
 from tests.events.carriers.bodies import SMALL, WITHOUT_SCANS, Small
 from tests.events.carriers.carrier_fixtures import RECEIVED_AT, described, expectations, fixture_paths, read, scans

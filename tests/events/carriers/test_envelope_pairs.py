@@ -14,9 +14,9 @@ from events.carriers import CARRIERS
 from events.entry.kinds import Provenance, event_document
 from events.entry.proposal import Key, Known, Proposal, decide, keys_of
 from events.event import Event
-from events.identity import facts_digest, identify, shipment_id
-from events.recipe import rederived_id
-from events.recipes import RECIPES, number_of, recipe_of
+from events.identity.ids import facts_digest, identify, shipment_id
+from events.identity.recipe import rederived_id
+from events.identity.recipes import RECIPES, number_of, recipe_of
 from events.vocabulary import Verdict
 from tests.events.carriers.carrier_fixtures import fixture_paths, read
 from tests.events.carriers.envelope_pairs import Pair

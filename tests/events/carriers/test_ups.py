@@ -4,7 +4,7 @@ import pytest
 
 from events.carriers.ups import CARRIER
 from events.event import Normalized
-from events.identity import identify
+from events.identity.ids import identify
 from events.vocabulary import Kind, Status
 from tests.events.carriers.carrier_fixtures import FIXTURES, read
 

@@ -9,7 +9,7 @@ import pytest
 from events.entry.clear_part import is_stand_in, known_texts, listed_code, looks_like_code, postal_prefix, restored, split, stand_in
 from events.entry.kinds import Provenance, event_document, leaf, part_bytes
 from events.event import EventPlace, PrintedTime, Raw, Reading
-from events.identity import identify, shipment_id
+from events.identity.ids import identify, shipment_id
 from events.vocabulary import Kind, TimePrecision, TzSource
 
 NAME: Final = "Left with Zebedee Quux"

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from events.recipe import Recipe
-from events.recipes import RECIPES
+from events.identity.recipe import Recipe
+from events.identity.recipes import RECIPES
 from statesvc.database.pipelined import Pipeline, PipelinedRows
 from tests.world.shop import CARRIER_ID, Shop, says
 

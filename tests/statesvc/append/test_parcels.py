@@ -11,7 +11,7 @@ from uuid import UUID, uuid4
 import pytest
 from psycopg import AsyncConnection
 
-from events.identity import shipment_id
+from events.identity.ids import shipment_id
 from projections.parcel import ParcelSource, SourceChange, told_of
 from statesvc.expectations.observe import observe
 from statesvc.log.archive.log_archive import LogArchive

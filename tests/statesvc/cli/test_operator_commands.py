@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 from psycopg import AsyncConnection
 
-from events.recipes import number_of
+from events.identity.recipes import number_of
 from statesvc.background.duration import duration
 from statesvc.database.keyring_store import load_keyring
 from statesvc.shipments.references import AttachedTo, References, attach_references

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from events.carriers import CARRIERS
-from events.identity import identify
+from events.identity.ids import identify
 from events.vocabulary import Status
 from statesvc.evidence.evidence_forms import html_of
 from statesvc.evidence.evidence_report import EvidenceReport, StatementLine, report_of
@@ -69,7 +69,7 @@ async def test_real_shapes_make_a_legible_document(database: Any, carrier_id: st
 
 
 async def _bundle(log: Story, carrier_id: str, number: str) -> dict[str, Any]:
-    from events.spelling import normalize_number  # noqa: PLC0415 - only here
+    from events.identity.spelling import normalize_number  # noqa: PLC0415 - only here
     from statesvc.evidence.gather import Wanted, gather  # noqa: PLC0415 - only here
 
     wanted = Wanted(

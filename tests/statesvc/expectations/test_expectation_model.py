@@ -21,7 +21,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_sta
 from psycopg import AsyncConnection
 
 from events.event import Reading
-from events.identity import identify, shipment_id
+from events.identity.ids import identify, shipment_id
 from events.vocabulary import Kind, Status
 from projections import expectations
 from projections import row as projected

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from psycopg import AsyncConnection
 
-from events.identity import awaited_id, shipment_id
+from events.identity.ids import awaited_id, shipment_id
 from projections.expectations import FIRST_SEQUENCE
 from statesvc.expectations import never_heard as module
 from statesvc.expectations.never_heard import observe_never_heard

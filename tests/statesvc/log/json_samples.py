@@ -29,7 +29,7 @@ from events.entry.kinds import (
 )
 from events.errors import UnreadableMessageError
 from events.event import Event
-from events.identity import identify
+from events.identity.ids import identify
 from projections.fact import decode_fact, fact_from_log
 from projections.fold import fold
 from statesvc.log.json_compression import dictionary_path

@@ -7,7 +7,7 @@ from typing import Any, LiteralString
 
 from psycopg import AsyncConnection, AsyncCursor
 
-from events.identity import shipment_id
+from events.identity.ids import shipment_id
 from statesvc.log.event_store import reserve_streams
 from statesvc.log.parcel_log import link_number
 from tests.world.shop import CARRIER_ID, Shop

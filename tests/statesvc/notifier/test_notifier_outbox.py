@@ -9,7 +9,7 @@ import pytest
 from psycopg.errors import UniqueViolation
 
 from events.entry.kinds import leaf_hash_of
-from events.identity import webhook_id
+from events.identity.ids import webhook_id
 from statesvc.log.json_compression import decompress_json
 from statesvc.subscriptions import subscription_store as store
 

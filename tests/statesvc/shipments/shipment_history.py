@@ -12,8 +12,8 @@ import hypothesis.strategies as st
 from events.crypto.sealing import SealingKey
 from events.entry.kinds import Provenance
 from events.event import Event, EventPlace, PrintedTime, Raw, Reading
-from events.identity import correction_id, identify
-from events.recipes import number_of
+from events.identity.ids import correction_id, identify
+from events.identity.recipes import number_of
 from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
 from statesvc.append.append_batch import AppendBatch
 from statesvc.append.transaction import append

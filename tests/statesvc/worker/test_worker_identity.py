@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from events.recipe import Recipe
-from events.recipes import RECIPES
+from events.identity.recipe import Recipe
+from events.identity.recipes import RECIPES
 from tests.statesvc.worker.test_worker_between import process_after_the_other
 from tests.world.shop import CARRIER_ID, Shop, says
 

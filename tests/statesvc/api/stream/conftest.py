@@ -15,7 +15,7 @@ from aiohttp.web import Application
 from events.crypto.sealing import SealingKey
 from events.entry.kinds import Provenance, rfc3339
 from events.event import Reading
-from events.identity import identify
+from events.identity.ids import identify
 from statesvc.api.stream.routes import routes
 from statesvc.api.stream.streams import StreamLimits, Streams
 from statesvc.api.stream.tickets import Tickets

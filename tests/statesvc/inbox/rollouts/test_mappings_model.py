@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from events.event import Raw
-from events.identity import text_digest
+from events.identity.ids import text_digest
 from events.parsing.meanings import Meaning
 from events.vocabulary import Kind, Reason, Status
 from statesvc.inbox.rollouts.code_mapping import Mappings, NotMappedError, current_mappings, teach

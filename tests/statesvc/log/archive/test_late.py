@@ -11,7 +11,7 @@ from psycopg import AsyncConnection
 
 from events.crypto.sealing import SealingKey
 from events.entry.kinds import Provenance
-from events.identity import identify
+from events.identity.ids import identify
 from events.vocabulary import Status, Verdict
 from statesvc.api.submission.submit import Submitted, submit
 from statesvc.append.append_batch import AppendBatch

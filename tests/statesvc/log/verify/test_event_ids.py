@@ -16,7 +16,7 @@ from events.entry.kinds import NO_PREVIOUS, Provenance
 from events.entry.proposal import decide
 from events.errors import UnreadableMessageError
 from events.event import Event
-from events.identity import identify
+from events.identity.ids import identify
 from statesvc.append.append_batch import AppendBatch
 from statesvc.append.proposals import propose
 from statesvc.append.transaction import append

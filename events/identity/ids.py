@@ -13,8 +13,7 @@ from uuid import UUID
 from events.entry.clear_part import TEXT, Digest, Split, is_sentence, split
 from events.errors import Cause, UnreadableMessageError
 from events.event import NOT_PERSONAL, Event, Personal, Raw, Reading
-from events.parsing.times import SHIFTED
-from events.recipe import (
+from events.identity.recipe import (
     CODE_PARTS,
     DERIVED,
     PLACE_PARTS,
@@ -29,9 +28,10 @@ from events.recipe import (
     stated_by,
     time_of,
 )
-from events.recipes import discriminator_of, recipe_of
-from events.service_name import service_name
-from events.spelling import normalize_number, short, spelled
+from events.identity.recipes import discriminator_of, recipe_of
+from events.identity.spelling import normalize_number, short, spelled
+from events.parsing.service_name import service_name
+from events.parsing.times import SHIFTED
 
 NAMES_BYTES_MAX: Final = 2000
 """Of number, discriminator, native id, codes and place together: they become keys in the database, which bounds its keys."""

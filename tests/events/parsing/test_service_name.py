@@ -2,7 +2,7 @@
 
 import pytest
 
-from events.service_name import SERVICE_CHARACTERS_MAX, service_key, service_name
+from events.parsing.service_name import SERVICE_CHARACTERS_MAX, service_key, service_name
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Which parts of a carrier's statement are the identity of its scan. Declared as data (`events.recipes`); pure and final.
+"""Which parts of a carrier's statement are the identity of its scan. Declared as data (`events.identity.recipes`); pure and final.
 
 The same scan comes in several envelopes: a push and an answer, two versions of an API, two languages, two offsets. A recipe names what
 all of them print alike, so the scan has one id whichever brings it. Nothing enters but what stands in clear in the leaf, so that anyone
@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from events.entry.clear_part import is_stand_in
 from events.event import Event, EventPlace, Raw
-from events.spelling import is_short, normalize_number, short, spelled
+from events.identity.spelling import is_short, normalize_number, short, spelled
 from events.vocabulary import TimePrecision, TzSource
 
 CodePart = Literal["type", "code", "reason", "further"]

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final, overload
 
-from events.recipe import PLACE_PARTS, PlacePart, Recipe, canonical_discriminator, canonical_number, rederived_id
+from events.identity.recipe import PLACE_PARTS, PlacePart, Recipe, canonical_discriminator, canonical_number, rederived_id
 from events.vocabulary import TimePrecision
 
 _MINUTE: Final = TimePrecision.MINUTE
