@@ -34,7 +34,7 @@ hypothesis.settings.register_profile("fuzz", deadline=None, max_examples=20_000)
 hypothesis.settings.load_profile(os.environ.get("STATESVC_HYPOTHESIS", "default"))
 
 
-AT_RANDOM = ("tests/fuzz/", "tests/simulation/", "tests/statesvc/inbox/test_inbox_model.py")
+AT_RANDOM = ("tests/fuzz/", "tests/simulation/", "tests/statesvc/queue/test_model.py")
 """Where tests try at random for long."""
 
 

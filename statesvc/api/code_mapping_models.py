@@ -13,7 +13,7 @@ from statesvc.api.personal_reads import Include
 from statesvc.http.closed_model import ClosedModel
 from statesvc.http.faces import Asked
 from statesvc.http.paging import PageParameters
-from statesvc.inbox.rollouts.mapped_code import PrintedCode
+from statesvc.reading.mapped_code import PrintedCode
 from statesvc.repair.dead_letters.dead_letter import Obstacle
 from statesvc.repair.teaching.samples import SAMPLES_MAX
 

@@ -30,7 +30,7 @@ from statesvc.http.call_progress import CallParts
 from statesvc.http.operation import operation
 from statesvc.http.paging import Page, before_number, encode_cursor, encode_position, position_of
 from statesvc.http.problem import CREATED, Code, Problem, Violation
-from statesvc.inbox.rollouts.code_mapping import (
+from statesvc.reading.code_mapping import (
     CodeMapping,
     MappingChangedError,
     NotMappedError,
@@ -40,7 +40,7 @@ from statesvc.inbox.rollouts.code_mapping import (
     mapping_history,
     teach,
 )
-from statesvc.inbox.rollouts.mapped_code import PrintedCode
+from statesvc.reading.mapped_code import PrintedCode
 from statesvc.repair.dead_letters.reread import Rereader
 from statesvc.repair.renormalize.renormalize import RereadTask
 from statesvc.repair.teaching.code_events import NO_EVENT, as_events_have_it, has_events

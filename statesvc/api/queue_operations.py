@@ -14,12 +14,12 @@ from statesvc.http.faces import Asked, Command, Form
 from statesvc.http.operation import WHY_TAKEN, PartialChange, operation
 from statesvc.http.paging import NEWEST, Page, PageParameters, before_number, encode_cursor
 from statesvc.http.problem import Code, Problem
-from statesvc.inbox import allotment as allotments
-from statesvc.inbox.allotment import IN_FLIGHT_MAX, WEIGHT_MAX, WEIGHT_MIN, Allotment, allot, allotment_of
-from statesvc.inbox.queue_depths import QueueDepths, read_depths
 from statesvc.operations import notices, worker_list
 from statesvc.operations.notices import StoredNotice, mark_seen
 from statesvc.operations.worker_list import RESCUES_MAX, WorkerStatus, rescues_last_hour
+from statesvc.queue import carrier_quota as allotments
+from statesvc.queue.carrier_quota import IN_FLIGHT_MAX, WEIGHT_MAX, WEIGHT_MIN, Allotment, allot, allotment_of
+from statesvc.queue.depths import QueueDepths, read_depths
 
 WHY_LENGTH_MAX: Final = 1000
 _QUEUE: Final = "queue"

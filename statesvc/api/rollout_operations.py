@@ -16,8 +16,8 @@ from statesvc.http.faces import Command
 from statesvc.http.operation import PartialChange, operation
 from statesvc.http.paging import Page, PageParameters, before_number, encode_cursor
 from statesvc.http.problem import Code, Problem, Violation
-from statesvc.inbox.rollouts import dial as dials
-from statesvc.inbox.rollouts.dial import (
+from statesvc.reading.foreign_readings import COUNT_MAX, ReadingState, list_readings
+from statesvc.reading.rollout import (
     ALL,
     FALLBACK_SECONDS,
     FALLBACK_SECONDS_MAX,
@@ -34,8 +34,7 @@ from statesvc.inbox.rollouts.dial import (
     set_dial,
     set_hold,
 )
-from statesvc.inbox.rollouts.foreign_readings import COUNT_MAX, ReadingState, list_readings
-from statesvc.inbox.rollouts.trials import StoredDifference, list_differences, totals_of
+from statesvc.reading.trials import StoredDifference, list_differences, totals_of
 
 WHY_LENGTH_MAX = 1000
 GUARD_MESSAGES_MAX: Final = 5_000
@@ -188,7 +187,7 @@ async def list_rollouts(context: Context, call: Call[None, None]) -> Page[ShownR
     Every one that was ever turned, that of all carriers first.
     """
     async with context.pool.connection() as connection:
-        turned = await dials.list_rollouts(connection)
+        turned = await list_rollouts(connection)
         lacking, readings = await lacking_workers(connection), await list_readings(connection)
     all_held = any(rollout.hold for rollout in turned if rollout.carrier_id == ALL)
     states = [RolloutState(rollout, held=rollout.hold or all_held) for rollout in turned]

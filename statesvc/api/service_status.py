@@ -16,12 +16,12 @@ from yarl import URL
 from statesvc.background.duration import duration
 from statesvc.database.queries import queries
 from statesvc.http.problem import PROBLEM_KINDS, Code
-from statesvc.inbox.queue_depths import QueueDepths, read_depths
-from statesvc.inbox.rollouts.dial import lacking_workers
-from statesvc.inbox.rollouts.foreign_readings import left_shares, list_readings
 from statesvc.log.archive.archive_identity import ArchiveFailure, ArchiveRefusal, read_archive_failures, read_refusal
 from statesvc.operations.database_gauges import Sample, SubscriptionGauges, read_sample
 from statesvc.operations.running_processes import last_minute, why_not_writable
+from statesvc.queue.depths import QueueDepths, read_depths
+from statesvc.reading.foreign_readings import left_shares, list_readings
+from statesvc.reading.rollout import lacking_workers
 from statesvc.sealer.clock_check import ClockCheck, ClockError
 from statesvc.sealer.lead import silent_lead
 

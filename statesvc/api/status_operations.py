@@ -10,9 +10,9 @@ from statesvc.api.operation_context import Context
 from statesvc.api.service_status import ServiceStatus, Trouble, Urgency, read_status
 from statesvc.http.call import Call
 from statesvc.http.operation import operation
-from statesvc.inbox.queue_depths import QueueDepths
 from statesvc.operations.reconciler import PromiseStatus
 from statesvc.operations.running_processes import last_minute
+from statesvc.queue.depths import QueueDepths
 
 
 class ShownTrouble(TypedDict):

@@ -17,11 +17,11 @@ from events.vocabulary import TzSource, Verdict
 from projections.project import Change, Projection
 from statesvc.append.outbox import SubscribedTo
 from statesvc.database.pending import Pending, Sender
-from statesvc.inbox.claim import Settlement
-from statesvc.inbox.read_message import Read
 from statesvc.log.batch_row import NO_STAMP, BatchStamp
 from statesvc.log.event_store import NamedStream
 from statesvc.log.parcel_log import ParcelLog
+from statesvc.queue.claim import Settlement
+from statesvc.reading.read_message import Read
 from statesvc.telemetry.stages import Stage
 
 Connection = Sender

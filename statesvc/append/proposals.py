@@ -13,7 +13,7 @@ from events.event import Event
 from events.identity.ids import facts_digest, shipment_id, value_digest
 from events.identity.recipes import number_of
 from events.vocabulary import Kind
-from statesvc.inbox.read_message import Read
+from statesvc.reading.read_message import Read
 
 _OCCURRED_AT: Final = attrgetter("occurred_at")
 

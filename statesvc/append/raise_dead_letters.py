@@ -6,7 +6,7 @@ from events.entry.clear_part import listed_code
 from events.entry.proposal import Proposal
 from statesvc.database.pending import Sender, columns
 from statesvc.database.queries import queries
-from statesvc.inbox.read_message import Read
+from statesvc.reading.read_message import Read
 
 _SQL = queries("statesvc.append", "raise_dead_letters")
 

@@ -10,9 +10,9 @@ from events.crypto.sealing import SealingKey
 from events.entry.proposal import Proposal
 from events.identity.ids import shipment_id
 from statesvc.bodies.body_key import wrap_body_key
-from statesvc.inbox.claim import Settlement
-from statesvc.inbox.read_message import Read
 from statesvc.log.event_store import NamedStream
+from statesvc.queue.claim import Settlement
+from statesvc.reading.read_message import Read
 
 _MESSAGE_AND_SHIPMENT: Final = attrgetter("message", "shipment_id")
 

@@ -12,7 +12,7 @@ from statesvc.cli.output import write_json, write_line, write_table
 from statesvc.cli.session import connect
 from statesvc.database.embedded import locate
 from statesvc.database.embedded_error import NoDataError
-from statesvc.inbox.allotment import Allotment, list_allotments
+from statesvc.queue.carrier_quota import Allotment, list_allotments
 from statesvc.settings.service_settings import Settings, load_settings
 
 _NO_BOUND: Final = "none"

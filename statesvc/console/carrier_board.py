@@ -8,8 +8,8 @@ from typing import Any, Final
 from psycopg import AsyncConnection
 
 from statesvc.database.queries import queries
-from statesvc.inbox.queue_depths import CarrierDepths, read_depths
-from statesvc.inbox.rollouts.dial import ALL, Rollout, list_rollouts
+from statesvc.queue.depths import CarrierDepths, read_depths
+from statesvc.reading.rollout import ALL, Rollout, list_rollouts
 
 _SQL: Final = queries("statesvc.console", "carrier_board")
 HOURS: Final = 24

@@ -36,11 +36,11 @@ from statesvc.http.documentation import documentation_routes
 from statesvc.http.health import health_routes
 from statesvc.http.key_limits import KeyLimits
 from statesvc.http.signed_token import TokenSigner
-from statesvc.inbox.queue_depths import Depths
 from statesvc.log.archive.folder import archive_folder
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.tombstones import tombstones_of
 from statesvc.operations.database_gauges import DatabaseGauges
+from statesvc.queue.depths import Depths
 from statesvc.roles.connection_limits import api_limits, misrouted_limits, replica_limits
 from statesvc.roles.http_server import api_keys, open_ingress, serve, server_part
 from statesvc.roles.runtime import Launch, Runtime, open_runtime, pool_of

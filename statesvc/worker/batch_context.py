@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from events.carriers.carrier import Carrier
 from events.crypto.keyring import Keyring
 from statesvc.database.pool import Pool
-from statesvc.inbox.rollouts.code_mapping import Mappings
 from statesvc.log.archive.log_archive import LogArchive
+from statesvc.reading.code_mapping import Mappings
 from statesvc.telemetry.metrics import Telemetry
 from statesvc.telemetry.minute_log import Burials, MinuteLog
 

@@ -7,8 +7,8 @@ from typing import Final
 
 from events.vocabulary import Kind
 from statesvc.append.append_batch import AppendBatch
-from statesvc.inbox.claim import Message
-from statesvc.inbox.read_message import Read
+from statesvc.queue.claim import Message
+from statesvc.reading.read_message import Read
 from statesvc.telemetry.metrics import Telemetry
 
 _ATTEMPTS_COUNTED: Final = 5

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from statesvc.inbox.claim import Message
+from statesvc.queue.claim import Message
 
 BATCH_SECONDS: Final = 0.04
 """Of the loop's own time. Messages of many events reach it first; those of one event do where processors are scarce."""

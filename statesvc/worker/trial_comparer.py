@@ -14,8 +14,8 @@ import structlog
 from psycopg import AsyncConnection
 
 from statesvc.background.waiting import set_within
-from statesvc.inbox.pending_trials import HandedOver, any_trial, forget_trials, lock_handed_over
-from statesvc.inbox.read_message import read_message
+from statesvc.reading.pending_trials import HandedOver, any_trial, forget_trials, lock_handed_over
+from statesvc.reading.read_message import read_message
 from statesvc.worker.batch_context import BatchContext
 from statesvc.worker.trial_evidence import TrialKey, record_compared
 from statesvc.worker.versions import ComparedTrial, Trial, compared

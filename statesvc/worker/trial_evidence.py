@@ -8,10 +8,10 @@ from typing import Any, Final, NamedTuple, Self
 import structlog
 from psycopg import AsyncConnection
 
-from statesvc.inbox.pending_trials import drop_trials
-from statesvc.inbox.read_message import Read
-from statesvc.inbox.rollouts.trials import Evidence, record_evidence
 from statesvc.operations.notices import NoticeKind
+from statesvc.reading.pending_trials import drop_trials
+from statesvc.reading.read_message import Read
+from statesvc.reading.trials import Evidence, record_evidence
 from statesvc.worker.batch_context import BatchContext
 from statesvc.worker.versions import ComparedTrial, Trial, compare
 

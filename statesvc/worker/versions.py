@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 
 from events.carriers.carrier import Carrier
 from events.crypto.keyring import Keyring
-from statesvc.inbox.claim import Burial, Message
-from statesvc.inbox.read_message import NORMALIZED, Read, read_message
-from statesvc.inbox.rollouts.code_mapping import Mappings
-from statesvc.inbox.rollouts.differences import Difference, Outcome, differences
+from statesvc.queue.claim import Burial, Message
+from statesvc.reading.code_mapping import Mappings
+from statesvc.reading.differences import Difference, Outcome, differences
+from statesvc.reading.read_message import NORMALIZED, Read, read_message
 
 RAW = "raw"
 

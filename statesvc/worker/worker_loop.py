@@ -24,7 +24,7 @@ from statesvc.background.waiting import cancel_fully, set_within
 from statesvc.database.wakeups.channels import INBOX, LOG, OUTBOX
 from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.waker import Waker
-from statesvc.inbox.claim import Claim, Claimed, Message, claim, extend, next_claim, release
+from statesvc.queue.claim import Claim, Claimed, Message, claim, extend, next_claim, release
 from statesvc.telemetry.stages import Stage
 from statesvc.worker.batch import give_back_postponed, process, process_postponed
 from statesvc.worker.batch_context import BatchContext

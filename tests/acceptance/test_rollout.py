@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.acceptance.processes import Service, until_false
-from tests.statesvc.inbox.rollouts.planted import MISREAD
+from tests.statesvc.reading.planted import MISREAD
 from tests.world.shop import CARRIER_ID, says
 
 ServiceMaker = Callable[..., Any]
@@ -18,7 +18,7 @@ PARCELS = 300
 class PlantedService(Service):
     """Roles and commands that know the planted carrier."""
 
-    launcher = "tests.statesvc.inbox.rollouts.launcher"
+    launcher = "tests.statesvc.reading.launcher"
 
     async def turn(self, **change: Any) -> None:
         async with self.session.put(f"{self.api.url}/v1/rollouts/{CARRIER_ID}", json=change) as answer:

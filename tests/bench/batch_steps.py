@@ -20,8 +20,8 @@ from events.carriers import CARRIERS
 from events.crypto.keyring import Keyring
 from statesvc.append.append_batch import AppendBatch, WhenLocked
 from statesvc.append.transaction import append_claimed
-from statesvc.inbox.claim import Claim, claim
-from statesvc.inbox.read_message import Read, read_message
+from statesvc.queue.claim import Claim, claim
+from statesvc.reading.read_message import Read, read_message
 from tests.bench.batch import BATCHES, LARGE
 from tests.bench.inbox import keyring_of
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from psycopg import AsyncConnection
 
-from statesvc.inbox.claim import Claim, claim
+from statesvc.queue.claim import Claim, claim
 from tests.bench.bench import Bench
 from tests.bench.drain import drain_in_place, until_empty
 from tests.bench.inbox import HOLD_AGAIN, put_all, waiting

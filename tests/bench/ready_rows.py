@@ -25,8 +25,8 @@ from events.carriers import CARRIERS
 from statesvc.append.append_batch import AppendBatch
 from statesvc.append.transaction import append_claimed
 from statesvc.database.pipelined import Pipeline, PipelinedRows, pipelined_transaction
-from statesvc.inbox.claim import Claim, Message, claim
-from statesvc.inbox.read_message import Read, read_message
+from statesvc.queue.claim import Claim, Message, claim
+from statesvc.reading.read_message import Read, read_message
 from tests.bench.inbox import keyring_of
 
 BATCH: Final = 512

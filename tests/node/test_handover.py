@@ -14,7 +14,7 @@ from events.crypto.keyring import body_context
 from events.crypto.sealing import SealingKey, unsalted
 from events.event import Normalized
 from events.normalized import dump
-from statesvc.inbox.claim import Message
+from statesvc.queue.claim import Message
 from tests.world.shop import Shop, normalize, says
 
 PICKED_UP = {"number": "A1", "status": "picked_up", "minute": 0, "code": "PU"}

@@ -21,8 +21,8 @@ from psycopg import AsyncConnection
 from events.crypto.keyring import Keyring
 from statesvc.bodies.sealed_message import seal_message
 from statesvc.database.keyring_store import load_keyring, parse_master_keys
-from statesvc.inbox.claim import Claim, claim
 from statesvc.ingress.put import put
+from statesvc.queue.claim import Claim, claim
 from tests.acceptance.processes import MASTER_KEY, Service, running
 from tests.bench.report import percentile
 from tests.bench.traffic import Push, alerts

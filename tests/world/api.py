@@ -38,10 +38,10 @@ from statesvc.delivery.targets import Targets
 from statesvc.http.api_keys import Keys
 from statesvc.http.app import build_app
 from statesvc.http.key_store import Scope, create_key
-from statesvc.inbox.read_message import Read
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.checkpoint_store import FolderCheckpointStore
 from statesvc.log.tombstones import Tombstones
+from statesvc.reading.read_message import Read
 from tests.contract import Contract, contract_of
 from tests.world.database import Database
 

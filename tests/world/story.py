@@ -25,13 +25,13 @@ from statesvc.delivery.attempt_entry import EndedNotification, EndOutcome, appen
 from statesvc.delivery.attempt_part import DeliveryAttempt
 from statesvc.delivery.notification import Notification, QueuedNotification, body_of
 from statesvc.delivery.outcome import Answer, AttemptOutcome
-from statesvc.inbox.read_message import Read
 from statesvc.log.actions import record_action
 from statesvc.log.batch_row import begin_batch, write_batch
 from statesvc.log.checkpoints import SignedHead, latest_head
 from statesvc.log.fanouts import Fanout, append_fanouts
 from statesvc.log.json_compression import compress_json, decompress_json
 from statesvc.log.signing_keys import read_keys
+from statesvc.reading.read_message import Read
 from statesvc.sealer.leadership import Publication, publish, signers_of, take_stock
 from statesvc.sealer.seal import seal
 from tests.world.database import Database

@@ -26,8 +26,8 @@ from statesvc.bodies.sealed_message import SealedMessage, seal_message
 from statesvc.database.pending import Sender, send
 from statesvc.database.pipelined import pipelined_transaction
 from statesvc.database.queries import queries
-from statesvc.inbox.read_message import Read
 from statesvc.log.archive.log_archive import LogArchive
+from statesvc.reading.read_message import Read
 
 _SQL = queries("statesvc.api.submission", "submit")
 _TRIES: Final = 4

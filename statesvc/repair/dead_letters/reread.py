@@ -13,8 +13,8 @@ from uuid import UUID
 from events.carriers.carrier import Carrier
 from events.crypto.keyring import Keyring
 from statesvc.database.queries import queries
-from statesvc.inbox.rollouts.code_mapping import Mappings
 from statesvc.log.archive.folder import ArchivePath
+from statesvc.reading.code_mapping import Mappings
 from statesvc.repair.dead_letters.dead_letter import Obstacle
 from statesvc.repair.dead_letters.put_back import resolve
 from statesvc.repair.dead_letters.replay_plan import Connection, OpenDeadLetter, RepairRequest

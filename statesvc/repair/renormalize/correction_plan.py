@@ -18,7 +18,7 @@ from events.identity.ids import correction_id
 from events.parsing.meanings import Meaning
 from events.vocabulary import Kind, Reason, Status
 from projections.project import Change
-from statesvc.inbox.rollouts.code_mapping import Mappings
+from statesvc.reading.code_mapping import Mappings
 from statesvc.repair.renormalize.effective_readings import Effect, EffectiveReading, event_of, is_known, raw_of
 
 CodeKey = tuple[str | None, str | None]

@@ -35,14 +35,14 @@ from statesvc.bodies.archive_file import BodyRecord
 from statesvc.bodies.body_key import unwrap_body_key, wrap_body_key
 from statesvc.bodies.find_bodies import find_bodies
 from statesvc.database.queries import queries
-from statesvc.inbox.claim import Burial, Message
-from statesvc.inbox.read_message import Read, read_message
-from statesvc.inbox.rollouts.code_mapping import Mappings
 from statesvc.log.actions import record_action
 from statesvc.log.archive.folder import ArchivePath
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.event_store import known_keys, read_packed_keys, read_streams
 from statesvc.log.json_compression import decompress_json
+from statesvc.queue.claim import Burial, Message
+from statesvc.reading.code_mapping import Mappings
+from statesvc.reading.read_message import Read, read_message
 from statesvc.repair.renormalize.correction_plan import RenormalizeReport, plan_read, plan_unread
 from statesvc.repair.renormalize.effective_readings import Document, EffectiveReading, effective_readings
 from statesvc.repair.renormalize.late_code import FIRST, UnknownCode, came_late, clock, outlast_writers, transaction_id

@@ -12,7 +12,7 @@ from events.event import Raw
 from events.identity.ids import carrier_code
 from statesvc.database.queries import queries
 from statesvc.http.paging import RowNumber
-from statesvc.inbox.rollouts.mapped_code import MappedCode, PrintedCode
+from statesvc.reading.mapped_code import MappedCode, PrintedCode
 
 _SQL = queries("statesvc.repair.teaching", "code_events")
 

@@ -10,7 +10,7 @@ from events.code_tables import NoTableRow, TableRow, patch_of, row_of, shipped_m
 from events.event import Raw
 from events.parsing.meanings import Meaning
 from events.vocabulary import Kind
-from statesvc.inbox.rollouts.code_mapping import CodeMapping
+from statesvc.reading.code_mapping import CodeMapping
 from statesvc.repair.teaching.preview import CodeMeaning
 
 _NO_TEXT = "its text is not known here"

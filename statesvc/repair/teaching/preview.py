@@ -12,8 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from events.parsing.meanings import Meaning
 from events.vocabulary import Kind, Reason, Status
 from statesvc.http.closed_model import ClosedModel
-from statesvc.inbox.rollouts.code_mapping import Mappings, mapping_history
-from statesvc.inbox.rollouts.mapped_code import MappedCode
+from statesvc.reading.code_mapping import Mappings, mapping_history
+from statesvc.reading.mapped_code import MappedCode
 from statesvc.repair.renormalize.correction_plan import RenormalizeReport
 from statesvc.repair.renormalize.renormalize import RereadTask, reread
 from statesvc.repair.teaching.code_events import Connection, newest_with_code

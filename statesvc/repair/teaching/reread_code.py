@@ -13,8 +13,8 @@ from uuid import UUID, uuid4
 from events.entry.clear_part import listed_code
 from statesvc.database.pool import Connections
 from statesvc.database.wakeups.channels import OUTBOX
-from statesvc.inbox.rollouts.mapped_code import MappedCode
 from statesvc.log.actions import record_action
+from statesvc.reading.mapped_code import MappedCode
 from statesvc.repair.dead_letters.dead_letter import DeadLetterFilter, Obstacle
 from statesvc.repair.dead_letters.replay_pace import ReplayLimits
 from statesvc.repair.dead_letters.replay_plan import RepairRequest

@@ -9,7 +9,7 @@ from pydantic import AwareDatetime, BaseModel, Field
 from events.crypto.keyring import Keyring
 from events.entry.clear_part import listed_code
 from events.identity.ids import listed_prefix
-from statesvc.inbox.rollouts.code_mapping import COUNT_MAX, codes_by_category, current_mappings
+from statesvc.reading.code_mapping import COUNT_MAX, codes_by_category, current_mappings
 from statesvc.repair.dead_letters.dead_letter import DeadLetterFilter
 from statesvc.repair.dead_letters.listing import NEWEST, list_dead_letters, occurrences_of
 from statesvc.repair.teaching.preview import CodeMeaning

@@ -13,8 +13,8 @@ from events.carriers import CARRIERS
 from events.crypto.keyring import Keyring
 from statesvc.append.append_batch import AppendBatch
 from statesvc.append.transaction import append
-from statesvc.inbox.claim import Burial, Message
-from statesvc.inbox.read_message import read_message
+from statesvc.queue.claim import Burial, Message
+from statesvc.reading.read_message import read_message
 from tests.bench.inbox import keyring_of
 
 CONNECTIONS = 8

@@ -10,10 +10,10 @@ from events.parsing.meanings import Meaning
 from events.vocabulary import Kind, Status
 from statesvc.api.dead_letter_replay_models import ReplayedMany, ReplayedOne
 from statesvc.bodies.sealed_message import seal_message
-from statesvc.inbox.claim import Burial, Claim, bury, claim
-from statesvc.inbox.rollouts.code_mapping import add_mapping
-from statesvc.inbox.rollouts.mapped_code import MappedCode
 from statesvc.ingress.put import put
+from statesvc.queue.claim import Burial, Claim, bury, claim
+from statesvc.reading.code_mapping import add_mapping
+from statesvc.reading.mapped_code import MappedCode
 from statesvc.repair.dead_letters.listing import DeadLetterDetails, DeadLetterGroups
 from statesvc.repair.dead_letters.replay_run import ReplayBudget
 

@@ -7,7 +7,7 @@ import pytest
 from psycopg import AsyncConnection
 
 from statesvc.database.pool import Pool, PoolLimits, make_pool
-from statesvc.inbox.queue_depths import SAMPLE_SECONDS, Depths
+from statesvc.queue.depths import SAMPLE_SECONDS, Depths
 from statesvc.telemetry.metrics import Telemetry
 from tests.statesvc.api.test_queue import QUEUED, TOKEN
 

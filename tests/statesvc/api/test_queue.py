@@ -60,7 +60,7 @@ async def test_counts_by_carrier_and_state(api: Any) -> None:
 
 
 async def test_a_count_beyond_the_bound_says_that_it_is_capped(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("statesvc.inbox.queue_depths.COUNT_MAX", 5)
+    monkeypatch.setattr("statesvc.queue.depths.COUNT_MAX", 5)
     await api.carriers.execute("INSERT INTO statesvc.lane (carrier_id) VALUES ('ups')")
     await api.carriers.execute(QUEUED, ["-1 minute", None, None, "ups", 9])
     shown = await queue(api)

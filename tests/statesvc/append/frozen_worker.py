@@ -12,7 +12,7 @@ from events.crypto.sealing import MasterKeys
 from statesvc.append import transaction, write_entries
 from statesvc.database.keyring_store import load_keyring
 from statesvc.database.pool import make_pool
-from statesvc.inbox.claim import Claim, claim
+from statesvc.queue.claim import Claim, claim
 from statesvc.telemetry.metrics import Telemetry
 from statesvc.worker.batch import process
 from statesvc.worker.batch_context import BatchContext

@@ -7,13 +7,13 @@ from uuid import uuid4
 from psycopg import AsyncConnection
 
 from statesvc.database.queries import queries
-from statesvc.inbox.claim import lock_leased
+from statesvc.queue.claim import lock_leased
 
 STATEMENTS = {
     ("statesvc.log", "event_store"): ("known_keys", "read_streams", "lock_streams", "reserve_streams", "move_heads", "read_events"),
     ("statesvc.log", "parcel_log"): ("link_streams", "parcel_changes", "parcels_of"),
     ("statesvc.shipments", "projection_store"): ("read_states", "save_shipments"),
-    ("statesvc.inbox", "claim"): ("settle",),
+    ("statesvc.queue", "claim"): ("settle",),
 }
 GROWING = re.compile(r"Seq Scan on (event|event_key|stream|shipment|inbox|message)\w*")
 SCANS = "SELECT pg_stat_get_xact_numscans('statesvc.inbox'::regclass)::int"

@@ -26,8 +26,8 @@ from statesvc.cli.doctor.checks import check_waiting
 from statesvc.database.wakeups.channels import INBOX
 from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.waker import Waker
-from statesvc.inbox.read_message import Read
 from statesvc.log.event_store import move_heads
+from statesvc.reading.read_message import Read
 from statesvc.worker import batch as worker_batch
 from statesvc.worker.batch import process_postponed
 from statesvc.worker.versions import read_chosen

@@ -6,7 +6,7 @@ import pytest
 
 from statesvc.bodies.find_bodies import ArchiveUnavailableError
 from statesvc.repair.renormalize.renormalize import RereadTask, renormalize
-from tests.statesvc.inbox.rollouts.planted import CARRIER, MISREAD
+from tests.statesvc.reading.planted import CARRIER, MISREAD
 from tests.statesvc.repair.renormalize.test_renormalize import candidate_reads, quiet, status
 from tests.world.body_archivist import Archivist
 from tests.world.shop import CARRIER_ID

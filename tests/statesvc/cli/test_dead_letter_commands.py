@@ -9,8 +9,8 @@ from psycopg import AsyncConnection
 from events.errors import Cause
 from statesvc.bodies.sealed_message import seal_message
 from statesvc.database.keyring_store import load_keyring, parse_master_keys
-from statesvc.inbox.claim import Burial, Claim, bury, claim
 from statesvc.ingress.put import put
+from statesvc.queue.claim import Burial, Claim, bury, claim
 from tests.world.database import Database
 from tests.world.shell import MASTER_KEY, Shell, use
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import uuid4
 
-from statesvc.inbox.claim import Message
+from statesvc.queue.claim import Message
 from statesvc.worker.batch_size import BATCH_SECONDS, BatchSize, split_by_volume
 
 ONE = Message(

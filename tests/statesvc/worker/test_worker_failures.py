@@ -11,7 +11,7 @@ import structlog
 from statesvc.database.wakeups.channels import INBOX
 from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.waker import Waker
-from statesvc.inbox.claim import NextClaim, next_claim
+from statesvc.queue.claim import NextClaim, next_claim
 from statesvc.worker.worker_loop import Worker, WorkerLimits
 from tests.statesvc.worker.log_check import check_log
 from tests.world.shop import Shop, says

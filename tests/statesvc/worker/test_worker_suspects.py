@@ -9,7 +9,7 @@ import pytest
 from statesvc.database.wakeups.channels import INBOX
 from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.waker import Waker
-from statesvc.inbox.claim import Message
+from statesvc.queue.claim import Message
 from statesvc.worker import worker_loop as loop
 from statesvc.worker.batch import process
 from statesvc.worker.batch_context import BatchContext

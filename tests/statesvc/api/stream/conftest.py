@@ -30,9 +30,9 @@ from statesvc.http.api_keys import Keys
 from statesvc.http.app import build_app
 from statesvc.http.key_store import Scope, create_key
 from statesvc.http.signed_token import TokenSigner
-from statesvc.inbox.read_message import Read
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.json_compression import decompress_json
+from statesvc.reading.read_message import Read
 from statesvc.telemetry.metrics import Telemetry
 from tests.statesvc.api.stream.event_source import EventSource, event_source
 from tests.world.story import MORNING, WAY, Story, scan, story

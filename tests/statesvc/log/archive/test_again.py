@@ -6,12 +6,12 @@ from uuid import uuid4
 import pytest
 
 from statesvc.database.pool import Pool
-from statesvc.inbox.rollouts.dial import Dial, set_dial
+from statesvc.reading.rollout import Dial, set_dial
 from statesvc.repair.renormalize.renormalize import RereadTask, renormalize
 from statesvc.subscriptions.replay import ReplayRequest, replay
 from statesvc.telemetry.metrics import Telemetry
 from statesvc.worker.batch_context import BatchContext
-from tests.statesvc.inbox.rollouts.planted import CARRIER, MISREAD
+from tests.statesvc.reading.planted import CARRIER, MISREAD
 from tests.world.attack import places
 from tests.world.log_archivist import Archivist, shipment
 from tests.world.shop import CARRIER_ID, Shop

@@ -17,8 +17,8 @@ from statesvc.api.submission.submit import Submitted, submit
 from statesvc.append.append_batch import AppendBatch
 from statesvc.append.transaction import append
 from statesvc.database.pool import Pool
-from statesvc.inbox.read_message import Read
 from statesvc.log.archive.log_archive_errors import ArchivedHistoryError, EntryFileError
+from statesvc.reading.read_message import Read
 from statesvc.subscriptions import subscription_store as store
 from statesvc.telemetry.metrics import Telemetry
 from statesvc.worker.batch_context import BatchContext

@@ -20,9 +20,9 @@ from events.identity.ids import identify
 from statesvc.append.append_batch import AppendBatch
 from statesvc.append.proposals import propose
 from statesvc.append.transaction import append
-from statesvc.inbox.read_message import Read
 from statesvc.log import entry_documents
 from statesvc.log.verify.event_ids import CORRECTIONS, ESTIMATES, FACTS, OTHER_ANCHORS, SIGNERS, TEXTS, conflict_fault, event_ids
+from statesvc.reading.read_message import Read
 from tests.events.carriers.carrier_fixtures import fixture_paths, read
 from tests.events.carriers.more_envelope_pairs import PAIRS
 from tests.world.attack import places, sealed_story, verify

@@ -11,10 +11,10 @@ from events.parsing.meanings import Meaning
 from events.vocabulary import Kind, Status
 from statesvc.append.append_batch import AppendBatch
 from statesvc.append.transaction import append
-from statesvc.inbox.claim import settle
-from statesvc.inbox.read_message import Read, read_message
-from statesvc.inbox.rollouts.code_mapping import add_mapping
-from statesvc.inbox.rollouts.mapped_code import MappedCode, PrintedCode
+from statesvc.queue.claim import settle
+from statesvc.reading.code_mapping import add_mapping
+from statesvc.reading.mapped_code import MappedCode, PrintedCode
+from statesvc.reading.read_message import Read, read_message
 from statesvc.repair.dead_letters.dead_letter import Obstacle
 from statesvc.repair.dead_letters.replay_pace import ReplayEnd, ReplayLimits
 from statesvc.repair.dead_letters.replay_plan import plan_replay

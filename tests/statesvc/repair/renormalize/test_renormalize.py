@@ -12,15 +12,15 @@ from events.parsing.meanings import UNMAPPED, Meaning
 from events.vocabulary import Kind, Status
 from statesvc.append.append_batch import AppendBatch
 from statesvc.append.transaction import append
-from statesvc.inbox.claim import settle
-from statesvc.inbox.read_message import Read, read_message
-from statesvc.inbox.rollouts.code_mapping import Mappings, add_mapping
-from statesvc.inbox.rollouts.dial import Dial, set_dial
-from statesvc.inbox.rollouts.mapped_code import MappedCode, PrintedCode
+from statesvc.queue.claim import settle
+from statesvc.reading.code_mapping import Mappings, add_mapping
+from statesvc.reading.mapped_code import MappedCode, PrintedCode
+from statesvc.reading.read_message import Read, read_message
+from statesvc.reading.rollout import Dial, set_dial
 from statesvc.repair.renormalize.correction_plan import RenormalizeReport, plan_unread
 from statesvc.repair.renormalize.effective_readings import effective_readings
 from statesvc.repair.renormalize.renormalize import RereadTask, renormalize
-from tests.statesvc.inbox.rollouts.planted import CARRIER, MISREAD
+from tests.statesvc.reading.planted import CARRIER, MISREAD
 from tests.statesvc.worker.log_check import check_log
 from tests.world.shop import CARRIER_ID, Shop, says, shipment
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from events.carriers import CARRIERS
-from statesvc.inbox.rollouts.code_mapping import Mappings
+from statesvc.reading.code_mapping import Mappings
 from statesvc.repair.renormalize.correction_plan import RenormalizeReport, plan_unread
 from statesvc.repair.renormalize.effective_readings import effective_readings
 

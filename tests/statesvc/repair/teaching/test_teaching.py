@@ -10,8 +10,8 @@ from psycopg import AsyncConnection
 from events.parsing.meanings import Meaning
 from events.vocabulary import Kind, Status
 from statesvc.database.pool import SingleConnection
-from statesvc.inbox.rollouts.code_mapping import MappingChangedError, current_mappings, teach
-from statesvc.inbox.rollouts.mapped_code import PrintedCode
+from statesvc.reading.code_mapping import MappingChangedError, current_mappings, teach
+from statesvc.reading.mapped_code import PrintedCode
 from statesvc.repair.dead_letters.dead_letter import Obstacle
 from statesvc.repair.dead_letters.reread import Rereader
 from statesvc.repair.renormalize.renormalize import RereadTask

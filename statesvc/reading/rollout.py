@@ -13,14 +13,14 @@ from psycopg.rows import class_row
 
 from events.carriers.carrier import Carrier
 from statesvc.database.queries import queries
-from statesvc.inbox.rollouts.differences import EVENT
-from statesvc.inbox.rollouts.readings import refused_names
-from statesvc.inbox.rollouts.trials import totals_of
 from statesvc.log.actions import record_action
 from statesvc.operations.worker_list import SILENT_SECONDS
+from statesvc.reading.differences import EVENT
+from statesvc.reading.reading_name import refused_names
+from statesvc.reading.trials import totals_of
 
-_SQL = queries("statesvc.inbox.rollouts", "dial")
-_EVIDENCE = queries("statesvc.inbox.rollouts", "trials")
+_SQL = queries("statesvc.reading", "rollout")
+_EVIDENCE = queries("statesvc.reading", "trials")
 log = structlog.get_logger()
 
 ALL: Final = "*"

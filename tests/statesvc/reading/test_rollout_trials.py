@@ -7,11 +7,11 @@ from uuid import UUID
 import pytest
 import structlog
 
-from statesvc.inbox.rollouts.dial import Dial, Guard, rollout_of, set_dial, set_hold
-from statesvc.inbox.rollouts.trials import DIFFS_PER_BATCH_MAX, list_differences, totals_of
 from statesvc.log.json_compression import decompress_json
 from statesvc.operations.notices import list_notices
-from tests.statesvc.inbox.rollouts.planted import MISREAD
+from statesvc.reading.rollout import Dial, Guard, rollout_of, set_dial, set_hold
+from statesvc.reading.trials import DIFFS_PER_BATCH_MAX, list_differences, totals_of
+from tests.statesvc.reading.planted import MISREAD
 from tests.world.shop import CARRIER_ID, Shop, says
 
 pytestmark = pytest.mark.slow

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from tests.statesvc.inbox.model import CARRIERS, DEATHS_MAX, LEASE_SECONDS, NOBODY, Inbox, Waiting
+from tests.statesvc.queue.model import CARRIERS, DEATHS_MAX, LEASE_SECONDS, NOBODY, Inbox, Waiting
 
 FROZEN_CLOCK = """
 CREATE TABLE statesvc.frozen_clock (at timestamptz NOT NULL);

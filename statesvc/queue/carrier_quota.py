@@ -10,7 +10,7 @@ from psycopg.rows import class_row
 from statesvc.database.queries import queries
 from statesvc.log.actions import record_action
 
-_SQL = queries("statesvc.inbox", "allotment")
+_SQL = queries("statesvc.queue", "carrier_quota")
 
 WEIGHT_MIN: Final = 0.01
 WEIGHT_MAX: Final = 100.0

@@ -8,8 +8,8 @@ from psycopg import AsyncConnection
 
 from events.parsing.meanings import Meaning
 from events.vocabulary import Kind, Reason, Status
-from statesvc.inbox.rollouts.code_mapping import Mappings, add_mapping, codes_by_category, current_mappings
-from statesvc.inbox.rollouts.mapped_code import MappedCode
+from statesvc.reading.code_mapping import Mappings, add_mapping, codes_by_category, current_mappings
+from statesvc.reading.mapped_code import MappedCode
 from tests.world.shop import CARRIER_ID, Shop
 
 CODE = MappedCode(CARRIER_ID, "T", "CAT")

@@ -19,7 +19,7 @@ from statesvc.telemetry import gauges
 from statesvc.telemetry.metrics import Telemetry, Values
 from statesvc.telemetry.sampled import Sampled
 
-_SQL = queries("statesvc.inbox", "queue_depths")
+_SQL = queries("statesvc.queue", "depths")
 
 COUNT_MAX: Final = 100_000
 """Counting stops here: a count of this size means at least as many."""

@@ -8,7 +8,7 @@ import pytest
 
 from events.carriers import CARRIERS
 from tests.deploy.documented import blocks
-from tests.statesvc.inbox.rollouts.planted import CARRIER, MISREAD
+from tests.statesvc.reading.planted import CARRIER, MISREAD
 from tests.world.shell import Shell, use
 from tests.world.shop import CARRIER_ID, Shop, says
 

@@ -12,8 +12,8 @@ from statesvc.http.api_keys import Keys
 from statesvc.http.app import build_app
 from statesvc.http.key_store import Scope, create_key
 from statesvc.http.operation import routes_of
-from tests.statesvc.inbox.rollouts.foreign_fleet import Fleet
-from tests.statesvc.inbox.rollouts.planted import CARRIER, MISREAD
+from tests.statesvc.reading.foreign_fleet import Fleet
+from tests.statesvc.reading.planted import CARRIER, MISREAD
 from tests.world.api import context_of
 from tests.world.shop import CARRIER_ID, Shop, says
 

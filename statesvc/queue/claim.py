@@ -12,7 +12,7 @@ from statesvc.database.arrays import Columns, bools, byteas, encoded, ints, text
 from statesvc.database.pending import Pending, Sender, columns, send
 from statesvc.database.queries import queries
 
-SQL = queries("statesvc.inbox", "claim")
+SQL = queries("statesvc.queue", "claim")
 _CARRIER_ID: Final = 1
 _SETTLEMENTS: Final[Columns] = {
     "message_ids": uuids,

@@ -16,11 +16,11 @@ from psycopg.rows import class_row
 
 from statesvc.database.pending import columns
 from statesvc.database.queries import queries
-from statesvc.inbox.rollouts.differences import Difference
 from statesvc.log.actions import record_action
 from statesvc.operations.notices import Notice, NoticeKind, write_notices
+from statesvc.reading.differences import Difference
 
-_SQL = queries("statesvc.inbox.rollouts", "trials")
+_SQL = queries("statesvc.reading", "trials")
 
 DIFFS_PER_BATCH_MAX: Final = 1_000
 DIFFS_RETAINED: Final = 10_000

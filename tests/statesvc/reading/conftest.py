@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.statesvc.inbox.rollouts.planted import CARRIER
+from tests.statesvc.reading.planted import CARRIER
 from tests.world.shop import CARRIER_ID, Shop
 
 

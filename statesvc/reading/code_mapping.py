@@ -22,10 +22,10 @@ from events.identity.ids import text_digest
 from events.parsing.meanings import Meaning
 from events.vocabulary import Kind, Reason, Status
 from statesvc.database.queries import queries
-from statesvc.inbox.rollouts.mapped_code import MappedCode, PrintedCode, open_text, seal_text
 from statesvc.log.actions import record_action
+from statesvc.reading.mapped_code import MappedCode, PrintedCode, open_text, seal_text
 
-_SQL = queries("statesvc.inbox.rollouts", "code_mapping")
+_SQL = queries("statesvc.reading", "code_mapping")
 COUNT_MAX: Final = 200_000
 """Events that are read at most."""
 EXAMPLES_MAX: Final = 5

@@ -19,9 +19,9 @@ from events.identity.ids import identify, shipment_id
 from events.identity.recipes import number_of
 from events.normalized import load
 from events.parsing.named_numbers import NUMBERS_MAX, named_numbers, names_only
-from statesvc.inbox.claim import Burial, Message
-from statesvc.inbox.rollouts.code_mapping import Mappings
-from statesvc.inbox.rollouts.readings import READER, is_foreign
+from statesvc.queue.claim import Burial, Message
+from statesvc.reading.code_mapping import Mappings
+from statesvc.reading.reading_name import READER, is_foreign
 
 NORMALIZED: Final = "normalized"
 """The stage of a message that was handed over."""

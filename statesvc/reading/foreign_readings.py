@@ -6,9 +6,9 @@ from typing import Any, Final, NamedTuple
 from psycopg import AsyncConnection
 
 from statesvc.database.queries import queries
-from statesvc.inbox.rollouts.readings import OURS
+from statesvc.reading.reading_name import OURS
 
-_SQL = queries("statesvc.inbox.rollouts", "dial")
+_SQL = queries("statesvc.reading", "rollout")
 ASKED_SECONDS_MAX: Final = 60.0
 """A reading that nobody asked for so long is probably misspelt, or its fleet is away."""
 COUNT_MAX: Final = 10_000

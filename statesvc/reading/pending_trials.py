@@ -15,10 +15,10 @@ from psycopg import AsyncConnection
 from events.event import value
 from statesvc.database.pending import Sender, columns
 from statesvc.database.queries import queries
-from statesvc.inbox.claim import Message, Settlement
-from statesvc.inbox.read_message import NORMALIZED
+from statesvc.queue.claim import Message, Settlement
+from statesvc.reading.read_message import NORMALIZED
 
-_SQL = queries("statesvc.inbox", "pending_trials")
+_SQL = queries("statesvc.reading", "pending_trials")
 TRIALS_RETAINED: Final = 10_000
 """Of a carrier."""
 _NO_TOKEN: Final = UUID(int=0)

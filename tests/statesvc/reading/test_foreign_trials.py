@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from statesvc.inbox.pending_trials import drop_trials
-from statesvc.inbox.rollouts.dial import Dial, DifferingEventsError, refusals, set_dial
-from statesvc.inbox.rollouts.foreign_readings import left_shares, list_readings
-from statesvc.inbox.rollouts.trials import list_differences, totals_of
+from statesvc.reading.foreign_readings import left_shares, list_readings
+from statesvc.reading.pending_trials import drop_trials
+from statesvc.reading.rollout import Dial, DifferingEventsError, refusals, set_dial
+from statesvc.reading.trials import list_differences, totals_of
 from statesvc.repair.erasure import Erasure, erase
 from statesvc.worker.trial_comparer import compare_handed_over
-from tests.statesvc.inbox.rollouts.foreign_fleet import Fleet
-from tests.statesvc.inbox.rollouts.planted import CARRIER, MISREAD, broken, forgetful, wrong
+from tests.statesvc.reading.foreign_fleet import Fleet
+from tests.statesvc.reading.planted import CARRIER, MISREAD, broken, forgetful, wrong
 from tests.world.shop import CARRIER_ID, Shop, says
 
 pytestmark = pytest.mark.slow

@@ -1,10 +1,10 @@
-"""Replays in a process of its own: `python -m tests.statesvc.inbox.rollouts.launcher ...`."""
+"""Replays in a process of its own: `python -m tests.statesvc.reading.launcher ...`."""
 
 import sys
 
 from events.carriers import CARRIERS
 from statesvc import cli
-from tests.statesvc.inbox.rollouts.planted import CARRIER
+from tests.statesvc.reading.planted import CARRIER
 
 
 def main() -> int:

@@ -11,8 +11,8 @@ from events.event import Raw
 from events.identity.ids import text_digest
 from events.parsing.meanings import Meaning
 from events.vocabulary import Kind, Reason, Status
-from statesvc.inbox.rollouts.code_mapping import Mappings, NotMappedError, current_mappings, teach
-from statesvc.inbox.rollouts.mapped_code import MappedCode, PrintedCode
+from statesvc.reading.code_mapping import Mappings, NotMappedError, current_mappings, teach
+from statesvc.reading.mapped_code import MappedCode, PrintedCode
 from tests.world.shop import CARRIER_ID, Shop
 
 MEANINGS = [
