@@ -8,15 +8,15 @@ from typing_extensions import TypedDict
 from statesvc.api.operation_context import Context
 from statesvc.api.parameters import Name
 from statesvc.database.wakeups.channels import INBOX
+from statesvc.health import notices, worker_list
+from statesvc.health.notices import StoredNotice, mark_seen
+from statesvc.health.worker_list import RESCUES_MAX, WorkerStatus, rescues_last_hour
 from statesvc.http.call import Call
 from statesvc.http.closed_model import ClosedModel
 from statesvc.http.faces import Asked, Command, Form
 from statesvc.http.operation import WHY_TAKEN, PartialChange, operation
 from statesvc.http.paging import NEWEST, Page, PageParameters, before_number, encode_cursor
 from statesvc.http.problem import Code, Problem
-from statesvc.operations import notices, worker_list
-from statesvc.operations.notices import StoredNotice, mark_seen
-from statesvc.operations.worker_list import RESCUES_MAX, WorkerStatus, rescues_last_hour
 from statesvc.queue import carrier_quota as allotments
 from statesvc.queue.carrier_quota import IN_FLIGHT_MAX, WEIGHT_MAX, WEIGHT_MIN, Allotment, allot, allotment_of
 from statesvc.queue.depths import QueueDepths, read_depths

@@ -187,7 +187,7 @@ async def list_rollouts(context: Context, call: Call[None, None]) -> Page[ShownR
     Every one that was ever turned, that of all carriers first.
     """
     async with context.pool.connection() as connection:
-        turned = await list_rollouts(connection)
+        turned = await stored_rollouts(connection)
         lacking, readings = await lacking_workers(connection), await list_readings(connection)
     all_held = any(rollout.hold for rollout in turned if rollout.carrier_id == ALL)
     states = [RolloutState(rollout, held=rollout.hold or all_held) for rollout in turned]

@@ -15,10 +15,10 @@ from yarl import URL
 
 from statesvc.background.duration import duration
 from statesvc.database.queries import queries
+from statesvc.health.database_gauges import Sample, SubscriptionGauges, read_sample
+from statesvc.health.running_processes import last_minute, why_not_writable
 from statesvc.http.problem import PROBLEM_KINDS, Code
 from statesvc.log.archive.archive_identity import ArchiveFailure, ArchiveRefusal, read_archive_failures, read_refusal
-from statesvc.operations.database_gauges import Sample, SubscriptionGauges, read_sample
-from statesvc.operations.running_processes import last_minute, why_not_writable
 from statesvc.queue.depths import QueueDepths, read_depths
 from statesvc.reading.foreign_readings import left_shares, list_readings
 from statesvc.reading.rollout import lacking_workers

@@ -8,10 +8,10 @@ from typing_extensions import TypedDict
 
 from statesvc.api.operation_context import Context
 from statesvc.api.service_status import ServiceStatus, Trouble, Urgency, read_status
+from statesvc.health.reconciler import PromiseStatus
+from statesvc.health.running_processes import last_minute
 from statesvc.http.call import Call
 from statesvc.http.operation import operation
-from statesvc.operations.reconciler import PromiseStatus
-from statesvc.operations.running_processes import last_minute
 from statesvc.queue.depths import QueueDepths
 
 

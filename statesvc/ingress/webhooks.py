@@ -19,6 +19,7 @@ from events.crypto.keyring import Keyring
 from statesvc.bodies.sealed_message import seal_message
 from statesvc.database.pool import Pool
 from statesvc.database.wakeups.waker import Wakes
+from statesvc.health.ingest_report import IngestReport, LastMinute
 from statesvc.http.api_keys import Keys
 from statesvc.http.key_store import Scope
 from statesvc.http.operation import Operation, Route, operation
@@ -31,7 +32,6 @@ from statesvc.ingress.oauth import Tokens
 from statesvc.ingress.put import Stored
 from statesvc.ingress.request_body import DiskRoom, check_head, read_body
 from statesvc.ingress.tally import IngestTally
-from statesvc.operations.ingest_report import IngestReport, LastMinute
 from statesvc.settings.service_settings import Settings
 from statesvc.telemetry import gauges
 from statesvc.telemetry.metrics import Telemetry

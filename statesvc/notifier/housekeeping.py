@@ -15,13 +15,13 @@ from statesvc.database.wakeups.channels import LOG, OUTBOX
 from statesvc.database.wakeups.waker import notify
 from statesvc.delivery.attempt_entry import append_ends, tried
 from statesvc.delivery.retry_schedule import DELAYS_SECONDS, JITTER_SHARE_MAX, RETRY_AFTER_SECONDS_MAX
+from statesvc.health.notices import NoticeKind
 from statesvc.log.batch_row import begin_batch, write_batch
+from statesvc.maintenance.due_times import RetryRules, repair_outbox, report
 from statesvc.notifier.coalesce import Coalescer, overfull
 from statesvc.notifier.context import NotifierContext
 from statesvc.notifier.operator_webhook import LEASE_SECONDS
 from statesvc.notifier.policy import log_notices, review
-from statesvc.operations.due_times import RetryRules, repair_outbox, report
-from statesvc.operations.notices import NoticeKind
 
 _PURGED_AT_ONCE: Final = 5_000
 

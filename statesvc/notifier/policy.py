@@ -19,9 +19,9 @@ from events.entry.kinds import rfc3339
 from statesvc.database.pending import Pending, Sender, columns, send
 from statesvc.database.queries import queries
 from statesvc.delivery.outcome import AttemptOutcome
+from statesvc.health.notices import Notice, NoticeKind, write_notices
 from statesvc.log.actions import Action, record_actions
 from statesvc.log.fanouts import open_details
-from statesvc.operations.notices import Notice, NoticeKind, write_notices
 from statesvc.telemetry.metrics import Telemetry
 
 WARN_AFTER: Final = timedelta(hours=24)

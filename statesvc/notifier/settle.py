@@ -20,12 +20,12 @@ from statesvc.delivery.attempt_entry import EndedNotification, EndOutcome, appen
 from statesvc.delivery.attempt_part import DeliveryAttempt
 from statesvc.delivery.limiter.signal import pause_asked_for
 from statesvc.delivery.outcome import Finish, GiveUp, NextStep, RetryLater, next_step
+from statesvc.health.notices import Notice, write_notices
 from statesvc.log.actions import append_actions
 from statesvc.log.batch_row import begin_batch, write_batch
 from statesvc.notifier.attempts import AttemptResult
 from statesvc.notifier.claim_outbox import Delivery
 from statesvc.notifier.policy import GONE, Disabled, ReceiverTally, disable, note
-from statesvc.operations.notices import Notice, write_notices
 
 _SQL = queries("statesvc.notifier", "settle")
 _KEY_COLUMNS = ("subscription_ids", "shipment_ids", "sequences")

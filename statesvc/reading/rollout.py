@@ -13,8 +13,8 @@ from psycopg.rows import class_row
 
 from events.carriers.carrier import Carrier
 from statesvc.database.queries import queries
+from statesvc.health.worker_list import SILENT_SECONDS
 from statesvc.log.actions import record_action
-from statesvc.operations.worker_list import SILENT_SECONDS
 from statesvc.reading.differences import EVENT
 from statesvc.reading.reading_name import refused_names
 from statesvc.reading.trials import totals_of

@@ -16,8 +16,8 @@ from psycopg.rows import class_row
 
 from statesvc.database.pending import columns
 from statesvc.database.queries import queries
+from statesvc.health.notices import Notice, NoticeKind, write_notices
 from statesvc.log.actions import record_action
-from statesvc.operations.notices import Notice, NoticeKind, write_notices
 from statesvc.reading.differences import Difference
 
 _SQL = queries("statesvc.reading", "trials")

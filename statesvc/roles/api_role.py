@@ -32,6 +32,7 @@ from statesvc.console.portal import routes as portal_routes
 from statesvc.console.routes import routes as console_routes
 from statesvc.database.wakeups.channels import SEALED
 from statesvc.delivery.targets import Targets
+from statesvc.health.database_gauges import DatabaseGauges
 from statesvc.http.documentation import documentation_routes
 from statesvc.http.health import health_routes
 from statesvc.http.key_limits import KeyLimits
@@ -39,7 +40,6 @@ from statesvc.http.signed_token import TokenSigner
 from statesvc.log.archive.folder import archive_folder
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.tombstones import tombstones_of
-from statesvc.operations.database_gauges import DatabaseGauges
 from statesvc.queue.depths import Depths
 from statesvc.roles.connection_limits import api_limits, misrouted_limits, replica_limits
 from statesvc.roles.http_server import api_keys, open_ingress, serve, server_part

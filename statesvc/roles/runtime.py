@@ -27,8 +27,8 @@ from statesvc.database.room import read_room
 from statesvc.database.service_connection import CONNECT_TIMEOUT_SECONDS
 from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.waker import Waker
+from statesvc.health.heartbeat import BEAT_SECONDS, INGEST_BEAT_SECONDS, Heartbeat, Incarnation
 from statesvc.http.health import Readiness, shipped_migrations
-from statesvc.operations.heartbeat import BEAT_SECONDS, INGEST_BEAT_SECONDS, Heartbeat, Incarnation
 from statesvc.roles.connection_limits import ConnectionPlan, plan_for
 from statesvc.roles.master_key import KeySources, key_sources, open_sources
 from statesvc.roles.metrics_address import RoleMetrics, serving_metrics

@@ -10,12 +10,12 @@ from statesvc.bodies.body_archiver import BodyArchiver
 from statesvc.database.wakeups.channels import INBOX, TRIALS
 from statesvc.database.wakeups.waker import Waker
 from statesvc.expectations.watcher import watcher
+from statesvc.health.reconciler import reconciler
 from statesvc.log.archive.folder import archive_folder
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.archive.log_archiver import LogArchiver
-from statesvc.operations.due_times import inbox_due_times
-from statesvc.operations.maintenance import maintenance
-from statesvc.operations.reconciler import reconciler
+from statesvc.maintenance.due_times import inbox_due_times
+from statesvc.maintenance.upkeep import maintenance
 from statesvc.roles.connection_limits import worker_limits
 from statesvc.roles.http_server import run_with_health
 from statesvc.roles.runtime import Launch, open_runtime

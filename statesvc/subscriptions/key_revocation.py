@@ -17,11 +17,11 @@ from events.entry.kinds import rfc3339
 from statesvc.background.periodic import Periodic
 from statesvc.database.pool import Connections
 from statesvc.database.queries import queries
+from statesvc.health.notices import Notice, NoticeKind, write_notices
 from statesvc.http.api_keys import BOOTSTRAP
 from statesvc.http.key_store import Scope, granted
 from statesvc.log.actions import Action, record_actions
 from statesvc.log.fanouts import open_details
-from statesvc.operations.notices import Notice, NoticeKind, write_notices
 
 _SQL = queries("statesvc.subscriptions", "key_revocation")
 EXPIRY: Final = "expiry"

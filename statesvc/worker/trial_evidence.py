@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple, Self
 import structlog
 from psycopg import AsyncConnection
 
-from statesvc.operations.notices import NoticeKind
+from statesvc.health.notices import NoticeKind
 from statesvc.reading.pending_trials import drop_trials
 from statesvc.reading.read_message import Read
 from statesvc.reading.trials import Evidence, record_evidence

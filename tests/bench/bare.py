@@ -18,6 +18,7 @@ from events.crypto.keyring import Keyring
 from events.crypto.sealing import MasterKeys, SealingKey
 from statesvc.bodies.sealed_message import SealedMessage
 from statesvc.database.pool import Pool
+from statesvc.health.ingest_report import LastMinute
 from statesvc.http.api_keys import Keys
 from statesvc.http.app import Server, build_app
 from statesvc.ingress.body_memory import HeldMemory, MemoryBound
@@ -27,7 +28,6 @@ from statesvc.ingress.put import Stored
 from statesvc.ingress.request_body import DiskRoom
 from statesvc.ingress.tally import IngestTally
 from statesvc.ingress.webhooks import Webhooks
-from statesvc.operations.ingest_report import LastMinute
 from statesvc.settings.service_settings import load_settings
 from statesvc.telemetry.metrics import Telemetry
 

@@ -16,7 +16,7 @@ from psycopg import AsyncConnection
 
 from statesvc import __version__
 from statesvc.api.call_examples import call_examples
-from statesvc.operations.notices import Notice, NoticeKind, write_notices
+from statesvc.health.notices import Notice, NoticeKind, write_notices
 from tests.acceptance.processes import BOOTSTRAP_KEY, UPS_SECRET, Service
 from tests.acceptance.stories import ups_alert
 from tests.acceptance.test_restore import sealed

@@ -16,8 +16,8 @@ from statesvc.log.archive.file_names import index_of
 from statesvc.log.archive.folder import ArchivePath, archive_folder, file_fault, size_fault, size_of
 from statesvc.log.archive.month_ledger import LogMonth, due_months, months
 from statesvc.log.archive.object_path import ObjectStoreError
-from statesvc.operations.storage_forecast import Hot, size_text
-from statesvc.operations.table_sizes import read_stored_data
+from statesvc.maintenance.storage_forecast import Hot, size_text
+from statesvc.maintenance.table_sizes import read_stored_data
 from statesvc.settings.service_settings import Settings
 
 READ_BYTES_MAX: Final = 1 << 30

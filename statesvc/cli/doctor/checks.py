@@ -30,7 +30,7 @@ from statesvc.database.migrator import read_ledger
 from statesvc.database.partitions import missing_partitions
 from statesvc.database.queries import queries
 from statesvc.database.service_connection import encoding_fault
-from statesvc.operations.due_times import seconds_in_future
+from statesvc.maintenance.due_times import seconds_in_future
 from statesvc.reading.foreign_readings import left_shares, list_readings
 from statesvc.roles.carrier_names import unknown_carriers
 from statesvc.roles.master_key import key_sources, open_sources

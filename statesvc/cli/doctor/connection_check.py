@@ -6,7 +6,7 @@ from psycopg import AsyncConnection
 
 from statesvc.cli.doctor.finding import Finding, fail, ok, warn
 from statesvc.database.room import read_room
-from statesvc.operations.running_processes import read_processes
+from statesvc.health.running_processes import read_processes
 from statesvc.roles.connection_limits import DIRECT, ONE_OF_EACH, ConnectionPlan
 from statesvc.settings.service_settings import CONNECTIONS_MIN, Settings
 

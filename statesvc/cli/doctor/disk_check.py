@@ -7,8 +7,8 @@ from psycopg import AsyncConnection
 
 from statesvc.cli.doctor.finding import Finding, fail, warn
 from statesvc.cli.storage import free_bytes, hot_time
-from statesvc.operations.storage_forecast import days_left
-from statesvc.operations.table_sizes import read_stored_data
+from statesvc.maintenance.storage_forecast import days_left
+from statesvc.maintenance.table_sizes import read_stored_data
 from statesvc.settings.service_settings import Settings
 
 _WARN_DAYS: Final = 60

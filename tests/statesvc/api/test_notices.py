@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from statesvc.operations.notices import Notice, NoticeKind, write_notices
+from statesvc.health.notices import Notice, NoticeKind, write_notices
 
 PATH = "/v1/notices"
 NOW = datetime(2026, 3, 1, tzinfo=UTC)

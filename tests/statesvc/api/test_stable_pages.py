@@ -10,7 +10,7 @@ import pytest
 
 from events.vocabulary import Status
 from statesvc.delivery.outcome import AttemptOutcome
-from statesvc.operations.notices import Notice, NoticeKind, write_notices
+from statesvc.health.notices import Notice, NoticeKind, write_notices
 from tests.openapi_document import document
 from tests.statesvc.api.test_dead_letter_replay import bury_messages
 from tests.world.api import Api, Statement

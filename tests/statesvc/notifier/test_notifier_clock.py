@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from statesvc.maintenance.due_times import repair_outbox
 from statesvc.notifier.housekeeping import RETRY_RULES
-from statesvc.operations.due_times import repair_outbox
 from tests.statesvc.notifier.test_notifier_limits import answering
 
 HOUR = 3600.0

@@ -7,8 +7,8 @@ from uuid import UUID
 import orjson
 
 from statesvc.delivery.outcome import AttemptOutcome
+from statesvc.health.notices import Notice, NoticeKind
 from statesvc.notifier.policy import ReceiverTally, log_notices, note, review
-from statesvc.operations.notices import Notice, NoticeKind
 from statesvc.subscriptions import subscription_store as store
 from statesvc.telemetry.metrics import Telemetry
 

@@ -10,7 +10,7 @@ from psycopg import AsyncConnection
 
 from statesvc.log.event_store import lock_streams
 from statesvc.log.json_compression import decompress_json
-from statesvc.operations.maintenance import once
+from statesvc.maintenance.upkeep import once
 from statesvc.repair.erasure import (
     DeadLetterSearch,
     Erased,

@@ -16,8 +16,8 @@ from standardwebhooks.webhooks import Webhook
 from statesvc.delivery.addresses import EVERY_NETWORK
 from statesvc.delivery.http_sender import HttpSender
 from statesvc.delivery.retry_schedule import ATTEMPTS_MAX
+from statesvc.health.notices import Notice, NoticeKind, list_notices, write_notices
 from statesvc.notifier.operator_webhook import OperatorWebhook
-from statesvc.operations.notices import Notice, NoticeKind, list_notices, write_notices
 from statesvc.subscriptions.subscription_secrets import Secret
 
 SECRET = Secret.fresh()

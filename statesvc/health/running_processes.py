@@ -8,10 +8,10 @@ from typing import Any, Final, NamedTuple
 from psycopg import AsyncConnection
 
 from statesvc.database.queries import queries
-from statesvc.operations.ingest_report import IngestReport
-from statesvc.operations.worker_list import WORKERS_MAX
+from statesvc.health.ingest_report import IngestReport
+from statesvc.health.worker_list import WORKERS_MAX
 
-_SQL = queries("statesvc.operations", "running_processes")
+_SQL = queries("statesvc.health", "running_processes")
 
 REMEMBERED_SECONDS: Final = 600.0
 """How long a process that has fallen silent is named: it may have been taken away for good, with its machine."""

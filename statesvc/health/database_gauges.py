@@ -10,8 +10,8 @@ from psycopg import AsyncConnection
 
 from statesvc.database.pool import Connections
 from statesvc.database.queries import queries
-from statesvc.operations.reconciler import PromiseStatus, read_promises
-from statesvc.operations.running_processes import RunningProcess, count_silent, read_processes
+from statesvc.health.reconciler import PromiseStatus, read_promises
+from statesvc.health.running_processes import RunningProcess, count_silent, read_processes
 from statesvc.telemetry import gauges
 from statesvc.telemetry.metric import Metric
 from statesvc.telemetry.metrics import Telemetry, Values
@@ -24,7 +24,7 @@ SUBSCRIPTIONS_MAX: Final = 20
 _COUNT_MAX: Final = 100_000
 _WAITING_MAX: Final = 10_000
 
-_SQL = queries("statesvc.operations", "database_gauges")
+_SQL = queries("statesvc.health", "database_gauges")
 
 
 class SubscriptionGauges(NamedTuple):

@@ -21,7 +21,7 @@ from statesvc.telemetry.metrics import Telemetry
 _EVERY_SECONDS: Final = 60.0
 _ROWS_AT_ONCE: Final = 5_000
 
-_SQL = queries("statesvc.operations", "due_times")
+_SQL = queries("statesvc.maintenance", "due_times")
 _log = structlog.get_logger()
 
 

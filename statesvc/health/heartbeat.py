@@ -18,7 +18,7 @@ from statesvc.background.periodic import Periodic
 from statesvc.background.waiting import set_within
 from statesvc.database.pool import Pool
 from statesvc.database.queries import queries
-from statesvc.operations.ingest_report import IngestReport
+from statesvc.health.ingest_report import IngestReport
 
 BEAT_SECONDS: Final = 10.0
 INGEST_BEAT_SECONDS: Final = 4.0
@@ -26,7 +26,7 @@ INGEST_BEAT_SECONDS: Final = 4.0
 _RETRY_SECONDS: Final = 1.0
 _LEAVE_SECONDS: Final = 1.0
 
-_SQL = queries("statesvc.operations", "heartbeat")
+_SQL = queries("statesvc.health", "heartbeat")
 log = structlog.get_logger()
 
 

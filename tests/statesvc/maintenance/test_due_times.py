@@ -4,7 +4,7 @@ from typing import Any
 
 from psycopg import AsyncConnection
 
-from statesvc.operations.due_times import inbox_due_times, repair_inbox, seconds_in_future
+from statesvc.maintenance.due_times import inbox_due_times, repair_inbox, seconds_in_future
 from tests.world.shop import Shop, says
 
 HOUR = 3600.0

@@ -7,10 +7,10 @@ from typing import Any
 from psycopg import AsyncConnection
 
 from statesvc.database.pool import Pool
-from statesvc.operations.heartbeat import Heartbeat, Incarnation
-from statesvc.operations.ingest_report import IngestReport
-from statesvc.operations.running_processes import count_silent, last_minute, read_processes
-from statesvc.operations.worker_list import WorkerState, WorkerStatus, list_workers
+from statesvc.health.heartbeat import Heartbeat, Incarnation
+from statesvc.health.ingest_report import IngestReport
+from statesvc.health.running_processes import count_silent, last_minute, read_processes
+from statesvc.health.worker_list import WorkerState, WorkerStatus, list_workers
 
 ME = Incarnation(worker_id="h-worker-1-0a0b0c0d", role="worker", host="h", pid=1, version="0")
 HOUR_SECONDS = 3600.0

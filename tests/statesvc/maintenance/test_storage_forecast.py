@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from psycopg import AsyncConnection
 
-from statesvc.operations.storage_forecast import DAYS_MAX, LEAVING, Hot, Leaving, TableSize, days_left, size_text, what_to_change
+from statesvc.maintenance.storage_forecast import DAYS_MAX, LEAVING, Hot, Leaving, TableSize, days_left, size_text, what_to_change
 
 GB = 10**9
 STAYS = Hot(log_months=None, body_days=None)

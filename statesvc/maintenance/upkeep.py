@@ -8,11 +8,11 @@ from psycopg import AsyncConnection
 from statesvc.background.periodic import Periodic
 from statesvc.database.pool import Pool
 from statesvc.database.queries import queries
-from statesvc.operations.personal_readings import close_hours
+from statesvc.log.personal_reads import close_hours
 
 log = structlog.get_logger()
 
-_SQL = queries("statesvc.operations", "maintenance")
+_SQL = queries("statesvc.maintenance", "upkeep")
 _EVERY_SECONDS: Final = 3600.0
 _AFTER_FAILURE_SECONDS: Final = 30.0
 _ROWS_AT_ONCE: Final = 5000

@@ -6,7 +6,7 @@ import pytest
 from psycopg import AsyncConnection, errors
 
 from statesvc.database.pool import Pool
-from statesvc.operations.maintenance import maintenance, once
+from statesvc.maintenance.upkeep import maintenance, once
 
 pytestmark = pytest.mark.slow
 

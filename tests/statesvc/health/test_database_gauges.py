@@ -8,7 +8,7 @@ import pytest
 from psycopg import AsyncConnection
 
 from statesvc.database.pool import Pool, PoolLimits, make_pool
-from statesvc.operations.database_gauges import SAMPLE_SECONDS, DatabaseGauges
+from statesvc.health.database_gauges import SAMPLE_SECONDS, DatabaseGauges
 from statesvc.telemetry.metrics import Telemetry
 
 LIMITS = PoolLimits(connections_max=1, acquire_seconds=0.2, statement_seconds=5, lock_seconds=5, idle_in_transaction_seconds=5)

@@ -10,7 +10,7 @@ from psycopg.rows import kwargs_row
 
 from statesvc.database.queries import queries
 
-_SQL = queries("statesvc.operations", "heartbeat")
+_SQL = queries("statesvc.health", "heartbeat")
 
 WORKERS_MAX: Final = 1000
 RESCUES_MAX: Final = 100_000

@@ -10,8 +10,8 @@ from psycopg import AsyncConnection
 
 from statesvc.bodies.sealed_message import message_id
 from statesvc.database.pool import Pool
+from statesvc.health.reconciler import first_id, read_promises, reconcile
 from statesvc.ingress.tally import IngestTally
-from statesvc.operations.reconciler import first_id, read_promises, reconcile
 
 MINUTE = 29_000_000
 """Of the test's messages, since 1970."""

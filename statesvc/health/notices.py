@@ -14,7 +14,7 @@ from statesvc.database.pending import Sender
 from statesvc.database.queries import queries
 from statesvc.log.actions import record_action
 
-_SQL = queries("statesvc.operations", "notices")
+_SQL = queries("statesvc.health", "notices")
 
 NEWEST: Final = 2**63 - 1
 """Above the id of every notice."""

@@ -33,7 +33,7 @@ _SPANS_AT_ONCE: Final = 50
 _MS_SHIFT: Final = 80
 """An id of a message begins with its milliseconds since 1970, in 48 bits."""
 
-_SQL = queries("statesvc.operations", "reconciler")
+_SQL = queries("statesvc.health", "reconciler")
 
 Promise = Literal["settled", "notified"]
 

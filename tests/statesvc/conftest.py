@@ -13,7 +13,7 @@ LIMITS = PoolLimits(connections_max=2, acquire_seconds=5, statement_seconds=10, 
 
 @pytest.fixture
 async def pool(database: Any) -> AsyncIterator[Pool]:
-    async with make_pool(database.service_dsn, name="operations test", limits=LIMITS) as pool:
+    async with make_pool(database.service_dsn, name="test", limits=LIMITS) as pool:
         yield pool
 
 

@@ -11,9 +11,9 @@ from typing import Any, Final
 from psycopg import AsyncConnection
 
 from statesvc.database.queries import queries
-from statesvc.operations.storage_forecast import LEAVING, Leaving, TableSize
+from statesvc.maintenance.storage_forecast import LEAVING, Leaving, TableSize
 
-_SQL = queries("statesvc.operations", "table_sizes")
+_SQL = queries("statesvc.maintenance", "table_sizes")
 _WEEK: Final = timedelta(days=7)
 _YOUNGEST: Final = timedelta(days=1)
 _DAY: Final = timedelta(days=1)

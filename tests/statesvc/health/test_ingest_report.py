@@ -1,4 +1,4 @@
-from statesvc.operations.ingest_report import MINUTE_SECONDS, IngestReport, LastMinute
+from statesvc.health.ingest_report import MINUTE_SECONDS, IngestReport, LastMinute
 
 
 class Clock:
