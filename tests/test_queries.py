@@ -17,7 +17,7 @@ PARAMETER = re.compile(r"(?<!%)%\((\w+)\)[sbt]")
 PLANNED = re.compile(r"(SELECT|INSERT|UPDATE|DELETE|MERGE|WITH|VALUES|TABLE)\b", re.IGNORECASE)
 OWNERS = {
     "statesvc/database/migrator.sql",
-    "statesvc/repair/key_rotation.sql",
+    "statesvc/privacy/key_rotation.sql",
     "statesvc/sealer/fork.sql",
     "statesvc/shipments/rebuild/rebuild.sql",
 }

@@ -14,7 +14,7 @@ from statesvc.http.closed_model import ClosedModel
 from statesvc.http.operation import operation
 from statesvc.http.paging import after_number, encode_cursor
 from statesvc.http.problem import Code, Problem
-from statesvc.repair.erasure import DeadLetterSearch, Erasure, UnderLegalHoldError, erase, erase_dead_letters
+from statesvc.privacy.erasure import DeadLetterSearch, Erasure, UnderLegalHoldError, erase, erase_dead_letters
 
 WHY_LENGTH_MAX = 1000
 

@@ -34,6 +34,7 @@ from statesvc.reading.rollout import (
     set_dial,
     set_hold,
 )
+from statesvc.reading.rollout import list_rollouts as stored_rollouts
 from statesvc.reading.trials import StoredDifference, list_differences, totals_of
 
 WHY_LENGTH_MAX = 1000

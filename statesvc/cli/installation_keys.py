@@ -14,7 +14,7 @@ from statesvc.cli.tombstone_places import configured_tombstones, publish_tombsto
 from statesvc.database.keyring_store import load_keyring
 from statesvc.log import signing_keys
 from statesvc.log.tombstones import Tombstone, TombstoneKind
-from statesvc.repair.key_rotation import rewrap_root_key, rotate
+from statesvc.privacy.key_rotation import rewrap_root_key, rotate
 from statesvc.roles.master_key import key_sources, open_master_keys, open_sources
 from statesvc.settings.service_settings import Settings, load_settings
 

@@ -1,1 +1,1 @@
-"""Repairing what went wrong, and making data unreadable: dead letters, renormalizing, erasure, key rotation."""
+"""Repairing what went wrong: dead letters, renormalizing, codes that operators teach."""

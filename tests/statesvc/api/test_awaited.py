@@ -5,7 +5,7 @@ from typing import Any
 
 from events.vocabulary import Status
 from statesvc.expectations.never_heard import observe_never_heard
-from statesvc.repair.erasure import Erasure, erase
+from statesvc.privacy.erasure import Erasure, erase
 from tests.world.story import Story
 
 STATE = "/v1/shipments/ups/1z 99"

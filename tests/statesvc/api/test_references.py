@@ -7,10 +7,10 @@ import pytest
 from psycopg import AsyncConnection
 
 from events.vocabulary import Status
-from statesvc.repair.erasure import Erasure, erase
+from statesvc.privacy.erasure import Erasure, erase
 from statesvc.shipments import references as module
 from statesvc.shipments.references import AttachedTo, References, attach_references
-from tests.statesvc.repair.legible_values import legible
+from tests.statesvc.privacy.legible_values import legible
 
 ORDER, SHOP = "Zebedee-4711", "Quux GmbH"
 PATH = "/v1/shipments/ups/1z-99/references"

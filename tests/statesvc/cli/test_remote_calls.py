@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from events.vocabulary import Status
-from statesvc.repair.erasure import DEAD_LETTERS_AT_ONCE
+from statesvc.privacy.erasure import DEAD_LETTERS_AT_ONCE
 from tests.statesvc.api.test_dead_letter_replay import bury_messages, open_dead_letters
 from tests.world.api import Api, Statement
 from tests.world.shell import Shell

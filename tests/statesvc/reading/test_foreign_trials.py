@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from statesvc.privacy.erasure import Erasure, erase
 from statesvc.reading.foreign_readings import left_shares, list_readings
 from statesvc.reading.pending_trials import drop_trials
 from statesvc.reading.rollout import Dial, DifferingEventsError, refusals, set_dial
 from statesvc.reading.trials import list_differences, totals_of
-from statesvc.repair.erasure import Erasure, erase
 from statesvc.worker.trial_comparer import compare_handed_over
 from tests.statesvc.reading.foreign_fleet import Fleet
 from tests.statesvc.reading.planted import CARRIER, MISREAD, broken, forgetful, wrong

@@ -18,8 +18,8 @@ from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
 from statesvc.append.append_batch import AppendBatch
 from statesvc.append.transaction import append
 from statesvc.expectations.observe import observe
+from statesvc.privacy.erasure import Erasure, erase
 from statesvc.reading.read_message import Read
-from statesvc.repair.erasure import Erasure, erase
 from tests.world.story import Story
 
 NEW_YORK, TOKYO = timezone(timedelta(hours=-5)), timezone(timedelta(hours=9))

@@ -20,8 +20,8 @@ from statesvc.database.keyring_store import load_keyring
 from statesvc.database.pool import Pool, PoolLimits, make_pool
 from statesvc.database.wakeups.waker import Waker
 from statesvc.log.archive.log_archive import LogArchive
-from statesvc.repair.erasure import Erasure, erase
-from tests.statesvc.repair.legible_values import legible
+from statesvc.privacy.erasure import Erasure, erase
+from tests.statesvc.privacy.legible_values import legible
 
 LIMITS = PoolLimits(connections_max=8, acquire_seconds=5, statement_seconds=10, lock_seconds=5, idle_in_transaction_seconds=10)
 

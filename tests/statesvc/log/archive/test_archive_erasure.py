@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from statesvc.repair.erasure import Erasure, erase
-from tests.statesvc.repair.legible_values import legible
+from statesvc.privacy.erasure import Erasure, erase
+from tests.statesvc.privacy.legible_values import legible
 from tests.world.attack import places
 from tests.world.log_archivist import Archivist, shipment
 from tests.world.story import scan

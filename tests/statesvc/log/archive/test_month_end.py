@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from psycopg import AsyncConnection
 
-from statesvc.repair.erasure import Erasure, erase
+from statesvc.privacy.erasure import Erasure, erase
 from statesvc.shipments.rebuild.rebuild import Rebuild
 from tests.statesvc.api.test_erasure import dump
 from tests.statesvc.append.test_locked_shipments import LEFT, workers
 from tests.statesvc.log.archive.test_archive_erasure import cells
-from tests.statesvc.repair.legible_values import legible
+from tests.statesvc.privacy.legible_values import legible
 from tests.world.attack import places
 from tests.world.log_archivist import DAY, Archivist
 from tests.world.shop import CARRIER_ID, Shop, says, shipment

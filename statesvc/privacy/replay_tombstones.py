@@ -10,10 +10,10 @@ from events.crypto.keyring import Keyring
 from statesvc.database.queries import queries
 from statesvc.log.archive.folder import ArchivePath
 from statesvc.log.tombstones import Tombstone, TombstoneKind, Tombstones
-from statesvc.repair.erasure import DeadLetterSearch, Erasure, erase, erase_dead_letters
+from statesvc.privacy.erasure import DeadLetterSearch, Erasure, erase, erase_dead_letters
 from statesvc.subscriptions.key_revocation import revoke_key
 
-_SQL = queries("statesvc.repair", "replay_tombstones")
+_SQL = queries("statesvc.privacy", "replay_tombstones")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,8 +12,8 @@ from psycopg import AsyncConnection
 from events.crypto.sealing import MasterKeys, SealError
 from statesvc.database.keyring_store import load_keyring
 from statesvc.delivery.outgoing import Login
-from statesvc.repair import key_rotation as rotation
-from statesvc.repair.key_rotation import RotatedKeys, rotate
+from statesvc.privacy import key_rotation as rotation
+from statesvc.privacy.key_rotation import RotatedKeys, rotate
 from statesvc.subscriptions.subscription_secrets import Secret, open_login, open_secrets, seal_login, seal_secrets
 from tests.statesvc.worker.log_check import check_log
 from tests.world.shop import Shop, shipment

@@ -11,7 +11,7 @@ from psycopg import AsyncConnection
 from statesvc.log.event_store import lock_streams
 from statesvc.log.json_compression import decompress_json
 from statesvc.maintenance.upkeep import once
-from statesvc.repair.erasure import (
+from statesvc.privacy.erasure import (
     DeadLetterSearch,
     Erased,
     ErasedDeadLetters,
@@ -22,7 +22,7 @@ from statesvc.repair.erasure import (
     names,
 )
 from statesvc.shipments.rebuild.rebuild import Rebuild
-from tests.statesvc.repair.legible_values import legible
+from tests.statesvc.privacy.legible_values import legible
 from tests.statesvc.worker.log_check import check_log
 from tests.world.shop import CARRIER_ID, Shop, says, shipment
 

@@ -25,7 +25,7 @@ from statesvc.log.actions import record_action
 from statesvc.log.signing_keys import rewrap_seeds
 from statesvc.subscriptions.subscription_secrets import open_login, open_secrets, seal_login, seal_secrets
 
-_SQL = queries("statesvc.repair", "key_rotation")
+_SQL = queries("statesvc.privacy", "key_rotation")
 _BATCH: Final = 500
 _TRIES: Final = 20
 _PAUSE_SECONDS: Final = 0.25

@@ -25,7 +25,7 @@ from statesvc.reading.pending_trials import erase_trials
 from statesvc.shipments.awaited import forget_awaited
 from statesvc.shipments.references import AttachedTo, erase_references
 
-_SQL = queries("statesvc.repair", "erasure")
+_SQL = queries("statesvc.privacy", "erasure")
 Connection = AsyncConnection[Any]
 
 DEAD_LETTERS_AT_ONCE: Final = 200

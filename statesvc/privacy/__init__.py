@@ -1,0 +1,1 @@
+"""Privacy: erasure of a shipment, its replay after a restore, and the rotation of the master key."""
