@@ -57,7 +57,7 @@ class Keyring:
 
     @property
     def token_key(self) -> bytes:
-        """Signs what is handed out for a short time (`statesvc/http/signed_token.py`): 32 bytes, the same in every process."""
+        """Signs what is handed out for a short time (`statesvc/http/keys/signed_token.py`): 32 bytes, the same in every process."""
         return HKDF(algorithm=SHA256(), length=DIGEST_KEY_BYTES, salt=None, info=b"statesvc signed tokens").derive(self.digest_key)
 
     def seal_shipment_key(self, key: SealingKey, shipment_id: UUID) -> bytes:

@@ -19,7 +19,7 @@ from statesvc.evidence.merchant_statement import MerchantStatement
 from statesvc.http.call import Call
 from statesvc.http.closed_model import ClosedModel
 from statesvc.http.faces import Asked
-from statesvc.http.key_store import Scope
+from statesvc.http.keys.key_store import Scope
 from statesvc.http.operation import RawAnswer, operation
 from statesvc.http.problem import Code, Problem
 from statesvc.log.proofs import ContradictionError

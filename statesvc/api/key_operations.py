@@ -11,7 +11,7 @@ from statesvc.api.operation_context import Context
 from statesvc.http.call import Call
 from statesvc.http.closed_model import ClosedModel
 from statesvc.http.faces import Asked
-from statesvc.http.key_store import OWNER, Scope, StoredKey, create_key, list_keys
+from statesvc.http.keys.key_store import OWNER, Scope, StoredKey, create_key, list_keys
 from statesvc.http.operation import operation
 from statesvc.http.paging import Page, PageParameters, decode_cursor, encode_cursor
 from statesvc.http.problem import CREATED, Code, Problem

@@ -12,7 +12,7 @@ from pydantic import Field
 from statesvc.background.periodic import Periodic
 from statesvc.database.pool import Connections
 from statesvc.http.call import Call
-from statesvc.http.key_store import Scope
+from statesvc.http.keys.key_store import Scope
 from statesvc.http.operation import CALL
 from statesvc.http.problem import Code, Problem
 from statesvc.log.personal_reads import CountedHour, PersonalReading, begin_reading, close_hours, count_further, record_reading

@@ -17,7 +17,7 @@ from statesvc.cli.command_error import CommandError
 from statesvc.cli.doctor.finding import Severity
 from statesvc.cli.output import write_json, write_line, write_table
 from statesvc.cli.session import actor
-from statesvc.http.key_store import copy, read_all
+from statesvc.http.keys.key_store import copy, read_all
 from statesvc.settings.service_settings import load_settings
 from statesvc.subscriptions.key_revocation import revoke_key
 

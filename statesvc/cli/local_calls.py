@@ -24,9 +24,9 @@ from statesvc.database.keyring_store import load_keyring
 from statesvc.database.open_connection import PATIENT
 from statesvc.database.sql_errors import Failure, failure
 from statesvc.database.wakeups.waker import notify
-from statesvc.http.api_keys import Caller
 from statesvc.http.inner_calls import InnerCalls
-from statesvc.http.key_store import Scope
+from statesvc.http.keys.api_keys import Caller
+from statesvc.http.keys.key_store import Scope
 from statesvc.http.operation import Operation, routes_of
 from statesvc.http.problem import Problem
 from statesvc.log.archive.folder import archive_folder

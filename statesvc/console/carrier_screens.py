@@ -14,7 +14,7 @@ from statesvc.console.operation_forms import inputs_of
 from statesvc.console.screen import Done, DryRun, FormAction, Input, Screen, Values, Visit
 from statesvc.database.pool import Connections
 from statesvc.http.inner_calls import checked_body
-from statesvc.http.key_store import Scope
+from statesvc.http.keys.key_store import Scope
 from statesvc.http.problem import Code, Problem
 from statesvc.reading.rollout import ALL, Dial, Rollout, refusals
 

@@ -7,7 +7,7 @@ from statesvc.api.dead_letter_replay_models import DiscardMany, ReplayMany
 from statesvc.console.operation_forms import inputs_of, stated_in
 from statesvc.console.progress_page import WorkProgress, next_part, stated
 from statesvc.console.screen import Done, DryRun, FormAction, Input, Shown, Values, Visit, counted
-from statesvc.http.key_store import Scope
+from statesvc.http.keys.key_store import Scope
 from statesvc.repair.dead_letters.dead_letter import IN_WORDS, SENTENCES, Obstacle, Way
 from statesvc.repair.dead_letters.replay_pace import ReplayEnd, ReplayLimits
 

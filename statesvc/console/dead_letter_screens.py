@@ -10,7 +10,7 @@ import orjson
 from events.errors import Cause
 from statesvc.console.dead_letter_forms import GROUP, LIST, ONE, dead_letter_actions
 from statesvc.console.screen import Disclosure, FormAction, Screen, Shown, Values, Visit
-from statesvc.http.key_store import Scope
+from statesvc.http.keys.key_store import Scope
 from statesvc.http.problem import Code, Problem
 from statesvc.repair.dead_letters.dead_letter import IN_WORDS, SENTENCES, Obstacle, Way
 

@@ -12,7 +12,7 @@ from statesvc.console.shipment_lines import timeline_lines
 from statesvc.console.shipment_screens import CALL, LIST, ONE, AskedShipment
 from statesvc.evidence.dispute_fields import carrier_name
 from statesvc.http.inner_calls import Json
-from statesvc.http.key_store import Scope
+from statesvc.http.keys.key_store import Scope
 from statesvc.http.problem import Code, Problem
 
 PATH: Final = ONE + "/events/{version}"

@@ -11,7 +11,7 @@ from statesvc.console.screen import Disclosure, Input, Screen, Shown, Values, Vi
 from statesvc.console.shipment_screens import CALL, LIST, ONE, AskedShipment
 from statesvc.evidence.bundle import FORMS
 from statesvc.evidence.dispute_fields import carrier_name
-from statesvc.http.key_store import Scope
+from statesvc.http.keys.key_store import Scope
 from statesvc.http.problem import Code, Problem
 
 PATH: Final = ONE + "/evidence"

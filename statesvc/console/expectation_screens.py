@@ -7,7 +7,7 @@ from urllib.parse import quote
 from events.carriers import CARRIERS
 from statesvc.console.screen import Done, DryRun, Elsewhere, FormAction, Input, Screen, Values, Visit, counted
 from statesvc.expectations.rule_hours import NEVER, named_hours, rules_of
-from statesvc.http.key_store import Scope
+from statesvc.http.keys.key_store import Scope
 from statesvc.http.problem import Code, Problem
 
 LIST: Final = "/console/expectations"

@@ -10,7 +10,7 @@ from pydantic.fields import FieldInfo
 
 from statesvc.console.screen import Done, DryRun, FormAction, Input, Values, Visit
 from statesvc.http.faces import Asked, Form
-from statesvc.http.key_store import Scope
+from statesvc.http.keys.key_store import Scope
 from statesvc.http.operation import Operation, Route
 
 

@@ -9,7 +9,7 @@ from statesvc.console.charts import Bar, bars
 from statesvc.console.screen import Screen, Visit
 from statesvc.database.pool import Connections
 from statesvc.database.queries import queries
-from statesvc.http.key_store import Scope
+from statesvc.http.keys.key_store import Scope
 
 _SQL: Final = queries("statesvc.console", "overview")
 _PLACES: Final[Mapping[str, str]] = {

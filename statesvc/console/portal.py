@@ -18,9 +18,9 @@ from statesvc.console.pages import Templates
 from statesvc.console.web_sessions import Cookie, form_token, is_form_token
 from statesvc.database.pool import Connections
 from statesvc.delivery.event_catalogue import EVENT_TYPES
-from statesvc.http.api_keys import Keys
 from statesvc.http.inner_calls import InnerCalls, Json
-from statesvc.http.key_limits import KeyLimits
+from statesvc.http.keys.api_keys import Keys
+from statesvc.http.keys.key_limits import KeyLimits
 from statesvc.http.operation import Operation, Route, operation
 from statesvc.http.problem import Code, Problem
 

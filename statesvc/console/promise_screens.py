@@ -10,7 +10,7 @@ from statesvc.api.report_files import MEDIA_TYPES
 from statesvc.console.charts import Bar, bars
 from statesvc.console.screen import Screen, Visit
 from statesvc.console.shipment_screens import path_of
-from statesvc.http.key_store import Scope
+from statesvc.http.keys.key_store import Scope
 from statesvc.http.problem import Code, Problem
 
 PATH: Final = "/console/promises"

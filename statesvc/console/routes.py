@@ -21,9 +21,9 @@ from statesvc.console.teaching_screens import teaching_pages
 from statesvc.console.web_sessions import WebSessions
 from statesvc.console.work_screens import work_pages
 from statesvc.database.pool import Connections
-from statesvc.http.api_keys import Keys
 from statesvc.http.inner_calls import InnerCalls
-from statesvc.http.key_limits import KeyLimits
+from statesvc.http.keys.api_keys import Keys
+from statesvc.http.keys.key_limits import KeyLimits
 from statesvc.http.operation import Route
 
 

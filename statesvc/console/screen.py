@@ -8,7 +8,7 @@ from aiohttp import web
 
 from statesvc.console.web_sessions import WebSession
 from statesvc.http.inner_calls import InnerCalls, Json
-from statesvc.http.key_store import Scope
+from statesvc.http.keys.key_store import Scope
 
 Values = Mapping[str, str]
 """What a form has: a text for each of its inputs, empty where nothing was given."""

@@ -6,7 +6,7 @@ from typing import Any, Final
 from statesvc.console.screen import Done, DryRun, FormAction, Values, Visit, counted
 from statesvc.console.shipment_screens import CALL, LIST, ONE, AskedShipment
 from statesvc.evidence.dispute_fields import carrier_name
-from statesvc.http.key_store import Scope
+from statesvc.http.keys.key_store import Scope
 
 _HOLDS: Final = "/v1/legal-holds"
 

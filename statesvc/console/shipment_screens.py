@@ -15,7 +15,7 @@ from statesvc.console.shipment_lines import causes_of, conflict_sentences, flag_
 from statesvc.evidence.dispute_fields import carrier_name
 from statesvc.evidence.wording import REMARKS
 from statesvc.http.inner_calls import Json
-from statesvc.http.key_store import Scope
+from statesvc.http.keys.key_store import Scope
 from statesvc.http.paging import LIMIT_MAX
 from statesvc.http.problem import Code, Problem
 

@@ -9,7 +9,7 @@ from statesvc.console.html_exchange import utc_instant
 from statesvc.console.progress_page import WorkProgress, next_part, stated
 from statesvc.console.screen import Done, DryRun, FormAction, Input, Shown, Values, Visit, counted
 from statesvc.delivery.event_catalogue import CONNECTION_TEST, EVENT_TYPES
-from statesvc.http.key_store import Scope
+from statesvc.http.keys.key_store import Scope
 from statesvc.subscriptions.subscription_secrets import ROTATION_GRACE_HOURS_MAX
 
 LIST: Final = "/console/subscriptions"

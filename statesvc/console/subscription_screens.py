@@ -12,7 +12,7 @@ from statesvc.console.limiter_chart import limiter_charts
 from statesvc.console.screen import Disclosure, FormAction, Screen, Shown, Values, Visit
 from statesvc.console.subscription_forms import LIST, ONE, subscription_actions
 from statesvc.database.pool import Connections
-from statesvc.http.key_store import Scope
+from statesvc.http.keys.key_store import Scope
 from statesvc.subscriptions.recorded_attempts import read_recent_tries
 
 _STATES: Final = ("active", "paused", "disabled", "failing")

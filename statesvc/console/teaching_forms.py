@@ -7,7 +7,7 @@ from statesvc.api.code_mapping_models import TaughtMeaning, TeachRequest
 from statesvc.console.operation_forms import inputs_of, stated_in
 from statesvc.console.progress_page import WorkProgress, next_part
 from statesvc.console.screen import Done, DryRun, FormAction, Input, Shown, Values, Visit, counted
-from statesvc.http.key_store import Scope
+from statesvc.http.keys.key_store import Scope
 from statesvc.http.problem import Code, Problem
 
 CARRIER: Final = "/console/carriers/{carrier_id}"

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 from events.carriers import CARRIERS
 from statesvc.console.screen import Disclosure, FormAction, Screen, Shown, Values, Visit
 from statesvc.console.teaching_forms import CARRIER, MAPPING, code_in_words, teaching_actions
-from statesvc.http.key_store import Scope
+from statesvc.http.keys.key_store import Scope
 from statesvc.http.problem import Code, Problem
 
 CODE: Final = CARRIER + "/code"

@@ -14,8 +14,8 @@ from aiohttp import web
 
 from statesvc.database.pool import Connections
 from statesvc.database.queries import queries
-from statesvc.http.api_keys import Caller, Keys
-from statesvc.http.key_store import Scope, key_hash
+from statesvc.http.keys.api_keys import Caller, Keys
+from statesvc.http.keys.key_store import Scope, key_hash
 
 SESSION_SECONDS: Final = 12 * 3600.0
 SESSIONS_PER_KEY_MAX: Final = 20

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from statesvc.console.screen import Screen, Visit
-from statesvc.http.key_store import Scope
+from statesvc.http.keys.key_store import Scope
 
 QUEUE: Final = "/console/queue"
 WORKERS: Final = "/console/workers"

@@ -10,10 +10,10 @@ from aiohttp import hdrs, web
 from aiohttp.typedefs import Handler
 
 from statesvc.background.waiting import set_within
-from statesvc.http.api_keys import Keys
-from statesvc.http.client_connection import ClientConnection, Sharing
-from statesvc.http.connection_gate import ConnectionGate
-from statesvc.http.key_limits import KeyLimits
+from statesvc.http.connections.client_connection import ClientConnection, Sharing
+from statesvc.http.connections.connection_gate import ConnectionGate
+from statesvc.http.keys.api_keys import Keys
+from statesvc.http.keys.key_limits import KeyLimits
 from statesvc.http.middleware import guarded, problems, showing_limits
 from statesvc.http.operation import Route
 from statesvc.settings.http_settings import listen_hosts

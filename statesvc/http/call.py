@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
-from statesvc.http.api_keys import Caller
+from statesvc.http.keys.api_keys import Caller
 from statesvc.http.problem import Code, Problem
 
 P = TypeVar("P")

@@ -11,11 +11,11 @@ import orjson
 from aiohttp import hdrs, web
 from pydantic import BaseModel, ValidationError
 
-from statesvc.http.api_keys import CALLER, Caller, require_scope
 from statesvc.http.call import Call
 from statesvc.http.call_progress import CallParts
-from statesvc.http.key_limits import KeyLimits
-from statesvc.http.key_store import Scope
+from statesvc.http.keys.api_keys import CALLER, Caller, require_scope
+from statesvc.http.keys.key_limits import KeyLimits
+from statesvc.http.keys.key_store import Scope
 from statesvc.http.middleware import invalid
 from statesvc.http.operation import BODY, PARAMETERS, WHY, RawAnswer, Route, printed
 

@@ -18,9 +18,9 @@ from aiohttp.typedefs import Handler as NextHandler
 from pydantic import BaseModel, ValidationError
 
 from statesvc.database.sql_errors import Failure, failure
-from statesvc.http.api_keys import CALLER, Keys
-from statesvc.http.key_limits import KeyLimits
-from statesvc.http.key_store import Scope
+from statesvc.http.keys.api_keys import CALLER, Keys
+from statesvc.http.keys.key_limits import KeyLimits
+from statesvc.http.keys.key_store import Scope
 from statesvc.http.operation import BODY, PARAMETERS, Handler, Operation, Route
 from statesvc.http.problem import Code, Problem, Violation, from_aiohttp
 from statesvc.log.archive.log_archive_errors import LogArchiveError

@@ -12,8 +12,8 @@ from pydantic import BaseModel, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core.core_schema import DataclassField, LiteralSchema, ModelField, ModelSchema, TypedDictField
 
-from statesvc.http.key_limits import RATE_LIMIT, RATE_LIMIT_POLICY
-from statesvc.http.key_store import Scope
+from statesvc.http.keys.key_limits import RATE_LIMIT, RATE_LIMIT_POLICY
+from statesvc.http.keys.key_store import Scope
 from statesvc.http.operation import Operation, RequestHeader, Route
 from statesvc.http.problem import PROBLEM_KINDS, Code
 

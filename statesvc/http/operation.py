@@ -24,12 +24,12 @@ from pydantic import BaseModel, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from statesvc.http.api_keys import Caller, Keys, caller_of
 from statesvc.http.call import WHY_CHARS_MAX, WHY_HEADER, Call, why_details
 from statesvc.http.call_progress import CallParts
 from statesvc.http.closed_model import ClosedModel
 from statesvc.http.faces import Command, Form
-from statesvc.http.key_store import Scope
+from statesvc.http.keys.api_keys import Caller, Keys, caller_of
+from statesvc.http.keys.key_store import Scope
 from statesvc.http.problem import CONTENT_TYPE, NO_CONTENT, NOT_MODIFIED, OK, Code
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]

@@ -11,7 +11,7 @@ from typing import Final
 import aiohttp
 from aiohttp import hdrs, web
 
-from statesvc.http.client_connection import ClientConnection
+from statesvc.http.connections.client_connection import ClientConnection
 from statesvc.http.problem import Code, Problem
 from statesvc.ingress.body_memory import SMALL_BYTES, HeldMemory, MemoryBound, NoRoomError
 from statesvc.ingress.compression import ReceivedBody, decompressed, is_compressed

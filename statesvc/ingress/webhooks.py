@@ -20,8 +20,8 @@ from statesvc.bodies.sealed_message import seal_message
 from statesvc.database.pool import Pool
 from statesvc.database.wakeups.waker import Wakes
 from statesvc.health.ingest_report import IngestReport, LastMinute
-from statesvc.http.api_keys import Keys
-from statesvc.http.key_store import Scope
+from statesvc.http.keys.api_keys import Keys
+from statesvc.http.keys.key_store import Scope
 from statesvc.http.operation import Operation, Route, operation
 from statesvc.http.problem import OK, Code, Problem
 from statesvc.ingress.body_memory import MemoryBound

@@ -35,8 +35,8 @@ from statesvc.delivery.targets import Targets
 from statesvc.health.database_gauges import DatabaseGauges
 from statesvc.http.documentation import documentation_routes
 from statesvc.http.health import health_routes
-from statesvc.http.key_limits import KeyLimits
-from statesvc.http.signed_token import TokenSigner
+from statesvc.http.keys.key_limits import KeyLimits
+from statesvc.http.keys.signed_token import TokenSigner
 from statesvc.log.archive.folder import archive_folder
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.tombstones import tombstones_of

@@ -14,12 +14,12 @@ from events.carriers import CARRIERS
 from statesvc.api.personal_reads import was_recorded
 from statesvc.database.pool import Pool
 from statesvc.database.wakeups.channels import LOG
-from statesvc.http.api_keys import Keys
 from statesvc.http.app import Server, build_app
-from statesvc.http.client_connection import Sharing
-from statesvc.http.connection_gate import ConnectionGate, connections_allowed, raise_open_files
+from statesvc.http.connections.client_connection import Sharing
+from statesvc.http.connections.connection_gate import ConnectionGate, connections_allowed, raise_open_files
 from statesvc.http.health import health_routes
-from statesvc.http.key_limits import KeyLimits
+from statesvc.http.keys.api_keys import Keys
+from statesvc.http.keys.key_limits import KeyLimits
 from statesvc.http.operation import Route
 from statesvc.http.problem import PROBLEM
 from statesvc.ingress.webhooks import Ingress, build_ingress

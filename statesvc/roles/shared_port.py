@@ -10,8 +10,8 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from statesvc.http.app import Server
-from statesvc.http.client_connection import Sharing
-from statesvc.http.handoff import Handoff
+from statesvc.http.connections.client_connection import Sharing
+from statesvc.http.connections.handoff import Handoff
 from statesvc.http.problem import Code, Problem
 from statesvc.roles.shutdown import Part
 

@@ -18,8 +18,8 @@ from statesvc.background.periodic import Periodic
 from statesvc.database.pool import Connections
 from statesvc.database.queries import queries
 from statesvc.health.notices import Notice, NoticeKind, write_notices
-from statesvc.http.api_keys import BOOTSTRAP
-from statesvc.http.key_store import Scope, granted
+from statesvc.http.keys.api_keys import BOOTSTRAP
+from statesvc.http.keys.key_store import Scope, granted
 from statesvc.log.actions import Action, record_actions
 from statesvc.log.fanouts import open_details
 

@@ -14,7 +14,7 @@ from events.crypto.keyring import Keyring
 from events.crypto.sealing import SealError
 from statesvc.database.queries import queries
 from statesvc.delivery.outgoing import Destination, Login
-from statesvc.http.key_store import Scope
+from statesvc.http.keys.key_store import Scope
 from statesvc.log.actions import record_action
 from statesvc.log.fanouts import open_details
 from statesvc.subscriptions.key_revocation import needed, require, require_of_owner

@@ -19,8 +19,8 @@ from events.crypto.sealing import MasterKeys, SealingKey
 from statesvc.bodies.sealed_message import SealedMessage
 from statesvc.database.pool import Pool
 from statesvc.health.ingest_report import LastMinute
-from statesvc.http.api_keys import Keys
 from statesvc.http.app import Server, build_app
+from statesvc.http.keys.api_keys import Keys
 from statesvc.ingress.body_memory import HeldMemory, MemoryBound
 from statesvc.ingress.carrier_authenticator import build_authenticators
 from statesvc.ingress.group_commit import GroupCommit, Outcome

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from psycopg import AsyncConnection
 
-from statesvc.http.key_store import Scope, create_key
+from statesvc.http.keys.key_store import Scope, create_key
 from tests.acceptance.processes import ROOT
 from tests.bench.bench import Bench, child
 from tests.bench.drain import until_empty

@@ -35,9 +35,9 @@ from statesvc.console.routes import routes as console_routes
 from statesvc.database.keyring_store import load_keyring
 from statesvc.database.pool import Connections, PoolLimits, make_pool
 from statesvc.delivery.targets import Targets
-from statesvc.http.api_keys import Keys
 from statesvc.http.app import build_app
-from statesvc.http.key_store import Scope, create_key
+from statesvc.http.keys.api_keys import Keys
+from statesvc.http.keys.key_store import Scope, create_key
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.checkpoint_store import FolderCheckpointStore
 from statesvc.log.tombstones import Tombstones

@@ -11,9 +11,9 @@ from statesvc.api.parameters import Name
 from statesvc.api.stream.streams import EVENT_STREAM, Streams
 from statesvc.api.stream.tickets import CHOICES_MAX, PATH, Tickets
 from statesvc.api.stream.window import Selection, StreamedData
+from statesvc.http.keys.signed_token import TOKEN_CHARS_MAX
 from statesvc.http.operation import RequestHeader, Route, parameters, raw_route
 from statesvc.http.problem import OK, Code, Problem, Violation
-from statesvc.http.signed_token import TOKEN_CHARS_MAX
 from statesvc.log.cursor import CURSOR_PATTERN, LogCursor, read_cursor
 
 LAST_EVENT_ID: Final = "Last-Event-ID"

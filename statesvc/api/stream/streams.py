@@ -17,8 +17,8 @@ from statesvc.api.stream.follower import PING_SECONDS, Channel, Follower, Stream
 from statesvc.api.stream.tail import Hearing, Pages, Tail
 from statesvc.api.stream.window import Selection, opening_frame, reset_frames
 from statesvc.database.pool import Connections
-from statesvc.http.api_keys import Keys, caller_of
-from statesvc.http.key_store import Scope
+from statesvc.http.keys.api_keys import Keys, caller_of
+from statesvc.http.keys.key_store import Scope
 from statesvc.http.problem import Code, Problem
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.cursor import LogCursor, LostCursorError

@@ -17,11 +17,11 @@ from typing_extensions import TypedDict
 from events.vocabulary import Status
 from statesvc.api.parameters import Name
 from statesvc.api.stream.window import Selection
-from statesvc.http.api_keys import Caller, Keys, caller_of
-from statesvc.http.key_store import Scope
+from statesvc.http.keys.api_keys import Caller, Keys, caller_of
+from statesvc.http.keys.key_store import Scope
+from statesvc.http.keys.signed_token import TokenRefusedError, TokenSigner
 from statesvc.http.operation import Credential, Reply, Route, answer, body, route
 from statesvc.http.problem import CREATED, Code, Problem
-from statesvc.http.signed_token import TokenRefusedError, TokenSigner
 
 TICKET_SECONDS: Final = 60
 CHOICES_MAX: Final = 64

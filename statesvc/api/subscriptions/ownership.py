@@ -12,7 +12,7 @@ from uuid import UUID
 from psycopg import AsyncConnection
 
 from statesvc.http.call import Call
-from statesvc.http.key_store import Scope
+from statesvc.http.keys.key_store import Scope
 from statesvc.http.problem import Code, Problem
 from statesvc.subscriptions.key_revocation import NotGrantedError, require
 from statesvc.subscriptions.subscription_store import owner_of

@@ -16,13 +16,13 @@ from events.crypto.keyring import Keyring
 from events.entry.kinds import rfc3339
 from statesvc.api.operation_context import Context
 from statesvc.database.pool import Connections
-from statesvc.http.api_keys import Caller, Keys, key_holder, require_scope
 from statesvc.http.call import Call
 from statesvc.http.closed_model import ClosedModel
-from statesvc.http.key_store import OWNER, Scope
+from statesvc.http.keys.api_keys import Caller, Keys, key_holder, require_scope
+from statesvc.http.keys.key_store import OWNER, Scope
+from statesvc.http.keys.signed_token import TokenRefusedError, TokenSigner
 from statesvc.http.operation import operation
 from statesvc.http.problem import CREATED, Code, Problem
-from statesvc.http.signed_token import TokenRefusedError, TokenSigner
 from statesvc.log.actions import record_action
 
 PORTAL: Final = "/portal"

@@ -11,7 +11,7 @@ from statesvc.api.subscriptions.ownership import absent, require_visible
 from statesvc.database.wakeups.channels import OUTBOX
 from statesvc.http.call import Call
 from statesvc.http.call_progress import CallParts
-from statesvc.http.key_store import Scope
+from statesvc.http.keys.key_store import Scope
 from statesvc.http.operation import WHY_TAKEN, operation
 from statesvc.http.paging import RowNumber, encode_position, position_of
 from statesvc.http.problem import Code, Problem, Violation

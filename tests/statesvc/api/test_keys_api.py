@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from statesvc.database.pool import SingleConnection
-from statesvc.http.api_keys import Keys
+from statesvc.http.keys.api_keys import Keys
 from statesvc.subscriptions.key_revocation import revoke_expired
 from tests.world.api import Api
 

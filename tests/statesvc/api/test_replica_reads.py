@@ -24,8 +24,8 @@ from statesvc.cli.doctor.finding import Severity
 from statesvc.cli.doctor.replica_check import check_replica
 from statesvc.database.keyring_store import load_keyring
 from statesvc.database.pool import Pool, make_pool
-from statesvc.http.api_keys import Keys
 from statesvc.http.app import build_app
+from statesvc.http.keys.api_keys import Keys
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.checkpoint_store import FolderCheckpointStore
 from statesvc.log.tombstones import Tombstones

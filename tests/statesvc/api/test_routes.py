@@ -8,8 +8,8 @@ from statesvc.api.served_context import served_context
 from statesvc.api.stream.routes import routes as stream_routes
 from statesvc.api.stream.tickets import Tickets
 from statesvc.api.stream.transition_feed import routes as transition_feed_routes
+from statesvc.http.keys.signed_token import TokenSigner
 from statesvc.http.openapi import build_document
-from statesvc.http.signed_token import TokenSigner
 from tests.world.api import Api
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from events.vocabulary import Status
 from statesvc.delivery.outcome import AttemptOutcome
-from statesvc.http.key_store import Scope, create_key
+from statesvc.http.keys.key_store import Scope, create_key
 from statesvc.subscriptions import replay as replaying
 from tests.world.deliver import deliver
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from psycopg import AsyncConnection
 
-from statesvc.http.key_store import Scope, create_key, list_keys
+from statesvc.http.keys.key_store import Scope, create_key, list_keys
 from statesvc.subscriptions.key_revocation import revoke_key
 from tests.world import postgres
 from tests.world.database import Database

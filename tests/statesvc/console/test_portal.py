@@ -18,8 +18,8 @@ from events.vocabulary import Status
 from statesvc.api.subscriptions.subscription_operations import ONE, PATH
 from statesvc.console.portal import CALLS
 from statesvc.delivery.outcome import AttemptOutcome
-from statesvc.http.key_store import Scope, create_key
-from statesvc.http.signed_token import TokenSigner
+from statesvc.http.keys.key_store import Scope, create_key
+from statesvc.http.keys.signed_token import TokenSigner
 from statesvc.subscriptions.key_revocation import revoke_key
 from tests.world.api import Api
 from tests.world.deliver import deliver
@@ -147,7 +147,7 @@ async def test_it_makes_no_other_calls_of_the_api(portal: Portal) -> None:
 
 
 async def test_a_link_that_expired_was_altered_or_whose_key_ended_opens_nothing(portal: Portal, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("statesvc.http.api_keys.REMEMBERED_SECONDS", 0)
+    monkeypatch.setattr("statesvc.http.keys.api_keys.REMEMBERED_SECONDS", 0)
     shop = await portal.key("shop", Scope.SUBSCRIPTIONS)
     mine = await portal.subscribe(shop)
     path = await portal.link(shop, minutes=10)

@@ -10,9 +10,9 @@ from psycopg import AsyncConnection
 from psycopg.conninfo import make_conninfo
 
 from statesvc.database.pool import Pool, PoolLimits, make_pool
-from statesvc.http.api_keys import Keys
 from statesvc.http.app import build_app
 from statesvc.http.health import REMEMBERED_SECONDS, Readiness, health_routes, shipped_migrations
+from statesvc.http.keys.api_keys import Keys
 
 LIMITS = PoolLimits(connections_max=2, acquire_seconds=0.2, statement_seconds=5, lock_seconds=5, idle_in_transaction_seconds=5)
 

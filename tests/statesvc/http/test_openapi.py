@@ -8,10 +8,10 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
-from statesvc.http.api_keys import Keys
 from statesvc.http.app import build_app
 from statesvc.http.documentation import documentation_routes
-from statesvc.http.key_store import Scope
+from statesvc.http.keys.api_keys import Keys
+from statesvc.http.keys.key_store import Scope
 from statesvc.http.openapi import build_document
 from statesvc.http.operation import Reply, Route, answer, operation
 from statesvc.http.paging import Page, PageParameters

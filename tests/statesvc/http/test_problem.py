@@ -9,8 +9,8 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 from pydantic import BaseModel, ConfigDict, Field
 
-from statesvc.http.api_keys import Keys
 from statesvc.http.app import build_app
+from statesvc.http.keys.api_keys import Keys
 from statesvc.http.operation import Handler, Route, body, operation, parameters, why_of
 from statesvc.http.problem import OK, PROBLEM_KINDS, Code, Problem
 from tests.errors_page import PAGE, page

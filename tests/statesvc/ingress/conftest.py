@@ -16,8 +16,8 @@ from events.carriers.carrier import Ack, Basic, Carrier, Hmac, OAuthToken, RsaSh
 from events.crypto.keyring import Keyring
 from events.crypto.sealing import MasterKeys, SealingKey
 from statesvc.database.pool import Pool, PoolLimits, make_pool
-from statesvc.http.api_keys import Keys
 from statesvc.http.app import Server, build_app
+from statesvc.http.keys.api_keys import Keys
 from statesvc.ingress.group_commit import GroupCommit
 from statesvc.ingress.webhooks import build_ingress
 from statesvc.settings.carrier_settings import read_webhook_secrets

@@ -14,7 +14,7 @@ from events.crypto.keyring import body_context
 from events.crypto.sealing import commitment, unsalted
 from statesvc.database.pool import Pool
 from statesvc.database.wakeups.channels import INBOX
-from statesvc.http.key_store import Scope, create_key
+from statesvc.http.keys.key_store import Scope, create_key
 from statesvc.ingress.group_commit import ROW_BYTES
 
 BODY = b'{"scan": "\xff is kept byte for byte"}\n'

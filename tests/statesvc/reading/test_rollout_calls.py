@@ -8,9 +8,9 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from statesvc.api.rollout_operations import OPERATIONS
-from statesvc.http.api_keys import Keys
 from statesvc.http.app import build_app
-from statesvc.http.key_store import Scope, create_key
+from statesvc.http.keys.api_keys import Keys
+from statesvc.http.keys.key_store import Scope, create_key
 from statesvc.http.operation import routes_of
 from tests.statesvc.reading.foreign_fleet import Fleet
 from tests.statesvc.reading.planted import CARRIER, MISREAD

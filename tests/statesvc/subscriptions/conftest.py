@@ -18,9 +18,9 @@ from statesvc.database.keyring_store import load_keyring
 from statesvc.database.pool import PoolLimits, make_pool
 from statesvc.delivery.addresses import parse_networks
 from statesvc.delivery.targets import Targets
-from statesvc.http.api_keys import Keys
 from statesvc.http.app import build_app
-from statesvc.http.key_store import Scope, create_key
+from statesvc.http.keys.api_keys import Keys
+from statesvc.http.keys.key_store import Scope, create_key
 from tests.contract import Contract, contract_of
 
 LOOPBACK = parse_networks(["127.0.0.0/8"])

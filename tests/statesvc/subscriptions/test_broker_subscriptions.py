@@ -22,9 +22,9 @@ from statesvc.delivery.addresses import parse_networks
 from statesvc.delivery.brokers import table
 from statesvc.delivery.outgoing import Login
 from statesvc.delivery.targets import Targets
-from statesvc.http.api_keys import Keys
 from statesvc.http.app import build_app
-from statesvc.http.key_store import Scope, create_key
+from statesvc.http.keys.api_keys import Keys
+from statesvc.http.keys.key_store import Scope, create_key
 from statesvc.subscriptions.subscription_secrets import open_login
 
 LOOPBACK = parse_networks(["127.0.0.0/8"])

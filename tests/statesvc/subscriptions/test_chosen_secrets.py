@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from statesvc.http.key_store import Scope
+from statesvc.http.keys.key_store import Scope
 from tests.statesvc.subscriptions.conftest import URL, Api
 
 SECRET = "whsec_" + base64.b64encode(bytes(range(32))).decode()

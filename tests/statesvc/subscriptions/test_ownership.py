@@ -8,7 +8,7 @@ from psycopg import AsyncConnection
 
 from statesvc.api.subscriptions.routes import OPERATIONS
 from statesvc.api.subscriptions.subscription_operations import ONE
-from statesvc.http.key_store import Scope, create_key
+from statesvc.http.keys.key_store import Scope, create_key
 from statesvc.http.operation import routes_of
 from statesvc.subscriptions import subscription_store as store
 from statesvc.subscriptions.key_revocation import WHY, NotGrantedError, revoke_key

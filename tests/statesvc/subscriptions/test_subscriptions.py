@@ -9,7 +9,7 @@ import pytest
 from statesvc.api.subscriptions.routes import OPERATIONS
 from statesvc.database.wakeups.channels import OUTBOX
 from statesvc.delivery.addresses import parse_networks
-from statesvc.http.key_store import Scope, create_key
+from statesvc.http.keys.key_store import Scope, create_key
 from statesvc.http.openapi import build_document
 from statesvc.http.operation import routes_of
 from statesvc.http.paging import encode_cursor

@@ -7,7 +7,7 @@ import pytest
 from standardwebhooks.webhooks import Webhook
 
 from projections.notification_type import NotificationType
-from statesvc.http.key_store import Scope
+from statesvc.http.keys.key_store import Scope
 from statesvc.subscriptions import test_delivery
 from tests.contract import hook_validators
 from tests.statesvc.subscriptions.conftest import Api

@@ -26,10 +26,10 @@ from statesvc.database.pool import PoolLimits, make_pool
 from statesvc.database.wakeups.channels import SEALED
 from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.waker import notify
-from statesvc.http.api_keys import Keys
 from statesvc.http.app import build_app
-from statesvc.http.key_store import Scope, create_key
-from statesvc.http.signed_token import TokenSigner
+from statesvc.http.keys.api_keys import Keys
+from statesvc.http.keys.key_store import Scope, create_key
+from statesvc.http.keys.signed_token import TokenSigner
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.json_compression import decompress_json
 from statesvc.reading.read_message import Read

@@ -16,7 +16,7 @@ from statesvc.api.stream import admission
 from statesvc.api.stream.streams import StreamLimits
 from statesvc.api.stream.window import StreamedTransition, Window
 from statesvc.database.queries import queries
-from statesvc.http.key_store import Scope, create_key
+from statesvc.http.keys.key_store import Scope, create_key
 from statesvc.log.feed import recorded_span
 from statesvc.subscriptions.key_revocation import revoke_key
 from tests.statesvc.api.stream.conftest import Stage
@@ -259,7 +259,7 @@ async def test_the_streams_of_a_key_and_of_the_process_are_bounded(staged: Calla
 
 
 async def test_a_revoked_key_ends_its_streams(staged: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("statesvc.http.api_keys.REMEMBERED_SECONDS", 0.05)
+    monkeypatch.setattr("statesvc.http.keys.api_keys.REMEMBERED_SECONDS", 0.05)
     async with staged(limits=StreamLimits(clients_max=9, clients_per_key_max=9, send_seconds=5, ping_seconds=0.1)) as stage:
         async with stage.source() as source:
             await revoke_key(stage.log.connection, key_id=stage.key_id, revoked_by="test")

@@ -7,7 +7,7 @@ import pytest
 from freezegun import freeze_time
 
 from statesvc.api.stream.tail import ENTRIES_MAX
-from statesvc.http.key_store import Scope, create_key
+from statesvc.http.keys.key_store import Scope, create_key
 from statesvc.subscriptions.key_revocation import revoke_key
 from tests.statesvc.api.stream.conftest import Stage
 from tests.statesvc.api.stream.event_source import event_source
@@ -48,7 +48,7 @@ async def test_it_opens_its_selection_and_no_other_without_a_key_from_any_origin
 async def test_it_opens_nothing_else_and_nothing_once_changed_expired_or_its_key_revoked(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("statesvc.http.api_keys.REMEMBERED_SECONDS", 0)
+    monkeypatch.setattr("statesvc.http.keys.api_keys.REMEMBERED_SECONDS", 0)
     made = await ticket(stage)
     token = made["ticket"]
     assert await refusal(stage, f"/v1/feed/transitions?ticket={token}") == (401, "unauthenticated")

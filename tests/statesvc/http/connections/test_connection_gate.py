@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 
 from statesvc.http.app import Server
-from statesvc.http.connection_gate import CONNECTIONS_MAX, FILES_RESERVED, ConnectionGate, connections_allowed
+from statesvc.http.connections.connection_gate import CONNECTIONS_MAX, FILES_RESERVED, ConnectionGate, connections_allowed
 
 LOOPBACK = "127.0.0.1"
 

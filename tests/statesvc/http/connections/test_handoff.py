@@ -13,8 +13,8 @@ import uvloop
 from aiohttp import web
 
 from statesvc.http.app import Server
-from statesvc.http.client_connection import Sharing
-from statesvc.http.handoff import Handoff
+from statesvc.http.connections.client_connection import Sharing
+from statesvc.http.connections.handoff import Handoff
 from statesvc.http.middleware import problems
 from statesvc.http.problem import Code
 from statesvc.roles.shared_port import SharedPort, is_for_api, is_for_ingress, is_webhook, path_begins, without_api

@@ -9,9 +9,9 @@ from aiohttp.test_utils import TestClient, TestServer
 from psycopg import AsyncConnection
 
 from statesvc.database.pool import Pool, PoolLimits, make_pool
-from statesvc.http.api_keys import REMEMBERED_SECONDS, Keys, caller_of
 from statesvc.http.app import build_app
-from statesvc.http.key_store import Scope, create_key, list_keys
+from statesvc.http.keys.api_keys import REMEMBERED_SECONDS, Keys, caller_of
+from statesvc.http.keys.key_store import Scope, create_key, list_keys
 from statesvc.http.operation import Route, answer, operation
 from statesvc.subscriptions.key_revocation import revoke_key
 

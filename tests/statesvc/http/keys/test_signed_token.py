@@ -8,7 +8,7 @@ from freezegun import freeze_time
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statesvc.http.signed_token import TOKEN_CHARS_MAX, TokenRefusedError, TokenSigner
+from statesvc.http.keys.signed_token import TOKEN_CHARS_MAX, TokenRefusedError, TokenSigner
 
 SIGNER = TokenSigner(bytes(range(32)))
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

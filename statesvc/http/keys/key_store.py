@@ -22,7 +22,7 @@ from events.entry.kinds import rfc3339
 from statesvc.database.queries import queries
 from statesvc.log.actions import record_action
 
-SQL: Final = queries("statesvc.http", "key_store")
+SQL: Final = queries("statesvc.http.keys", "key_store")
 OWNER: Final = re.compile(r"[!-~]{1,100}")
 """What the name of an owner looks like."""
 _KEY: Final = re.compile(r"ss_([0-9a-f]{12})_[A-Za-z0-9_-]{43}")

@@ -15,7 +15,7 @@ import psycopg
 from aiohttp import hdrs, web
 
 from statesvc.database.pool import Connections
-from statesvc.http.key_store import SQL, Scope, granted, key_hash, key_id_of
+from statesvc.http.keys.key_store import SQL, Scope, granted, key_hash, key_id_of
 from statesvc.http.problem import Code, Problem
 
 REMEMBERED_SECONDS: Final = 5.0

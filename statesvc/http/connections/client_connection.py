@@ -18,7 +18,7 @@ from typing import Any, Final, Protocol, cast
 from aiohttp import web
 from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
 
-from statesvc.http.connection_gate import ConnectionGate
+from statesvc.http.connections.connection_gate import ConnectionGate
 from statesvc.http.problem import Code, Problem
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
