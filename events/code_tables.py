@@ -13,7 +13,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Final, NamedTuple
 
-from events.entry.clear_part import looks_like_code
+from events.clear_part import looks_like_code
 from events.event import Raw
 from events.parsing.meanings import Meaning, Table, meanings
 from events.parsing.text import collapse

@@ -161,7 +161,7 @@ NOT_PERSONAL = Personal()
 class Event:
     """A carrier event in canonical form: a reading with its identity. Field names are those of the JSON contract.
 
-    All but `personal` stands in clear in the log (`events.entry.clear_part`).
+    All but `personal` stands in clear in the log (`events.clear_part`).
     """
 
     carrier_id: str

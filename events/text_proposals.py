@@ -11,7 +11,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Final, NamedTuple
 
-from events.entry.clear_part import looks_like_code
+from events.clear_part import looks_like_code
 from events.parsing.meanings import Meaning, meanings
 from events.parsing.sentences import as_compared
 from events.vocabulary import Kind, Reason, Status

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from events.identity.spelling import normalize_number
+from events.spelling import normalize_number
 from projections.expectations import ExpectationRules, flagged, next_deadline, promised_until
 from projections.fact import decode_event, fact_from_log
 from projections.fold import fold

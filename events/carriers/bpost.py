@@ -12,7 +12,7 @@ from typing import Final
 from lxml.etree import _Element
 
 from events.carriers.carrier import Carrier, ShipperChoice
-from events.entry.clear_part import looks_like_code
+from events.clear_part import looks_like_code
 from events.errors import Cause, UnreadableMessageError
 from events.event import Raw, Reading
 from events.parsing.formats import TimeFormats

@@ -14,16 +14,16 @@ from typing import Annotated, Final, Self
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
 from events.carriers.carrier import Carrier, Hmac
-from events.entry.clear_part import Digest
+from events.clear_part import Digest
 from events.errors import Cause, UnreadableMessageError
 from events.event import Event, Normalized, PrintedTime, Raw, Reading
 from events.identity.ids import identify
-from events.identity.spelling import normalize_number
 from events.parsing.json import read_json
 from events.parsing.meanings import Meaning
 from events.parsing.places import place
 from events.parsing.rejections import Rejections
 from events.parsing.service_name import SERVICE_CHARACTERS_MAX, SERVICE_RULE, service_name
+from events.spelling import normalize_number
 from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
 
 CARRIER_ID: Final = "canonical"

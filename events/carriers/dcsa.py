@@ -17,7 +17,6 @@ from typing import Final, NamedTuple
 from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
 from events.event import EventPlace, Raw, Reading
-from events.identity.spelling import normalize_number
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, as_list, child, objects, objects_at
@@ -27,6 +26,7 @@ from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, reading_of
 from events.parsing.text import text, text_unless
 from events.parsing.times import Clock
+from events.spelling import normalize_number
 from events.vocabulary import Kind, Status
 
 CODES: Final = meanings("dcsa_codes.csv")

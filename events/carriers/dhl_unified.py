@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Final
 
 from events.carriers.carrier import Carrier, ShipperChoice
-from events.entry.clear_part import is_stand_in, looks_like_code
+from events.clear_part import is_stand_in, looks_like_code
 from events.errors import Cause, UnreadableMessageError
 from events.event import EventPlace, Raw, Reading
 from events.parsing.dhl_group import BLUEDART_TEXTS, PARCEL_DE, bluedart_text, parcel_de_detail, parcel_de_text

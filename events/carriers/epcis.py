@@ -15,7 +15,6 @@ from lxml.etree import _Element
 from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
 from events.event import EventPlace, PrintedTime, Raw, Reading
-from events.identity.spelling import normalize_number
 from events.parsing.formats import ISO
 from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, as_list, child, objects
@@ -25,6 +24,7 @@ from events.parsing.rejections import Rejections, normalizer
 from events.parsing.text import text
 from events.parsing.times import Clock
 from events.parsing.xml import Document, answers, is_xml, read_xml, text_at, texts
+from events.spelling import normalize_number
 from events.vocabulary import Kind, Status
 
 CODES: Final = meanings("epcis_codes.csv")

@@ -12,7 +12,6 @@ from typing import Final
 from events.carriers.carrier import Carrier, Hmac
 from events.errors import Cause, UnreadableMessageError
 from events.event import EventPlace, Raw, Reading
-from events.identity.spelling import spelled
 from events.parsing.formats import ISO
 from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, child, objects_at
@@ -22,6 +21,7 @@ from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
 from events.parsing.text import text
 from events.parsing.times import Clock
+from events.spelling import spelled
 from events.vocabulary import Kind, Status
 
 _TABLE: Final = meanings("ninjavan_codes.csv")

@@ -10,7 +10,6 @@ from typing import Final
 from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
 from events.event import Raw, Reading
-from events.identity.spelling import spelled
 from events.parsing.formats import ISO
 from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, child, objects_at, recognised
@@ -20,6 +19,7 @@ from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
 from events.parsing.text import text
 from events.parsing.times import Clock
+from events.spelling import spelled
 
 _TABLE: Final = meanings("nzpost_codes.csv")
 CODES: Final = {(level, spelled(word)): meaning for (level, word), meaning in _TABLE.items()}

@@ -10,8 +10,8 @@ from uuid import UUID
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
+from events.clear_part import Digest
 from events.crypto.sealing import MasterKeys, SealingKey
-from events.entry.clear_part import Digest
 
 DIGEST_BYTES: Final = 16
 DIGEST_KEY_BYTES: Final = 32

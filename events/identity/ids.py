@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Final
 from uuid import UUID
 
-from events.entry.clear_part import TEXT, Digest, Split, is_sentence, split
+from events.clear_part import TEXT, Digest, Split, is_sentence, split
 from events.errors import Cause, UnreadableMessageError
 from events.event import NOT_PERSONAL, Event, Personal, Raw, Reading
 from events.identity.recipe import (
@@ -29,9 +29,9 @@ from events.identity.recipe import (
     time_of,
 )
 from events.identity.recipes import discriminator_of, recipe_of
-from events.identity.spelling import normalize_number, short, spelled
 from events.parsing.service_name import service_name
 from events.parsing.times import SHIFTED
+from events.spelling import normalize_number, short, spelled
 
 NAMES_BYTES_MAX: Final = 2000
 """Of number, discriminator, native id, codes and place together: they become keys in the database, which bounds its keys."""

@@ -13,9 +13,9 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple
 
-from events.entry.clear_part import is_stand_in
+from events.clear_part import is_stand_in
 from events.event import Event, EventPlace, Raw
-from events.identity.spelling import is_short, normalize_number, short, spelled
+from events.spelling import is_short, normalize_number, short, spelled
 from events.vocabulary import TimePrecision, TzSource
 
 CodePart = Literal["type", "code", "reason", "further"]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 from importlib.resources import files
 from typing import Final, NamedTuple
 
-from events.entry.clear_part import looks_like_code
+from events.clear_part import looks_like_code
 from events.event import Raw
 from events.vocabulary import Kind, Reason, Status
 

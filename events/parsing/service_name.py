@@ -8,7 +8,7 @@ import re
 from functools import lru_cache
 from typing import Final
 
-from events.identity.spelling import spelled
+from events.spelling import spelled
 
 SERVICE_CHARACTERS_MAX: Final = 80
 SERVICE_RULE: Final = f"should be the name or the code of a carrier's service, of at most {SERVICE_CHARACTERS_MAX} characters"

@@ -15,7 +15,7 @@ from statesvc.http.call import Call
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.operation import CALL
 from statesvc.http.problem import Code, Problem
-from statesvc.log.personal_reads import CountedHour, PersonalReading, begin_reading, close_hours, count_further, record_reading
+from statesvc.log.personal_read_entries import CountedHour, PersonalReading, begin_reading, close_hours, count_further, record_reading
 
 _COUNTED_EVERY_SECONDS: Final = 15.0
 

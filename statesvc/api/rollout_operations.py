@@ -17,7 +17,7 @@ from statesvc.http.operation import PartialChange, operation
 from statesvc.http.paging import Page, PageParameters, before_number, encode_cursor
 from statesvc.http.problem import Code, Problem, Violation
 from statesvc.reading.foreign_readings import COUNT_MAX, ReadingState, list_readings
-from statesvc.reading.rollout import (
+from statesvc.reading.rollout_store import (
     ALL,
     FALLBACK_SECONDS,
     FALLBACK_SECONDS_MAX,
@@ -34,7 +34,7 @@ from statesvc.reading.rollout import (
     set_dial,
     set_hold,
 )
-from statesvc.reading.rollout import list_rollouts as stored_rollouts
+from statesvc.reading.rollout_store import list_rollouts as stored_rollouts
 from statesvc.reading.trials import StoredDifference, list_differences, totals_of
 
 WHY_LENGTH_MAX = 1000

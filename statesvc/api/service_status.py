@@ -21,7 +21,7 @@ from statesvc.http.problem import PROBLEM_KINDS, Code
 from statesvc.log.archive.archive_identity import ArchiveFailure, ArchiveRefusal, read_archive_failures, read_refusal
 from statesvc.queue.depths import QueueDepths, read_depths
 from statesvc.reading.foreign_readings import left_shares, list_readings
-from statesvc.reading.rollout import lacking_workers
+from statesvc.reading.rollout_store import lacking_workers
 from statesvc.sealer.clock_check import ClockCheck, ClockError
 from statesvc.sealer.lead import silent_lead
 

@@ -6,8 +6,8 @@ from operator import attrgetter
 from typing import Final, Literal
 from uuid import UUID
 
+from events.clear_part import Digest
 from events.crypto.keyring import DIGEST_BYTES, Keyring
-from events.entry.clear_part import Digest
 from events.entry.proposal import Enrichment, Proposal
 from events.event import Event
 from events.identity.ids import facts_digest, shipment_id, value_digest

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from events.entry.clear_part import listed_code
+from events.clear_part import listed_code
 from events.entry.proposal import Proposal
 from statesvc.database.pending import Sender, columns
 from statesvc.database.queries import queries

@@ -18,7 +18,7 @@ from statesvc.cli.service_calls import api_calls
 from statesvc.repair.dead_letters.dead_letter import SENTENCES, Obstacle
 
 _TEXT: Final = "text"
-"""Stands in lists where the carrier prints a text in place of a code (`events.entry.clear_part.TEXT`)."""
+"""Stands in lists where the carrier prints a text in place of a code (`events.clear_part.TEXT`)."""
 _CODE: Final = ("raw_type", "raw_code", "raw_reason", "raw_text")
 _EXAMPLES_SHOWN: Final = 2
 _LIMIT: Final = 200

@@ -9,7 +9,7 @@ from psycopg import AsyncConnection
 
 from statesvc.database.queries import queries
 from statesvc.queue.depths import CarrierDepths, read_depths
-from statesvc.reading.rollout import ALL, Rollout, list_rollouts
+from statesvc.reading.rollout_store import ALL, Rollout, list_rollouts
 
 _SQL: Final = queries("statesvc.console", "carrier_board")
 HOURS: Final = 24

@@ -16,7 +16,7 @@ from statesvc.database.pool import Connections
 from statesvc.http.inner_calls import checked_body
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.problem import Code, Problem
-from statesvc.reading.rollout import ALL, Dial, Rollout, refusals
+from statesvc.reading.rollout_store import ALL, Dial, Rollout, refusals
 
 LIST: Final = "/console/carriers"
 ONE: Final = LIST + "/{carrier_id}"

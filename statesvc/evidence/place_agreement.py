@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from events.identity.spelling import spelled
 from events.parsing.cities import spelled_city
+from events.spelling import spelled
 from statesvc.evidence.bundle_entry import BundleEntry
 from statesvc.evidence.merchant_statement import ShipTo
 

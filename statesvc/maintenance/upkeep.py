@@ -8,7 +8,7 @@ from psycopg import AsyncConnection
 from statesvc.background.periodic import Periodic
 from statesvc.database.pool import Pool
 from statesvc.database.queries import queries
-from statesvc.log.personal_reads import close_hours
+from statesvc.log.personal_read_entries import close_hours
 
 log = structlog.get_logger()
 

@@ -15,7 +15,7 @@ from events.crypto.keyring import Keyring, body_context
 from events.crypto.sealing import SealError, unsalted
 from events.identity.ids import shipment_id
 from events.identity.recipes import discriminator_of, number_of
-from events.identity.spelling import normalize_number
+from events.spelling import normalize_number
 from statesvc.bodies.find_bodies import find_bodies
 from statesvc.database.queries import queries
 from statesvc.log.actions import ERASE, SHIPMENT, Action, record_actions

@@ -15,8 +15,8 @@ from psycopg import AsyncConnection
 from psycopg.rows import class_row
 
 from events.carriers.carrier import Carrier
+from events.clear_part import known_texts
 from events.crypto.keyring import Keyring
-from events.entry.clear_part import known_texts
 from events.event import Event, Raw
 from events.identity.ids import text_digest
 from events.parsing.meanings import Meaning

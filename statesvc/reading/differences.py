@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from events.clear_part import Digest
 from events.crypto.keyring import DIGEST_BYTES, Keyring
-from events.entry.clear_part import Digest
 from events.event import Event
 
 VALUE_CHARS_MAX: Final = 500

@@ -8,7 +8,7 @@ from psycopg import AsyncConnection
 from statesvc.database.queries import queries
 from statesvc.reading.reading_name import OURS
 
-_SQL = queries("statesvc.reading", "rollout")
+_SQL = queries("statesvc.reading", "rollout_store")
 ASKED_SECONDS_MAX: Final = 60.0
 """A reading that nobody asked for so long is probably misspelt, or its fleet is away."""
 COUNT_MAX: Final = 10_000

@@ -7,8 +7,8 @@ the carrier prints, its digest. So a mapping of a text matches without any table
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from events.clear_part import TEXT, Digest, looks_like_code, stand_in
 from events.crypto.keyring import Keyring, mapped_text_context
-from events.entry.clear_part import TEXT, Digest, looks_like_code, stand_in
 from events.identity.ids import text_digest
 
 

@@ -7,8 +7,8 @@ is made again, byte for byte, whatever the tables have learned since.
 from collections.abc import Mapping
 
 from events.carriers import CARRIERS
+from events.clear_part import STAND_IN, known_texts
 from events.crypto.keyring import Keyring
-from events.entry.clear_part import STAND_IN, known_texts
 
 
 class KnownTexts:

@@ -15,7 +15,7 @@ from events.crypto.keyring import Keyring
 from events.errors import UnreadableMessageError
 from events.event import Event
 from events.identity.ids import carrier_code, identify
-from events.identity.spelling import normalize_number
+from events.spelling import normalize_number
 from statesvc.database.keyring_store import load_keyring, parse_master_keys
 from statesvc.shipments.known_texts import KnownTexts
 from tests.acceptance.corpus_folder import CORPUS, needs_corpus

@@ -18,8 +18,8 @@ from events.carriers import CARRIERS
 from events.crypto.keyring import Keyring
 from events.entry.kinds import Provenance, event_document
 from events.identity.ids import facts_digest, identify, shipment_id
-from events.identity.spelling import normalize_number
 from events.normalized import load
+from events.spelling import normalize_number
 from statesvc.bodies.sealed_message import seal_message
 from statesvc.database.keyring_store import load_keyring, parse_master_keys
 from statesvc.ingress.put import put

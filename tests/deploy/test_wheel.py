@@ -66,7 +66,7 @@ def test_it_reads_a_payload_without_the_tree(wheel: Path, tmp_path: Path) -> Non
 def test_imports_and_files_of_the_moved_packages_get_their_new_names() -> None:
     source = "from events.entry.kinds import Entry\nfrom . import events\nif True:\n    from migrations import x\ndata = files('events')\n"
     assert rewritten(source, "m.py") == (
-        "from statesvc.events.entry import Entry\nfrom . import events\nif True:\n    from statesvc.migrations import x\n"
+        "from statesvc.events.entry.kinds import Entry\nfrom . import events\nif True:\n    from statesvc.migrations import x\n"
         "data = files('statesvc.events')\n"
     )
 

@@ -15,8 +15,8 @@ from events.entry.kinds import Provenance, conflict_document, event_document, le
 from events.errors import Cause, UnreadableMessageError
 from events.event import Event, Normalized, Reading
 from events.identity.ids import enrichment_id, facts_digest, identify, shipment_id, value_digest
-from events.identity.spelling import normalize_number
 from events.parsing.whereabouts import load_tables
+from events.spelling import normalize_number
 from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
 from projections.fact import Fact, fact_from_canonical
 from projections.fold import fold

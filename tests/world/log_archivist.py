@@ -11,7 +11,7 @@ from psycopg import AsyncConnection
 
 from events.crypto.keyring import Keyring
 from events.identity.ids import shipment_id
-from events.identity.spelling import normalize_number
+from events.spelling import normalize_number
 from statesvc.log.archive.archive_identity import MARKER
 from statesvc.log.archive.folder import ArchivePath, files_of
 from statesvc.log.archive.log_archive import LogArchive

@@ -20,7 +20,7 @@ from events.crypto.sealing import MasterKeys
 from events.errors import Cause, UnreadableMessageError
 from events.event import EventPlace, Normalized, PrintedTime, Raw, Reading, Rejection
 from events.identity.ids import shipment_id
-from events.identity.spelling import normalize_number
+from events.spelling import normalize_number
 from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
 from statesvc.bodies.sealed_message import seal_message
 from statesvc.database.keyring_store import load_keyring

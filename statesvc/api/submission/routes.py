@@ -13,8 +13,8 @@ from typing_extensions import TypedDict
 
 from events.carriers import CARRIERS
 from events.carriers.canonical import CanonicalEvent, FieldFault, InvalidEventError, lines, read_line
+from events.clear_part import Digest
 from events.crypto.keyring import Keyring
-from events.entry.clear_part import Digest
 from events.event import Event
 from events.vocabulary import Verdict
 from statesvc.api.submission.submit import Held, Submitted, submit

@@ -12,9 +12,9 @@ from uuid import UUID
 from psycopg import Connection
 
 from events.carriers import canonical
+from events.clear_part import Digest
 from events.crypto.keyring import Keyring
 from events.crypto.sealing import MasterKeys, SealError
-from events.entry.clear_part import Digest
 from events.event import EventPlace, Raw
 from events.identity.ids import ENRICHMENT, enrichment_id, shipment_id, stated_facts, value_digest
 from events.identity.recipe import (

@@ -11,7 +11,7 @@ from typing import Final
 from uuid import UUID
 
 from events.carriers.carrier import Carrier
-from events.entry.clear_part import listed_code
+from events.clear_part import listed_code
 from events.entry.proposal import Proposal
 from events.event import NOT_PERSONAL, Event, Personal
 from events.identity.ids import correction_id

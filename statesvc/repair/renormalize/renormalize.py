@@ -20,9 +20,9 @@ import orjson
 from psycopg import AsyncConnection
 
 from events.carriers.carrier import Carrier
+from events.clear_part import known_texts, restored
 from events.crypto.keyring import Keyring, body_context
 from events.crypto.sealing import SealError, SealingKey
-from events.entry.clear_part import known_texts, restored
 from events.entry.kinds import Provenance
 from events.entry.packed_keys import known_from
 from events.entry.proposal import Key, Known, Proposal

@@ -7,7 +7,7 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from pydantic import Field
 
-from events.entry.clear_part import Digest
+from events.clear_part import Digest
 from events.event import Raw
 from events.identity.ids import carrier_code
 from statesvc.database.queries import queries

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID, uuid4
 
-from events.entry.clear_part import listed_code
+from events.clear_part import listed_code
 from statesvc.database.pool import Connections
 from statesvc.database.wakeups.channels import OUTBOX
 from statesvc.log.actions import record_action

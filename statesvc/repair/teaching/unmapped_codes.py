@@ -6,8 +6,8 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from pydantic import AwareDatetime, BaseModel, Field
 
+from events.clear_part import listed_code
 from events.crypto.keyring import Keyring
-from events.entry.clear_part import listed_code
 from events.identity.ids import listed_prefix
 from statesvc.reading.code_mapping import COUNT_MAX, codes_by_category, current_mappings
 from statesvc.repair.dead_letters.dead_letter import DeadLetterFilter

@@ -17,7 +17,7 @@ from events.carriers import CARRIERS
 from events.errors import UnreadableMessageError
 from events.event import Normalized, Reading
 from events.identity.ids import carrier_code, identify
-from events.identity.spelling import normalize_number
+from events.spelling import normalize_number
 from events.vocabulary import Kind
 
 RECEIVED_AT: Final = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)

@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from events.carriers import CARRIERS
-from events.entry.clear_part import clear_raw, known_texts, restored
+from events.clear_part import clear_raw, known_texts, restored
 from events.errors import UnreadableMessageError
 from events.event import Reading
 from events.parsing.meanings import Meaning

@@ -14,8 +14,8 @@ from events.errors import Cause, UnreadableMessageError
 from events.event import EventPlace, PrintedTime, Raw, Reading
 from events.identity.ids import carrier_code, contradict, correction_id, enrichment_id, facts_digest, identify, shipment_id, value_digest
 from events.identity.recipes import discriminator_of, number_of
-from events.identity.spelling import normalize_number
 from events.parsing.times import SHIFTED
+from events.spelling import normalize_number
 from events.vocabulary import Kind, Status, TimePrecision, TzSource
 
 AT: Final = datetime(2026, 3, 1, 14, 5, tzinfo=timezone(timedelta(hours=-5)))

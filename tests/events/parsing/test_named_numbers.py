@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from events.carriers import CARRIERS
 from events.errors import UnreadableMessageError
-from events.identity.spelling import normalize_number
 from events.parsing.named_numbers import NUMBERS_MAX, named_numbers, names_only
+from events.spelling import normalize_number
 from tests.events.carriers.carrier_fixtures import fixture_paths, read
 from tests.events.carriers.test_corpus import CORPUS
 

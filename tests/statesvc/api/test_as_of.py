@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from events.identity.ids import identify
-from events.identity.spelling import normalize_number
+from events.spelling import normalize_number
 from events.vocabulary import Kind, Status, TzSource
 from projections.fact import Fact
 from projections.fold import fold

@@ -9,7 +9,7 @@ import pytest
 from psycopg import AsyncConnection
 
 from events.vocabulary import Status
-from statesvc.log.personal_reads import CountedHour, PersonalReading, begin_reading, close_hours, count_further
+from statesvc.log.personal_read_entries import CountedHour, PersonalReading, begin_reading, close_hours, count_further
 from statesvc.maintenance.upkeep import once
 from tests.world.story import Story
 
@@ -107,7 +107,7 @@ async def test_a_first_reading_that_fails_leaves_the_next_one_to_be_the_first(ap
             async def dies(*_: Any, **__: Any) -> None:
                 raise ConnectionError
 
-            broken.setattr("statesvc.log.personal_reads.record_action", dies)
+            broken.setattr("statesvc.log.personal_read_entries.record_action", dies)
             with pytest.raises(ConnectionError):
                 await begin_reading(connection, reading)
         assert (await begin_reading(connection, reading)).is_first

@@ -3,7 +3,7 @@
 import orjson
 import pytest
 
-from statesvc.reading.rollout import rollout_of
+from statesvc.reading.rollout_store import rollout_of
 from tests.world.api import Api
 from tests.world.console import Tab
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from events.identity.spelling import normalize_number
 from events.merkle.checkpoint import NoteSigner, VerifierKey
+from events.spelling import normalize_number
 from events.vocabulary import Status
 from statesvc.evidence.check_bundle import check
 from statesvc.evidence.gather import NothingSealedError, UnknownShipmentError, Wanted, gather

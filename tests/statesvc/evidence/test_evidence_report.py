@@ -69,7 +69,7 @@ async def test_real_shapes_make_a_legible_document(database: Any, carrier_id: st
 
 
 async def _bundle(log: Story, carrier_id: str, number: str) -> dict[str, Any]:
-    from events.identity.spelling import normalize_number  # noqa: PLC0415 - only here
+    from events.spelling import normalize_number  # noqa: PLC0415 - only here
     from statesvc.evidence.gather import Wanted, gather  # noqa: PLC0415 - only here
 
     wanted = Wanted(

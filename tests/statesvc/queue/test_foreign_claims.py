@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 import pytest
 from psycopg import errors
 
-from tests.statesvc.queue.test_plans import FILL
+from tests.statesvc.queue.test_queue_plans import FILL
 
 pytestmark = pytest.mark.slow
 

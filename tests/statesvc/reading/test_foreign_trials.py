@@ -8,7 +8,7 @@ import pytest
 from statesvc.privacy.erasure import Erasure, erase
 from statesvc.reading.foreign_readings import left_shares, list_readings
 from statesvc.reading.pending_trials import drop_trials
-from statesvc.reading.rollout import Dial, DifferingEventsError, refusals, set_dial
+from statesvc.reading.rollout_store import Dial, DifferingEventsError, refusals, set_dial
 from statesvc.reading.trials import list_differences, totals_of
 from statesvc.worker.trial_comparer import compare_handed_over
 from tests.statesvc.reading.foreign_fleet import Fleet

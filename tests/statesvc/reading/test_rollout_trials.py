@@ -9,7 +9,7 @@ import structlog
 
 from statesvc.health.notices import list_notices
 from statesvc.log.json_compression import decompress_json
-from statesvc.reading.rollout import Dial, Guard, rollout_of, set_dial, set_hold
+from statesvc.reading.rollout_store import Dial, Guard, rollout_of, set_dial, set_hold
 from statesvc.reading.trials import DIFFS_PER_BATCH_MAX, list_differences, totals_of
 from tests.statesvc.reading.planted import MISREAD
 from tests.world.shop import CARRIER_ID, Shop, says

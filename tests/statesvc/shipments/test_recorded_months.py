@@ -10,7 +10,7 @@ from events.vocabulary import Status
 from statesvc.database.pipelined import Pipeline, PipelinedRows
 from statesvc.expectations.observe import observe
 from statesvc.log.archive.log_archive import LogArchive
-from statesvc.log.personal_reads import PersonalReading, record_reading
+from statesvc.log.personal_read_entries import PersonalReading, record_reading
 from statesvc.subscriptions import subscription_store as store
 from statesvc.subscriptions.replay import ReplayRequest, replay
 from tests.world.deliver import deliver

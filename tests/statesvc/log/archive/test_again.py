@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 
 from statesvc.database.pool import Pool
-from statesvc.reading.rollout import Dial, set_dial
+from statesvc.reading.rollout_store import Dial, set_dial
 from statesvc.repair.renormalize.renormalize import RereadTask, renormalize
 from statesvc.subscriptions.replay import ReplayRequest, replay
 from statesvc.telemetry.metrics import Telemetry

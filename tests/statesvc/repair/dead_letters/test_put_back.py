@@ -6,7 +6,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from statesvc.reading.rollout import set_hold
+from statesvc.reading.rollout_store import set_hold
 from statesvc.repair.dead_letters.dead_letter import SENTENCES, Obstacle, Way, way_of
 from statesvc.repair.dead_letters.put_back import ReplayVerdict, obstacle_of, put_back, verdicts
 from statesvc.repair.dead_letters.replay_plan import ObstacleCount, make_plan, next_dead_letters, plan_replay

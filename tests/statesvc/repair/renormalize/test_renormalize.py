@@ -16,7 +16,7 @@ from statesvc.queue.claim import settle
 from statesvc.reading.code_mapping import Mappings, add_mapping
 from statesvc.reading.mapped_code import MappedCode, PrintedCode
 from statesvc.reading.read_message import Read, read_message
-from statesvc.reading.rollout import Dial, set_dial
+from statesvc.reading.rollout_store import Dial, set_dial
 from statesvc.repair.renormalize.correction_plan import RenormalizeReport, plan_unread
 from statesvc.repair.renormalize.effective_readings import effective_readings
 from statesvc.repair.renormalize.renormalize import RereadTask, renormalize

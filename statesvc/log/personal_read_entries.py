@@ -21,7 +21,7 @@ READ_AGAIN: Final = "read_personal_again"
 """The verbs of the two entries; the second says how many readings followed the first within the hour."""
 _AT_ONCE: Final = 500
 
-_SQL = queries("statesvc.log", "personal_reads")
+_SQL = queries("statesvc.log", "personal_read_entries")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

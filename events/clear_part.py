@@ -15,7 +15,7 @@ from importlib.resources import files
 from typing import Final, NamedTuple
 
 from events.event import NOWHERE, EventPlace, Raw
-from events.identity.spelling import short, spelled
+from events.spelling import short, spelled
 
 Digest = Callable[[bytes], bytes]
 """A keyed digest (HMAC-SHA256 under the installation's digest key)."""

@@ -19,7 +19,7 @@ from statesvc.reading.differences import EVENT
 from statesvc.reading.reading_name import refused_names
 from statesvc.reading.trials import totals_of
 
-_SQL = queries("statesvc.reading", "rollout")
+_SQL = queries("statesvc.reading", "rollout_store")
 _EVIDENCE = queries("statesvc.reading", "trials")
 log = structlog.get_logger()
 

@@ -4,7 +4,7 @@ import hashlib
 
 import pytest
 
-from events.identity.spelling import is_short, short
+from events.spelling import is_short, short
 
 DIGESTS = [bytes(32), bytes([255] * 32), *(hashlib.sha256(bytes([n])).digest() for n in range(50))]
 

@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from events.entry.clear_part import is_stand_in, known_texts, listed_code, looks_like_code, postal_prefix, restored, split, stand_in
+from events.clear_part import is_stand_in, known_texts, listed_code, looks_like_code, postal_prefix, restored, split, stand_in
 from events.entry.kinds import Provenance, event_document, leaf, part_bytes
 from events.event import EventPlace, PrintedTime, Raw, Reading
 from events.identity.ids import identify, shipment_id
