@@ -103,7 +103,7 @@ CREATE TABLE statesvc.allotment (
     why text NOT NULL DEFAULT ''
 );
 
--- The dial: which version reads a carrier's messages, the guard that turns it back, and the kill switch. Carrier '*' stands for all.
+-- The rollout: which version reads a carrier's messages, the guard that turns it back, and the kill switch. Carrier '*' stands for all.
 -- Read by the claim. `turned_at`: since when candidate, share and guard are as they are; the guard looks at nothing before it.
 -- A reading with an `@` is foreign (`name@version`): its own fleet claims what falls to it. `stable` NULL: ours. `fallback_seconds`: what
 -- its reader did not lease within that time, and does not ask for either, others may take.

@@ -168,7 +168,7 @@ class Carrier:
     formats: tuple[str, ...]
     authentication: tuple[Authentication | ShipperChoice, ...]
     stable: str = "1"
-    """The version that reads what no dial gives to a candidate."""
+    """The version that reads what no rollout gives to a candidate."""
     reread: Reread = nothing_by_raw_fields
     """For events whose message no longer opens; never asked about a correction."""
     number_fields: tuple[str, ...] = ()

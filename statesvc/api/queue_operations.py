@@ -18,7 +18,7 @@ from statesvc.http.operation import WHY_TAKEN, PartialChange, operation
 from statesvc.http.paging import NEWEST, Page, PageParameters, before_number, encode_cursor
 from statesvc.http.problem import Code, Problem
 from statesvc.queue import carrier_quota as allotments
-from statesvc.queue.carrier_quota import IN_FLIGHT_MAX, WEIGHT_MAX, WEIGHT_MIN, Allotment, allot, allotment_of
+from statesvc.queue.carrier_quota import IN_FLIGHT_MAX, WEIGHT_MAX, WEIGHT_MIN, CarrierQuota, allot, quota_of
 from statesvc.queue.depths import QueueDepths, read_depths
 
 WHY_LENGTH_MAX: Final = 1000
@@ -89,14 +89,14 @@ async def list_workers(context: Context, _call: Call[None, None]) -> WorkersPage
 
 
 @operation("GET /v1/allotments", scope="ops", tag=_QUEUE)
-async def list_allotments(context: Context, _call: Call[None, None]) -> Page[Allotment]:
+async def list_allotments(context: Context, _call: Call[None, None]) -> Page[CarrierQuota]:
     """List allotments."""
     async with context.pool.connection() as connection:
         return Page(await allotments.list_allotments(connection), None)
 
 
 @operation("PUT /v1/allotments/{carrier_id}", scope="ops", tag=_QUEUE, problems=(Code.UNKNOWN_CARRIER,))
-async def change_allotment(context: Context, call: Call[AllotmentParameters, AllotmentChange]) -> Allotment:
+async def change_allotment(context: Context, call: Call[AllotmentParameters, AllotmentChange]) -> CarrierQuota:
     """Set a carrier's weight and bound.
 
     In effect at the next claim of every worker. What a carrier leaves of its share goes to the others; the bound counts messages that
@@ -105,7 +105,7 @@ async def change_allotment(context: Context, call: Call[AllotmentParameters, All
     carrier_id = context.carrier(call.parameters.carrier_id).carrier_id
     wanted, named = call.body, call.body.model_fields_set
     async with context.pool.connection() as connection, connection.transaction():
-        present = await allotment_of(connection, carrier_id)
+        present = await quota_of(connection, carrier_id)
         await allot(
             connection,
             carrier_id,
@@ -114,7 +114,7 @@ async def change_allotment(context: Context, call: Call[AllotmentParameters, All
             why=wanted.why,
             actor=call.caller.actor,
         )
-        changed = await allotment_of(connection, carrier_id)
+        changed = await quota_of(connection, carrier_id)
     context.waker.wake(INBOX)
     return changed
 

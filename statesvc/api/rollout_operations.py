@@ -1,4 +1,4 @@
-"""`/v1/rollouts...`: a carrier's dial, the kill switch of one or of all; `/diffs`: what a candidate did."""
+"""`/v1/rollouts...`: a carrier's rollout, the kill switch of one or of all; `/diffs`: what a candidate did."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Final, Literal, Self
@@ -22,17 +22,17 @@ from statesvc.reading.rollout_store import (
     FALLBACK_SECONDS,
     FALLBACK_SECONDS_MAX,
     PERCENT_MAX,
-    Dial,
     DifferingEventsError,
     Guard,
     Lacking,
     Rollout,
+    RolloutSettings,
     RolloutState,
     lacking_workers,
     refusals,
     rollout_of,
-    set_dial,
     set_hold,
+    set_rollout,
 )
 from statesvc.reading.rollout_store import list_rollouts as stored_rollouts
 from statesvc.reading.trials import StoredDifference, list_differences, totals_of
@@ -105,14 +105,14 @@ class RolloutChange(PartialChange):
             raise ValueError("a forced share needs a reason: `why`")
         return self
 
-    def dial(self, present: Rollout) -> Dial | None:
+    def applied_to(self, present: Rollout) -> RolloutSettings | None:
         """As it is to be; None: only the kill switch was named. Without a candidate nothing of the rollout is left."""
         named = self.model_fields_set & _DIAL
         if not named:
             return None
         ends = "candidate" in named and self.candidate is None
         guard = Guard(**self.guard.model_dump()) if self.guard is not None else None
-        return Dial(
+        return RolloutSettings(
             candidate=self.candidate if "candidate" in named else present.candidate,
             percent=self.percent if "percent" in named or ends else present.percent,
             shadow=self.shadow if "shadow" in named or ends else present.shadow,
@@ -136,7 +136,7 @@ class ShownReading(TypedDict):
 
 
 class ShownRollout(TypedDict):
-    """The dial of a carrier."""
+    """The rollout of a carrier."""
 
     carrier_id: str
     stable: str | None
@@ -183,7 +183,7 @@ class DiffsPage(TypedDict):
 
 @operation("GET /v1/rollouts", scope="ops", tag=_TAG)
 async def list_rollouts(context: Context, call: Call[None, None]) -> Page[ShownRollout]:  # noqa: ARG001 - it takes nothing
-    """List dials.
+    """List rollouts.
 
     Every one that was ever turned, that of all carriers first.
     """
@@ -197,7 +197,7 @@ async def list_rollouts(context: Context, call: Call[None, None]) -> Page[ShownR
 
 @operation(f"GET {_ONE}", scope="ops", tag=_TAG, problems=(Code.UNKNOWN_CARRIER,))
 async def get_rollout(context: Context, call: Call[RolloutParameters, None]) -> ShownRollout:
-    """Show a carrier's dial."""
+    """Show a carrier's wanted."""
     carrier_id = _carrier_id(context, call.parameters.carrier_id)
     async with context.pool.connection() as connection:
         return await _read(connection, carrier_id)
@@ -231,18 +231,18 @@ async def get_rollout(context: Context, call: Call[RolloutParameters, None]) -> 
     ),
 )
 async def change_rollout(context: Context, call: Call[RolloutParameters, RolloutChange]) -> ShownRollout:
-    """Turn a carrier's dial.
+    """Turn a carrier's wanted.
 
     In effect at the next claim of every worker. A share of the messages, the same ones each time, is read by the candidate; on hold,
     messages are acknowledged and stored, but not processed. Recorded as an operator action.
     """
     carrier_id, change, actor = _carrier_id(context, call.parameters.carrier_id), call.body, call.caller.actor
     async with context.pool.connection() as connection, connection.transaction():
-        dial = change.dial((await rollout_of(connection, carrier_id)).rollout)
-        if dial is not None:
-            _require_possible(context, carrier_id, dial)
+        wanted = change.applied_to((await rollout_of(connection, carrier_id)).rollout)
+        if wanted is not None:
+            _require_possible(context, carrier_id, wanted)
             try:
-                await set_dial(connection, carrier_id, dial, why=change.why, actor=actor, force=change.force)
+                await set_rollout(connection, carrier_id, wanted, why=change.why, actor=actor, force=change.force)
             except DifferingEventsError as error:
                 violations = [Violation("/body/percent", str(error))]
                 raise Problem(Code.INVALID_REQUEST, "other event ids were seen; nothing was changed", violations=violations) from None
@@ -282,8 +282,8 @@ async def list_rollout_diffs(context: Context, call: Call[DiffsParameters, None]
     }
 
 
-def _require_possible(context: Context, carrier_id: str, dial: Dial) -> None:
-    violations = [Violation(f"/body/{refused.member}", refused.why) for refused in refusals(dial, context.carriers().get(carrier_id))]
+def _require_possible(context: Context, carrier_id: str, wanted: RolloutSettings) -> None:
+    violations = [Violation(f"/body/{refused.member}", refused.why) for refused in refusals(wanted, context.carriers().get(carrier_id))]
     if violations:
         raise Problem(Code.INVALID_REQUEST, "no candidate version can be rolled out like this; nothing was changed", violations=violations)
 

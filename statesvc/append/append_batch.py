@@ -18,7 +18,7 @@ from projections.project import Change, Projection
 from statesvc.append.outbox import SubscribedTo
 from statesvc.database.pending import Pending, Sender
 from statesvc.log.batch_row import NO_STAMP, BatchStamp
-from statesvc.log.event_store import NamedStream
+from statesvc.log.event_store import ReferencedStream
 from statesvc.log.parcel_log import ParcelLog
 from statesvc.queue.claim import Settlement
 from statesvc.reading.read_message import Read
@@ -61,7 +61,7 @@ class AppendBatch:
     """Which of the messages the worker's lease still covers; None: they are not leased."""
     # look_up
     proposals: list[Proposal] = field(default_factory=list)
-    named: dict[tuple[int, UUID], NamedStream] = field(default_factory=dict)
+    named: dict[tuple[int, UUID], ReferencedStream] = field(default_factory=dict)
     """The shipments that each message (by its place) names, whether or not it says anything about them."""
     known: dict[Key, Known] = field(default_factory=dict)
     heads: dict[UUID, StreamHead] = field(default_factory=dict)

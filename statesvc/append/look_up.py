@@ -18,7 +18,7 @@ from statesvc.append.outbox import read_subscribed
 from statesvc.append.parcel_locks import lock_linked, note_parcels, overtaken, printed_parcels
 from statesvc.append.proposals import propose
 from statesvc.append.retry import LockedShipmentsError
-from statesvc.append.settlements import streams_named
+from statesvc.append.settlements import referenced_streams
 from statesvc.log.batch_row import begin_batch
 from statesvc.log.event_store import known_keys, lock_streams, reserve_streams
 from statesvc.shipments.projection_store import read_states
@@ -36,7 +36,7 @@ async def look_up(batch: AppendBatch) -> None:
     """
     connection = batch.connection
     batch.proposals = propose(batch.messages, batch.keyring)
-    batch.named = streams_named(batch.messages, batch.proposals)
+    batch.named = referenced_streams(batch.messages, batch.proposals)
     shipments = {shipment for _, shipment in batch.named}
     printed = printed_parcels(batch)
     wanted = shipments | set(printed.values())

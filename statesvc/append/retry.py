@@ -133,7 +133,7 @@ class RetryPolicy:
         """Does what the last try's error asks for, in transactions that hold nothing else."""
         match error:
             case ArchivedHistoryError() if self.archive is not None:
-                await self.archive.bring_back(connection, error.shipments)
+                await self.archive.restore_shipments(connection, error.shipments)
             case LockedShipmentsError():
                 # not inside the append: a wait there for one shipment would hold the others of the message
                 try:

@@ -10,24 +10,24 @@ from events.crypto.sealing import SealingKey
 from events.entry.proposal import Proposal
 from events.identity.ids import shipment_id
 from statesvc.bodies.body_key import wrap_body_key
-from statesvc.log.event_store import NamedStream
+from statesvc.log.event_store import ReferencedStream
 from statesvc.queue.claim import Settlement
 from statesvc.reading.read_message import Read
 
 _MESSAGE_AND_SHIPMENT: Final = attrgetter("message", "shipment_id")
 
 
-def streams_named(reads: Sequence[Read], proposals: Iterable[Proposal]) -> dict[tuple[int, UUID], NamedStream]:
+def referenced_streams(reads: Sequence[Read], proposals: Iterable[Proposal]) -> dict[tuple[int, UUID], ReferencedStream]:
     """The shipments that messages (by their place) name, with an event or without one; a bare number has no discriminator."""
     named = {
-        (place, shipment_id(read.carrier_id, number, "")): NamedStream(read.carrier_id, number, "", read.source.received_at)
+        (place, shipment_id(read.carrier_id, number, "")): ReferencedStream(read.carrier_id, number, "", read.source.received_at)
         for place, read in enumerate(reads)
         for number in read.numbers
     }
     # those of a message follow each other, mostly about one shipment
     for of_one, its in groupby(proposals, key=_MESSAGE_AND_SHIPMENT):
         first = next(its)
-        named[of_one] = NamedStream(first.event.carrier_id, first.number, first.event.discriminator, first.source.received_at)
+        named[of_one] = ReferencedStream(first.event.carrier_id, first.number, first.event.discriminator, first.source.received_at)
     return named
 
 

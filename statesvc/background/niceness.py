@@ -32,7 +32,7 @@ def run_in_idle_time() -> None:
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
 
 
-def stand_back(*, niceness: int) -> None:
+def lower_priority(*, niceness: int) -> None:
     """This process, and what it starts from here on, has at least this niceness. It stays in the session of its terminal."""
     os.setpriority(os.PRIO_PROCESS, 0, max(niceness, os.getpriority(os.PRIO_PROCESS, 0)))
 

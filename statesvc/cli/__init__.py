@@ -14,7 +14,7 @@ from typing import Final, Protocol, cast
 
 from events.errors import CarrierPackageError
 from statesvc import __version__
-from statesvc.background.niceness import run_in_idle_time, stand_back
+from statesvc.background.niceness import lower_priority, run_in_idle_time
 from statesvc.cli.command_error import CommandError
 
 
@@ -96,7 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     called = _command_of(given)
     # given arguments, the process is its caller's; and loading a command is half a second of computing by itself
     if arguments is None and called in _COMPUTE_FOR_LONG:
-        stand_back(niceness=_NICENESS)
+        lower_priority(niceness=_NICENESS)
     if arguments is None and called in _READ_FOR_LONG:
         run_in_idle_time()
     return explained(lambda: _parse_and_run(given, called))

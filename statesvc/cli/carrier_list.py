@@ -12,7 +12,7 @@ from statesvc.cli.output import write_json, write_line, write_table
 from statesvc.cli.session import connect
 from statesvc.database.embedded import locate
 from statesvc.database.embedded_error import NoDataError
-from statesvc.queue.carrier_quota import Allotment, list_allotments
+from statesvc.queue.carrier_quota import CarrierQuota, list_allotments
 from statesvc.settings.service_settings import Settings, load_settings
 
 _NO_BOUND: Final = "none"
@@ -21,7 +21,7 @@ _NO_BOUND: Final = "none"
 def write_carriers(*, as_json: bool) -> None:
     """Prints the table of carriers, as this release and these settings have them."""
     settings = load_settings()
-    allotted = asyncio.run(_allotments(settings))
+    allotted = asyncio.run(_quotas(settings))
     carriers = [_described(carrier, settings, allotted) for _, carrier in sorted(CARRIERS.items())]
     if as_json:
         write_json(carriers)
@@ -46,8 +46,8 @@ def write_carriers(*, as_json: bool) -> None:
         write_line("* reads the messages now")
 
 
-def _described(carrier: Carrier, settings: Settings, allotted: dict[str, Allotment] | None) -> dict[str, Any]:
-    allotment = None if allotted is None else allotted.get(carrier.carrier_id, Allotment(carrier_id=carrier.carrier_id))
+def _described(carrier: Carrier, settings: Settings, allotted: dict[str, CarrierQuota] | None) -> dict[str, Any]:
+    allotment = None if allotted is None else allotted.get(carrier.carrier_id, CarrierQuota(carrier_id=carrier.carrier_id))
     schemes = accepted(carrier, settings)
     return {
         "carrier_id": carrier.carrier_id,
@@ -66,7 +66,7 @@ def _described(carrier: Carrier, settings: Settings, allotted: dict[str, Allotme
     }
 
 
-async def _allotments(settings: Settings) -> dict[str, Allotment] | None:
+async def _quotas(settings: Settings) -> dict[str, CarrierQuota] | None:
     """By carrier, where one was given; None where no database answers, for the list of carriers needs none."""
     try:
         found = locate(settings.database)

@@ -92,34 +92,34 @@ def _guard(options: argparse.Namespace) -> dict[str, Json] | None:
 
 
 async def _set(calls: Calls, carrier_id: str, change: Mapping[str, Json]) -> None:
-    dial = await calls.call("change_rollout", change, carrier_id=carrier_id)
-    shadow = ", with a shadow" if dial["shadow"] else ""
-    rest = f", the rest to {dial['stable']}" if dial["stable"] else ""
-    write_line(f"{carrier_id}: {dial['percent']} % to version {dial['candidate'] or '-'}{rest}{shadow}; in effect at the next claim")
-    for warning in dial["warnings"]:
+    rollout = await calls.call("change_rollout", change, carrier_id=carrier_id)
+    shadow = ", with a shadow" if rollout["shadow"] else ""
+    rest = f", the rest to {rollout['stable']}" if rollout["stable"] else ""
+    write_line(f"{carrier_id}: {rollout['percent']} % to version {rollout['candidate'] or '-'}{rest}{shadow}; in effect at the next claim")
+    for warning in rollout["warnings"]:
         write_line(warning)
 
 
 async def _show(calls: Calls, *, as_json: bool) -> None:
-    shown = [_described(dial) for dial in (await calls.call("list_rollouts"))["items"]]
+    shown = [_described(rollout) for rollout in (await calls.call("list_rollouts"))["items"]]
     if as_json:
         write_json(shown)
     elif shown:
         columns = ("carrier", "hold", "stable", "candidate", "percent", "shadow", "guard", "changed_at", "changed_by", "why")
-        write_table([column.upper() for column in columns], [[dial[column] for column in columns] for dial in shown])
+        write_table([column.upper() for column in columns], [[rollout[column] for column in columns] for rollout in shown])
     else:
         write_line("no rollout was ever set: each carrier is read by its stable version")
 
 
 async def _show_one(calls: Calls, carrier_id: str, *, as_json: bool) -> None:
-    dial = await calls.call("get_rollout", carrier_id=carrier_id)
-    page = await calls.call("list_rollout_diffs", carrier_id=carrier_id, candidate=dial["candidate"], limit=DIFFS_SHOWN)
+    rollout = await calls.call("get_rollout", carrier_id=carrier_id)
+    page = await calls.call("list_rollout_diffs", carrier_id=carrier_id, candidate=rollout["candidate"], limit=DIFFS_SHOWN)
     if as_json:
-        write_json({**_described(dial), "readings": dial["readings"], "totals": page["totals"], "differences": page["items"]})
+        write_json({**_described(rollout), "readings": rollout["readings"], "totals": page["totals"], "differences": page["items"]})
         return
-    for name, value in _described(dial).items():
+    for name, value in _described(rollout).items():
         write_line(f"{name:<12}{'-' if value is None else value}")
-    _write_readings(dial)
+    _write_readings(rollout)
     totals = page["totals"]
     dropped = f", {totals['dropped']} not tried in time" if totals["dropped"] else ""
     write_line(f"tried on    {totals['messages']} messages, {totals['errors']} failed, {totals['differing']} read differently{dropped}")
@@ -133,8 +133,8 @@ async def _show_one(calls: Calls, carrier_id: str, *, as_json: bool) -> None:
         write_line("... there are more: GET /v1/rollouts/{carrier}/diffs")
 
 
-def _write_readings(dial: Mapping[str, Any]) -> None:
-    if dial["readings"]:
+def _write_readings(rollout: Mapping[str, Any]) -> None:
+    if rollout["readings"]:
         names = ("READING", "ROLE", "SHARE", "ASKED", "WAITING", "LEASED", "LEFT TO OTHERS")
         rows = [
             (
@@ -146,27 +146,27 @@ def _write_readings(dial: Mapping[str, Any]) -> None:
                 reading["leased"],
                 reading["fallbacks"],
             )
-            for reading in dial["readings"]
+            for reading in rollout["readings"]
         ]
         write_table(names, rows)
-    for warning in dial["warnings"]:
+    for warning in rollout["warnings"]:
         write_line(warning)
 
 
-def _described(dial: Mapping[str, Any]) -> dict[str, Any]:
-    guard = dial["guard"]
+def _described(rollout: Mapping[str, Any]) -> dict[str, Any]:
+    guard = rollout["guard"]
     bounds = (("errors", guard["errors_percent"]), ("differences", guard["differences_percent"])) if guard else ()
     bounded = ", ".join(f"{name} <= {bound:g} %" for name, bound in bounds if bound is not None)
     return {
-        "carrier": "all" if dial["carrier_id"] == "*" else dial["carrier_id"],
-        "hold": dial["hold"],
-        "stable": dial["stable"],
-        "candidate": dial["candidate"],
-        "percent": dial["percent"],
-        "shadow": dial["shadow"],
-        "fallback": f"after {dial['fallback_seconds']} s" if dial["readings"] else None,
+        "carrier": "all" if rollout["carrier_id"] == "*" else rollout["carrier_id"],
+        "hold": rollout["hold"],
+        "stable": rollout["stable"],
+        "candidate": rollout["candidate"],
+        "percent": rollout["percent"],
+        "shadow": rollout["shadow"],
+        "fallback": f"after {rollout['fallback_seconds']} s" if rollout["readings"] else None,
         "guard": f"{bounded} of {guard['messages']} messages" if guard else None,
-        "changed_at": dial["changed_at"] and datetime.fromisoformat(dial["changed_at"]).isoformat(timespec="seconds"),
-        "changed_by": dial["changed_by"],
-        "why": dial["why"],
+        "changed_at": rollout["changed_at"] and datetime.fromisoformat(rollout["changed_at"]).isoformat(timespec="seconds"),
+        "changed_by": rollout["changed_by"],
+        "why": rollout["why"],
     }

@@ -14,8 +14,8 @@ _LOOK_SECONDS: Final = 0.1
 
 async def drill(calls: Calls, carrier_id: str, *, seconds: float) -> int:
     """To 0, until nothing is left of what waited or was leased then, and back to the share; 1 where something is."""
-    dial = await calls.call("get_rollout", carrier_id=carrier_id)
-    if not dial["readings"] or not dial["percent"]:
+    rollout = await calls.call("get_rollout", carrier_id=carrier_id)
+    if not rollout["readings"] or not rollout["percent"]:
         raise CommandError(f"{carrier_id}: no other fleet has a share of it, so there is no way back to rehearse", exit_code=2)
     asked_at = time.monotonic()
     dial_at_0 = await calls.call("change_rollout", {"percent": 0, "why": "drill: the way back"}, carrier_id=carrier_id)
@@ -24,11 +24,11 @@ async def drill(calls: Calls, carrier_id: str, *, seconds: float) -> int:
         held = _of(dial_at_0, "candidate")["leased"]
         taken, finished, stranded = await _until_nothing_is_left(calls, carrier_id, turned_at, seconds=seconds)
     finally:
-        again = {"percent": dial["percent"], "force": True, "why": "drill: forth again"}
+        again = {"percent": rollout["percent"], "force": True, "why": "drill: forth again"}
         await calls.call("change_rollout", again, carrier_id=carrier_id)
     write_line(f"{carrier_id}: at 0 % after {turned_at - asked_at:.2f} s; what waited was leased by the stable reader {_said(taken)}")
     write_line(f"the candidate held {held} messages, and had ended them {_said(finished)}")
-    write_line(f"stranded: {stranded}; at {dial['percent']} % again")
+    write_line(f"stranded: {stranded}; at {rollout['percent']} % again")
     return 1 if stranded else 0
 
 
@@ -39,9 +39,9 @@ async def _until_nothing_is_left(
     taken: float | None = None
     finished: float | None = None
     while True:
-        dial = await calls.call("get_rollout", carrier_id=carrier_id)
+        rollout = await calls.call("get_rollout", carrier_id=carrier_id)
         passed = time.monotonic() - turned_at
-        stable, candidate = _of(dial, "stable"), _of(dial, "candidate")
+        stable, candidate = _of(rollout, "stable"), _of(rollout, "candidate")
         is_late = (stable["oldest_seconds"] or 0.0) > passed
         taken = passed if taken is None and not is_late else taken
         finished = passed if finished is None and not candidate["leased"] else finished
@@ -51,8 +51,8 @@ async def _until_nothing_is_left(
         await asyncio.sleep(_LOOK_SECONDS)
 
 
-def _of(dial: Mapping[str, Any], role: str) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = next(reading for reading in dial["readings"] if reading["role"] == role)
+def _of(rollout: Mapping[str, Any], role: str) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = next(reading for reading in rollout["readings"] if reading["role"] == role)
     return found
 
 

@@ -1,4 +1,4 @@
-"""How each carrier fares: what it pushed in a day, how long it has been silent, what waits of it, how its dial stands."""
+"""How each carrier fares: what it pushed in a day, how long it has been silent, what waits of it, how its rollout stands."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -36,7 +36,7 @@ class CarrierLine:
     """One carrier. `hours`: the last day, the oldest first; `silent_seconds` None: not heard within it."""
 
     carrier_id: str
-    dial: Rollout
+    rollout: Rollout
     is_held: bool
     hours: Sequence[Hour] = ()
     last_at: datetime | None = None
@@ -70,7 +70,7 @@ class CarrierLine:
         """Nothing is known of it that anyone would ask for."""
         lane = self.depths
         waiting = lane is not None and (lane["ready"] or lane["leased"] or lane["scheduled"] or lane["held"])
-        turned = self.dial.hold or self.dial.candidate is not None
+        turned = self.rollout.hold or self.rollout.candidate is not None
         return not (waiting or turned or self.pushed or self.refused or self.unknown_codes or self.dead_letters)
 
 
@@ -100,22 +100,22 @@ async def read_board(connection: AsyncConnection[Any], carrier_ids: Sequence[str
         of = found.setdefault(carrier_id, _Found())
         of.hours[hour] = Hour(begins=hour, accepted=accepted, duplicates=duplicates, refused=refused)
         of.last_at = max(filter(None, (of.last_at, last_at)), default=None)
-    dials = {dial.carrier_id: dial for dial in await list_rollouts(connection)}
+    rollouts = {rollout.carrier_id: rollout for rollout in await list_rollouts(connection)}
     depths = (await read_depths(connection))["carriers"]
     waiting = {row[0]: row[1:] for row in await (await connection.execute(_SQL["open_dead_letters"], {"count_max": _COUNT_MAX})).fetchall()}
-    all_held = ALL in dials and dials[ALL].hold
+    all_held = ALL in rollouts and rollouts[ALL].hold
     first = now.replace(minute=0, second=0, microsecond=0) - timedelta(hours=HOURS - 1)
     begins = [first + timedelta(hours=place) for place in range(HOURS)]
     lines = []
     for carrier_id in carrier_ids:
         of = found.get(carrier_id, _Found())
-        dial = dials.get(carrier_id, Rollout(carrier_id=carrier_id))
+        rollout = rollouts.get(carrier_id, Rollout(carrier_id=carrier_id))
         unknown_codes, dead_letters = waiting.get(carrier_id, (0, 0))
         lines.append(
             CarrierLine(
                 carrier_id=carrier_id,
-                dial=dial,
-                is_held=dial.hold or all_held,
+                rollout=rollout,
+                is_held=rollout.hold or all_held,
                 hours=[of.hours.get(hour, Hour(begins=hour)) for hour in begins],
                 last_at=of.last_at,
                 silent_seconds=None if of.last_at is None else (now - of.last_at).total_seconds(),

@@ -1,4 +1,4 @@
-"""Carriers: rates, silence, dial, what a candidate reads differently, unknown codes; holding, releasing, turning the dial, allotting."""
+"""Carriers: rates, silence, rollout, what a candidate reads differently, unknown codes; and the forms that change them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ from statesvc.api.rollout_operations import RolloutChange
 from statesvc.console.carrier_board import CarrierLine, read_board
 from statesvc.console.charts import Bar, bars
 from statesvc.console.operation_forms import inputs_of
-from statesvc.console.screen import Done, DryRun, FormAction, Input, Screen, Values, Visit
+from statesvc.console.screen import Done, DryRun, FormAction, Input, PageRequest, Screen, Values
 from statesvc.database.pool import Connections
 from statesvc.http.inner_calls import checked_body
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.problem import Code, Problem
-from statesvc.reading.rollout_store import ALL, Dial, Rollout, refusals
+from statesvc.reading.rollout_store import ALL, Rollout, RolloutSettings, refusals
 
 LIST: Final = "/console/carriers"
 ONE: Final = LIST + "/{carrier_id}"
@@ -31,7 +31,7 @@ class CarrierScreens:
     pool: Connections
     carriers: Mapping[str, Carrier]
 
-    async def show_list(self, _visit: Visit) -> Mapping[str, Any]:
+    async def show_list(self, _visit: PageRequest) -> Mapping[str, Any]:
         """Those that push, trouble first; the others by name."""
         async with self.pool.connection() as connection:
             board = await read_board(connection, sorted(self.carriers))
@@ -39,19 +39,19 @@ class CarrierScreens:
         quiet = sorted(line.carrier_id for line in board.lines if line.is_quiet)
         return {"lines": lines, "quiet": quiet, "all_held": board.all_held, "all": ALL}
 
-    async def show_one(self, visit: Visit) -> Mapping[str, Any]:
+    async def show_one(self, visit: PageRequest) -> Mapping[str, Any]:
         """One carrier, with its candidate's differences and its codes."""
         carrier = self._carrier(visit)
         carrier_id = carrier.carrier_id
         async with self.pool.connection() as connection:
             line = (await read_board(connection, [carrier_id])).lines[0]
-        rollout = await visit.ask("GET /v1/rollouts/{carrier_id}", carrier_id=carrier_id)
+        rollout = await visit.call_api("GET /v1/rollouts/{carrier_id}", carrier_id=carrier_id)
         diffs = None
         if rollout["candidate"] is not None:
-            diffs = await visit.ask("GET /v1/rollouts/{carrier_id}/diffs", carrier_id=carrier_id, limit=_DIFFERENCES)
-        codes = await visit.ask("GET /v1/unmapped-codes", carrier_id=carrier_id)
-        mappings = await visit.ask("GET /v1/carriers/{carrier_id}/mappings", carrier_id=carrier_id, limit=50)
-        allotments = (await visit.ask("GET /v1/allotments"))["items"]
+            diffs = await visit.call_api("GET /v1/rollouts/{carrier_id}/diffs", carrier_id=carrier_id, limit=_DIFFERENCES)
+        codes = await visit.call_api("GET /v1/unmapped-codes", carrier_id=carrier_id)
+        mappings = await visit.call_api("GET /v1/carriers/{carrier_id}/mappings", carrier_id=carrier_id, limit=50)
+        allotments = (await visit.call_api("GET /v1/allotments"))["items"]
         return {
             "title": carrier.name,
             "carrier": carrier,
@@ -64,12 +64,12 @@ class CarrierScreens:
             "allotment": next((one for one in allotments if one["carrier_id"] == carrier_id), None),
         }
 
-    async def would_hold(self, visit: Visit, _values: Values) -> DryRun:
+    async def would_hold(self, visit: PageRequest, _values: Values) -> DryRun:
         """What a hold stops."""
         lines = await self._lines(visit)
         ready = sum(line.depths["ready"] for line in lines if line.depths is not None)
         pushed = sum(line.hours[-1].accepted for line in lines)
-        refusal = "It is on hold already." if all(line.dial.hold for line in lines) and not self._means_all(visit) else None
+        refusal = "It is on hold already." if all(line.rollout.hold for line in lines) and not self._means_all(visit) else None
         return DryRun(
             sentences=[
                 f"Messages of {self._name(visit)} are still acknowledged and stored, and none is processed until a release.",
@@ -79,11 +79,11 @@ class CarrierScreens:
             refusal=refusal,
         )
 
-    async def hold(self, visit: Visit, values: Values) -> Done:
+    async def hold(self, visit: PageRequest, values: Values) -> Done:
         """Turns the kill switch on."""
         return await self._turn(visit, {"hold": True, "why": values["why"]}, f"{self._name(visit)} is on hold.")
 
-    async def would_release(self, visit: Visit, _values: Values) -> DryRun:
+    async def would_release(self, visit: PageRequest, _values: Values) -> DryRun:
         """What a release starts."""
         lines = await self._lines(visit)
         held = sum(line.depths["held"] for line in lines if line.depths is not None)
@@ -91,14 +91,14 @@ class CarrierScreens:
             sentences=[f"{held:,} messages of {self._name(visit)} that wait are processed, the oldest first, and so is what comes."]
         )
 
-    async def release(self, visit: Visit, values: Values) -> Done:
+    async def release(self, visit: PageRequest, values: Values) -> Done:
         """Turns it off."""
         return await self._turn(visit, {"hold": False, "why": values["why"]}, f"{self._name(visit)} is released.")
 
-    async def dial_inputs(self, visit: Visit) -> Sequence[Input]:
-        """As the dial stands."""
+    async def dial_inputs(self, visit: PageRequest) -> Sequence[Input]:
+        """As the rollout stands."""
         carrier = self._carrier(visit)
-        rollout = await visit.ask("GET /v1/rollouts/{carrier_id}", carrier_id=carrier.carrier_id)
+        rollout = await visit.call_api("GET /v1/rollouts/{carrier_id}", carrier_id=carrier.carrier_id)
         candidates = [version for version in carrier.normalizers if version != carrier.stable]
         guard = rollout["guard"] or {"messages": "", "errors_percent": None, "differences_percent": None}
         return [
@@ -132,15 +132,15 @@ class CarrierScreens:
             ),
         ]
 
-    async def would_dial(self, visit: Visit, values: Values) -> DryRun:
-        """The dial before and after."""
+    async def would_dial(self, visit: PageRequest, values: Values) -> DryRun:
+        """The rollout before and after."""
         carrier = self._carrier(visit)
-        rollout = await visit.ask("GET /v1/rollouts/{carrier_id}", carrier_id=carrier.carrier_id)
+        rollout = await visit.call_api("GET /v1/rollouts/{carrier_id}", carrier_id=carrier.carrier_id)
         line = (await self._lines(visit))[0]
         change = _dial(values)
         wanted = checked_body(RolloutChange, {**change, "why": values["why"]})
-        refused = "; ".join(each.why for each in refusals(_wanted_dial(wanted), carrier))
-        sentences = [f"Now: {_dial_in_words(rollout)}.", f"Then: {_dial_in_words(change)}, from the next claim of every worker on."]
+        refused = "; ".join(each.why for each in refusals(_wanted_rollout(wanted), carrier))
+        sentences = [f"Now: {_rollout_in_words(rollout)}.", f"Then: {_rollout_in_words(change)}, from the next claim of every worker on."]
         hour = line.hours[-1].accepted + line.hours[-2].accepted
         if change["percent"]:
             sentences.append(
@@ -148,18 +148,18 @@ class CarrierScreens:
             )
         return DryRun(sentences=sentences, refusal=refused or None)
 
-    async def dial(self, visit: Visit, values: Values) -> Done:
+    async def rollout(self, visit: PageRequest, values: Values) -> Done:
         """Turns it."""
-        return await self._turn(visit, {**_dial(values), "why": values["why"]}, "The dial is turned.")
+        return await self._turn(visit, {**_dial(values), "why": values["why"]}, "The rollout is changed.")
 
-    async def allotment_inputs(self, visit: Visit) -> Sequence[Input]:
+    async def allotment_inputs(self, visit: PageRequest) -> Sequence[Input]:
         """As it is allotted now."""
         carrier_id = self._carrier(visit).carrier_id
-        items = (await visit.ask("GET /v1/allotments"))["items"]
+        items = (await visit.call_api("GET /v1/allotments"))["items"]
         present = next((one for one in items if one["carrier_id"] == carrier_id), None)
         return inputs_of(AllotmentChange, "weight", "in_flight_max", values=present)
 
-    async def would_allot(self, visit: Visit, values: Values) -> DryRun:
+    async def would_allot(self, visit: PageRequest, values: Values) -> DryRun:
         """The part before and after."""
         present = {one.name: one.value for one in await self.allotment_inputs(visit)}
         visit.calls.check("PUT /v1/allotments/{carrier_id}", _allotment(values))
@@ -171,29 +171,29 @@ class CarrierScreens:
             ]
         )
 
-    async def allot(self, visit: Visit, values: Values) -> Done:
+    async def allot(self, visit: PageRequest, values: Values) -> Done:
         """Sets it."""
         carrier_id = self._carrier(visit).carrier_id
-        await visit.ask("PUT /v1/allotments/{carrier_id}", _allotment(values), carrier_id=carrier_id)
+        await visit.call_api("PUT /v1/allotments/{carrier_id}", _allotment(values), carrier_id=carrier_id)
         return Done(sentence="The allotment is set.", then=f"{LIST}/{carrier_id}")
 
-    async def _turn(self, visit: Visit, change: Mapping[str, Any], sentence: str) -> Done:
+    async def _turn(self, visit: PageRequest, change: Mapping[str, Any], sentence: str) -> Done:
         carrier_id = visit.path("carrier_id")
-        await visit.ask("PUT /v1/rollouts/{carrier_id}", change, carrier_id=carrier_id)
+        await visit.call_api("PUT /v1/rollouts/{carrier_id}", change, carrier_id=carrier_id)
         return Done(sentence=sentence, then=LIST if self._means_all(visit) else f"{LIST}/{carrier_id}")
 
-    async def _lines(self, visit: Visit) -> Sequence[CarrierLine]:
+    async def _lines(self, visit: PageRequest) -> Sequence[CarrierLine]:
         wanted = sorted(self.carriers) if self._means_all(visit) else [self._carrier(visit).carrier_id]
         async with self.pool.connection() as connection:
             return (await read_board(connection, wanted)).lines
 
-    def _means_all(self, visit: Visit) -> bool:
+    def _means_all(self, visit: PageRequest) -> bool:
         return visit.path("carrier_id") == "all"
 
-    def _name(self, visit: Visit) -> str:
+    def _name(self, visit: PageRequest) -> str:
         return "every carrier" if self._means_all(visit) else self._carrier(visit).name
 
-    def _carrier(self, visit: Visit) -> Carrier:
+    def _carrier(self, visit: PageRequest) -> Carrier:
         carrier = self.carriers.get(visit.path("carrier_id"))
         if carrier is None:
             raise Problem(Code.UNKNOWN_CARRIER, "no such carrier_id; the list of carriers has them")
@@ -226,17 +226,17 @@ def _dial(values: Values) -> dict[str, Any]:
     return {"candidate": candidate, "percent": values.get("percent") or "0", "shadow": values.get("shadow") == "1", "guard": guard}
 
 
-def _wanted_dial(change: RolloutChange) -> Dial:
-    return change.dial(Rollout(carrier_id="")) or Dial(candidate=None)
+def _wanted_rollout(change: RolloutChange) -> RolloutSettings:
+    return change.applied_to(Rollout(carrier_id="")) or RolloutSettings(candidate=None)
 
 
-def _dial_in_words(dial: Mapping[str, Any]) -> str:
-    if dial["candidate"] is None:
+def _rollout_in_words(rollout: Mapping[str, Any]) -> str:
+    if rollout["candidate"] is None:
         return "no candidate, the stable version reads everything"
-    shadow = ", all others are read by both in the shadow" if dial["shadow"] else ""
-    guard = dial["guard"]
+    shadow = ", all others are read by both in the shadow" if rollout["shadow"] else ""
+    guard = rollout["guard"]
     guarded = "" if guard is None else f"; a guard over {guard['messages']} messages"
-    return f"version {dial['candidate']} reads {dial['percent']} %{shadow}{guarded}"
+    return f"version {rollout['candidate']} reads {rollout['percent']} %{shadow}{guarded}"
 
 
 def carrier_pages(pool: Connections, carriers: Mapping[str, Carrier] = CARRIERS) -> tuple[list[Screen], list[FormAction]]:
@@ -265,12 +265,12 @@ def carrier_pages(pool: Connections, carriers: Mapping[str, Carrier] = CARRIERS)
             **about,
         ),
         FormAction(
-            path=ONE + "/dial",
-            title="Turn the dial of {carrier_id}",
+            path=ONE + "/rollout",
+            title="Change the rollout of {carrier_id}",
             button="Turn it",
             inputs=pages.dial_inputs,
             dry_run=pages.would_dial,
-            carry_out=pages.dial,
+            carry_out=pages.rollout,
             **about,
         ),
         FormAction(

@@ -6,7 +6,7 @@ from typing import Any, Final
 from statesvc.api.dead_letter_replay_models import DiscardMany, ReplayMany
 from statesvc.console.operation_forms import inputs_of, stated_in
 from statesvc.console.progress_page import WorkProgress, next_part, stated
-from statesvc.console.screen import Done, DryRun, FormAction, Input, Shown, Values, Visit, counted
+from statesvc.console.screen import Done, DryRun, FormAction, Input, PageRequest, Shown, Values, counted
 from statesvc.http.keys.key_store import Scope
 from statesvc.repair.dead_letters.dead_letter import IN_WORDS, SENTENCES, Obstacle, Way
 from statesvc.repair.dead_letters.replay_pace import ReplayEnd, ReplayLimits
@@ -26,12 +26,12 @@ _STOPPED: Final[Mapping[str, str]] = {
 }
 
 
-async def _filter_inputs(visit: Visit) -> Sequence[Input]:
+async def _filter_inputs(visit: PageRequest) -> Sequence[Input]:
     """Which dead letters are meant."""
     return inputs_of(ReplayMany, *_FILTER, values=visit.request.query)
 
 
-async def _replay_inputs(visit: Visit) -> Sequence[Input]:
+async def _replay_inputs(visit: PageRequest) -> Sequence[Input]:
     return [*await _filter_inputs(visit), *inputs_of(ReplayMany, "canary", "stop_at_percent")]
 
 
@@ -39,8 +39,8 @@ def _wish(values: Values) -> dict[str, Any]:
     return {**stated_in(values, ReplayMany, *_FILTER, *_PACE), "limit": _AT_ONCE, "why": values["why"]}
 
 
-async def _would_replay(visit: Visit, values: Values) -> DryRun:
-    answer = await visit.ask("POST /v1/dead-letters/replay", {**_wish(values), "dry_run": True})
+async def _would_replay(visit: PageRequest, values: Values) -> DryRun:
+    answer = await visit.call_api("POST /v1/dead-letters/replay", {**_wish(values), "dry_run": True})
     plan = answer["plan"]
     replayable = sum(line["replayable"] for line in plan)
     rows = [
@@ -66,7 +66,7 @@ async def _would_replay(visit: Visit, values: Values) -> DryRun:
     )
 
 
-async def _replay(visit: Visit, values: Values) -> Shown:
+async def _replay(visit: PageRequest, values: Values) -> Shown:
     progress, answer = await next_part(visit, "POST /v1/dead-letters/replay", _wish(values), values)
     return WorkProgress(
         progress=progress,
@@ -97,9 +97,9 @@ def _reread(answer: Mapping[str, Any]) -> str:
     return f"Read again: {counted(answer['messages'], 'message')}. Corrected: {corrected}; added: {added}."
 
 
-async def _would_discard(visit: Visit, values: Values) -> DryRun:
+async def _would_discard(visit: PageRequest, values: Values) -> DryRun:
     order = {**stated_in(values, DiscardMany, *_FILTER), "dry_run": True, "why": values["why"]}
-    answer = await visit.ask("POST /v1/dead-letters/discard", order)
+    answer = await visit.call_api("POST /v1/dead-letters/discard", order)
     count = answer["remaining"]
     return DryRun(
         sentences=[
@@ -111,7 +111,7 @@ async def _would_discard(visit: Visit, values: Values) -> DryRun:
     )
 
 
-async def _discard(visit: Visit, values: Values) -> Shown:
+async def _discard(visit: PageRequest, values: Values) -> Shown:
     order = {**stated_in(values, DiscardMany, *_FILTER), "why": values["why"]}
     progress, answer = await next_part(visit, "POST /v1/dead-letters/discard", order, values)
     return WorkProgress(
@@ -123,8 +123,8 @@ async def _discard(visit: Visit, values: Values) -> Shown:
     ).page
 
 
-async def _would_replay_one(visit: Visit, _values: Values) -> DryRun:
-    one = await visit.ask("GET /v1/dead-letters/{id}", id=visit.path("dead_letter_id"))
+async def _would_replay_one(visit: PageRequest, _values: Values) -> DryRun:
+    one = await visit.call_api("GET /v1/dead-letters/{id}", id=visit.path("dead_letter_id"))
     obstacle = one["resolution"] or one["obstacle"]
     code = one["occurrences"]
     sentences = [f"Dead letter {one['dead_letter_id']} of {one['carrier_id']}: {IN_WORDS[Way(one['way'])]}."]
@@ -139,7 +139,7 @@ async def _would_replay_one(visit: Visit, _values: Values) -> DryRun:
     )
 
 
-async def _replay_one(visit: Visit, values: Values) -> Done | Shown:
+async def _replay_one(visit: PageRequest, values: Values) -> Done | Shown:
     dead_letter_id = visit.path("dead_letter_id")
     progress, answer = await next_part(visit, "POST /v1/dead-letters/{id}/replay", {"why": values["why"]}, values, id=dead_letter_id)
     then = ONE.format(dead_letter_id=answer["dead_letter_id"])
@@ -149,8 +149,8 @@ async def _replay_one(visit: Visit, values: Values) -> Done | Shown:
     return WorkProgress(progress=progress, sentences=sentences, order={}, then=then, then_label="To the dead letter").page
 
 
-async def _would_discard_one(visit: Visit, _values: Values) -> DryRun:
-    one = await visit.ask("GET /v1/dead-letters/{id}", id=visit.path("dead_letter_id"))
+async def _would_discard_one(visit: PageRequest, _values: Values) -> DryRun:
+    one = await visit.call_api("GET /v1/dead-letters/{id}", id=visit.path("dead_letter_id"))
     lost = {
         "message": "Its message takes no effect; its body is stored as long as any.",
         "code": "Its events stay unmapped. The code makes a new dead letter when it is pushed again.",
@@ -162,9 +162,9 @@ async def _would_discard_one(visit: Visit, _values: Values) -> DryRun:
     )
 
 
-async def _discard_one(visit: Visit, values: Values) -> Done:
+async def _discard_one(visit: PageRequest, values: Values) -> Done:
     dead_letter_id = visit.path("dead_letter_id")
-    await visit.ask("POST /v1/dead-letters/{id}/discard", {"why": values["why"]}, id=dead_letter_id)
+    await visit.call_api("POST /v1/dead-letters/{id}/discard", {"why": values["why"]}, id=dead_letter_id)
     return Done(sentence=f"Dead letter {dead_letter_id} is discarded.", then=ONE.format(dead_letter_id=int(dead_letter_id)))
 
 

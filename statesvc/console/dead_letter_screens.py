@@ -9,7 +9,7 @@ import orjson
 
 from events.errors import Cause
 from statesvc.console.dead_letter_forms import GROUP, LIST, ONE, dead_letter_actions
-from statesvc.console.screen import Disclosure, FormAction, Screen, Shown, Values, Visit
+from statesvc.console.screen import FormAction, PageRequest, PersonalDataRequest, Screen, Shown, Values
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.problem import Code, Problem
 from statesvc.repair.dead_letters.dead_letter import IN_WORDS, SENTENCES, Obstacle, Way
@@ -19,10 +19,10 @@ _CAUSES: Final = tuple(cause.value for cause in Cause)
 _EVENTS_MAX: Final = 10
 
 
-async def show_groups(visit: Visit) -> Mapping[str, Any]:
+async def show_groups(visit: PageRequest) -> Mapping[str, Any]:
     """What waits, the largest group first."""
     wanted = {name: visit.query(name) for name in ("kind", "carrier_id", "cause")}
-    found = await visit.ask("GET /v1/dead-letters/groups", **_stated(wanted))
+    found = await visit.call_api("GET /v1/dead-letters/groups", **_stated(wanted))
     return {
         "wanted": wanted,
         "kinds": KINDS,
@@ -33,12 +33,12 @@ async def show_groups(visit: Visit) -> Mapping[str, Any]:
     }
 
 
-async def show_group(visit: Visit) -> Mapping[str, Any]:
+async def show_group(visit: PageRequest) -> Mapping[str, Any]:
     """One group: its newest as a sample, and a page of all."""
     wanted = {name: visit.query(name) for name in ("kind", "carrier_id", "cause")}
     settled = visit.query("settled") == "1"
-    groups = (await visit.ask("GET /v1/dead-letters/groups", **_stated(wanted)))["items"]
-    page = await visit.ask("GET /v1/dead-letters", **_stated(wanted), open=not settled, cursor=visit.query("cursor") or None, limit=50)
+    groups = (await visit.call_api("GET /v1/dead-letters/groups", **_stated(wanted)))["items"]
+    page = await visit.call_api("GET /v1/dead-letters", **_stated(wanted), open=not settled, cursor=visit.query("cursor") or None, limit=50)
     sample = None
     if len(groups) == 1 and not settled and not visit.query("cursor"):
         sample = await _sample(visit, groups[0]["dead_letter_ids"][0])
@@ -55,31 +55,31 @@ async def show_group(visit: Visit) -> Mapping[str, Any]:
     }
 
 
-async def show_one(visit: Visit) -> Mapping[str, Any]:
+async def show_one(visit: PageRequest) -> Mapping[str, Any]:
     """One, with everything that is known about it."""
     sample = await _sample(visit, visit.path("dead_letter_id"))
     return {"title": _title(sample), "sample": sample}
 
 
-async def _read_body(visit: Visit, _values: Values) -> Shown:
+async def _read_body(visit: PageRequest, _values: Values) -> Shown:
     """The body, with the reading on record."""
     sample = await _sample(visit, visit.path("dead_letter_id"))
     message_id = sample["one"]["message_id"]
     body = None
     if message_id is not None:
-        message = await visit.ask("GET /v1/messages/{message_id}", message_id=UUID(message_id), include="personal")
+        message = await visit.call_api("GET /v1/messages/{message_id}", message_id=UUID(message_id), include="personal")
         body = {"text": message["body_text"], "base64": message["body_base64"], "indented": _indented(message["body_text"])}
     return Shown("dead_letter.html", {"title": _title(sample), "sample": {**sample, "body": body}})
 
 
-async def _sample(visit: Visit, dead_letter_id: int | str) -> dict[str, Any]:
+async def _sample(visit: PageRequest, dead_letter_id: int | str) -> dict[str, Any]:
     """One dead letter and, where it is about a message that the key may see, that message."""
-    one = await visit.ask("GET /v1/dead-letters/{id}", id=dead_letter_id)
+    one = await visit.call_api("GET /v1/dead-letters/{id}", id=dead_letter_id)
     message = await _message(visit, one["message_id"])
     events = None
     if one["kind"] == "code":
         code = {name: one[name] for name in ("raw_type", "raw_code") if one[name] is not None}
-        events = (await visit.ask("GET /v1/unmapped-codes/samples", carrier_id=one["carrier_id"], **code, limit=_EVENTS_MAX))["items"]
+        events = (await visit.call_api("GET /v1/unmapped-codes/samples", carrier_id=one["carrier_id"], **code, limit=_EVENTS_MAX))["items"]
     return {
         "one": one,
         "way": IN_WORDS[Way(one["way"])],
@@ -92,12 +92,12 @@ async def _sample(visit: Visit, dead_letter_id: int | str) -> dict[str, Any]:
     }
 
 
-async def _message(visit: Visit, message_id: str | None) -> Mapping[str, Any] | None:
+async def _message(visit: PageRequest, message_id: str | None) -> Mapping[str, Any] | None:
     """Its outcome; None where there is none, it is stored no longer, or the key may not see it."""
     if message_id is None or not visit.has(Scope.AUDIT):
         return None
     try:
-        found: Mapping[str, Any] = await visit.ask("GET /v1/messages/{message_id}", message_id=UUID(message_id))
+        found: Mapping[str, Any] = await visit.call_api("GET /v1/messages/{message_id}", message_id=UUID(message_id))
     except Problem as problem:
         if problem.code is not Code.NOT_FOUND:
             raise
@@ -128,7 +128,7 @@ def _group_path(group: Mapping[str, Any]) -> str:
     return f"{GROUP}?{urlencode({'kind': group['kind'], 'carrier_id': group['carrier_id'], **cause})}"
 
 
-def dead_letter_pages() -> tuple[list[Screen], list[FormAction], list[Disclosure]]:
+def dead_letter_pages() -> tuple[list[Screen], list[FormAction], list[PersonalDataRequest]]:
     """The rows of the tables."""
     about: dict[str, Any] = {"scope": Scope.OPS, "section": LIST}
     return (
@@ -138,5 +138,5 @@ def dead_letter_pages() -> tuple[list[Screen], list[FormAction], list[Disclosure
             Screen(path=ONE, title="Dead letter", template="dead_letter.html", show=show_one, **about),
         ],
         dead_letter_actions(),
-        [Disclosure(path=ONE + "/body", title="Dead letter", scope=Scope.PII, disclose=_read_body, section=LIST)],
+        [PersonalDataRequest(path=ONE + "/body", title="Dead letter", scope=Scope.PII, disclose=_read_body, section=LIST)],
     )

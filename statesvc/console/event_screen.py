@@ -7,7 +7,7 @@ import orjson
 
 from events.merkle.checkpoint import read_checkpoint
 from events.merkle.proof import verify_inclusion
-from statesvc.console.screen import Disclosure, Screen, Shown, Values, Visit
+from statesvc.console.screen import PageRequest, PersonalDataRequest, Screen, Shown, Values
 from statesvc.console.shipment_lines import timeline_lines
 from statesvc.console.shipment_screens import CALL, LIST, ONE, AskedShipment
 from statesvc.evidence.dispute_fields import carrier_name
@@ -20,17 +20,17 @@ _PLACED: Final = frozenset({"batch_id", "ordinal", "leaf_hash", "previous_hash",
 """What an event binds or is bound by, and what only says where things are: not what the carrier said."""
 
 
-async def show_event(visit: Visit) -> Mapping[str, Any]:
+async def show_event(visit: PageRequest) -> Mapping[str, Any]:
     """With everything personal masked."""
     return await _event_page(visit, include=None)
 
 
-async def disclose_event(visit: Visit, _values: Values) -> Shown:
+async def disclose_event(visit: PageRequest, _values: Values) -> Shown:
     """With personal values and the message's body, which the API records."""
     return Shown("shipment_event.html", await _event_page(visit, include="personal"))
 
 
-async def _event_page(visit: Visit, include: str | None) -> dict[str, Any]:
+async def _event_page(visit: PageRequest, include: str | None) -> dict[str, Any]:
     asked = AskedShipment.of(visit)
     event = await _event(visit, asked, include)
     message, unavailable = await _message(visit, event["message_id"], include)
@@ -49,10 +49,10 @@ async def _event_page(visit: Visit, include: str | None) -> dict[str, Any]:
     }
 
 
-async def _event(visit: Visit, asked: AskedShipment, include: str | None) -> Json:
+async def _event(visit: PageRequest, asked: AskedShipment, include: str | None) -> Json:
     wanted, cursor = visit.path("version"), None
     while True:
-        audit = await visit.ask(f"GET {CALL}/audit", **asked.given(), include=include, cursor=cursor)
+        audit = await visit.call_api(f"GET {CALL}/audit", **asked.given(), include=include, cursor=cursor)
         event = next((each for each in audit["events"] if str(each["version"]) == wanted), None)
         cursor = audit["next_cursor"]
         if event is not None:
@@ -61,25 +61,25 @@ async def _event(visit: Visit, asked: AskedShipment, include: str | None) -> Jso
             raise Problem(Code.NOT_FOUND, "the shipment has no such event")
 
 
-async def _message(visit: Visit, message_id: str, include: str | None) -> tuple[Json, str | None]:
+async def _message(visit: PageRequest, message_id: str, include: str | None) -> tuple[Json, str | None]:
     """The message, if it is stored, and why its body can't be shown though it was asked for."""
     call = "GET /v1/messages/{message_id}"
     try:
-        return await visit.ask(call, message_id=message_id, include=include), None
+        return await visit.call_api(call, message_id=message_id, include=include), None
     except Problem as problem:
         match problem.code:
             case Code.BODY_UNAVAILABLE:
-                return await visit.ask(call, message_id=message_id), problem.detail
+                return await visit.call_api(call, message_id=message_id), problem.detail
             case Code.NOT_FOUND:
                 return None, "The message is stored no more; the event's entry has its commitment."
             case _:
                 raise
 
 
-async def _proof(visit: Visit, event: Mapping[str, Any]) -> dict[str, Any] | None:
+async def _proof(visit: PageRequest, event: Mapping[str, Any]) -> dict[str, Any] | None:
     """The path to the newest signed root, walked here once more."""
     try:
-        proof = await visit.ask("GET /v1/proofs/inclusion", index=event["log_index"])
+        proof = await visit.call_api("GET /v1/proofs/inclusion", index=event["log_index"])
     except Problem as problem:
         if problem.code not in {Code.NOT_SEALED, Code.NOT_FOUND}:
             raise
@@ -94,9 +94,9 @@ async def _proof(visit: Visit, event: Mapping[str, Any]) -> dict[str, Any] | Non
     return {**proof, "holds": holds}
 
 
-def event_pages() -> tuple[list[Screen], list[Disclosure]]:
+def event_pages() -> tuple[list[Screen], list[PersonalDataRequest]]:
     """The rows of the tables."""
     return (
         [Screen(path=PATH, title="Event", template="shipment_event.html", scope=Scope.AUDIT, show=show_event, section=LIST)],
-        [Disclosure(path=PATH, title="Event", scope=Scope.PII, disclose=disclose_event, section=LIST)],
+        [PersonalDataRequest(path=PATH, title="Event", scope=Scope.PII, disclose=disclose_event, section=LIST)],
     )

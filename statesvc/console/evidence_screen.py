@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from aiohttp import hdrs, web
 
-from statesvc.console.screen import Disclosure, Input, Screen, Shown, Values, Visit
+from statesvc.console.screen import Input, PageRequest, PersonalDataRequest, Screen, Shown, Values
 from statesvc.console.shipment_screens import CALL, LIST, ONE, AskedShipment
 from statesvc.evidence.bundle import FORMS
 from statesvc.evidence.dispute_fields import carrier_name
@@ -93,13 +93,13 @@ GROUPS: Final = (
 )
 
 
-async def show_form(visit: Visit) -> Mapping[str, Any]:
+async def show_form(visit: PageRequest) -> Mapping[str, Any]:
     """The empty form, as of the time that the shipment's page showed."""
     asked = AskedShipment.of(visit)
     return _form(asked, {"as_of": asked.as_of_field})
 
 
-async def make_evidence(visit: Visit, values: Values) -> Shown | web.StreamResponse:
+async def make_evidence(visit: PageRequest, values: Values) -> Shown | web.StreamResponse:
     """The file; or the form again, with what is wrong with it."""
     asked = AskedShipment.of(visit).at(values.get("as_of", ""))
     end = values.get("form", ".pdf")
@@ -150,9 +150,9 @@ def field_name(group: FieldGroup, each: Input) -> str:
     return f"{group.member}.{each.name}" if group.member else each.name
 
 
-def evidence_pages() -> tuple[list[Screen], list[Disclosure]]:
+def evidence_pages() -> tuple[list[Screen], list[PersonalDataRequest]]:
     """The rows of the tables."""
     return (
         [Screen(path=PATH, title="Evidence", template=TEMPLATE, scope=Scope.AUDIT, show=show_form, section=LIST)],
-        [Disclosure(path=PATH, title="Evidence", scope=Scope.AUDIT, disclose=make_evidence, section=LIST, reason="case")],
+        [PersonalDataRequest(path=PATH, title="Evidence", scope=Scope.AUDIT, disclose=make_evidence, section=LIST, reason="case")],
     )

@@ -5,7 +5,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from events.carriers import CARRIERS
-from statesvc.console.screen import Done, DryRun, Elsewhere, FormAction, Input, Screen, Values, Visit, counted
+from statesvc.console.screen import Done, DryRun, FormAction, Input, PageRequest, Redirect, Screen, Values, counted
 from statesvc.expectations.rule_hours import NEVER, named_hours, rules_of
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.problem import Code, Problem
@@ -30,9 +30,9 @@ LABELS: Final[Mapping[str, str]] = {
 """By the names of `named_hours`, in the order of a parcel's way."""
 
 
-async def show_rules(visit: Visit) -> Mapping[str, Any]:
+async def show_rules(visit: PageRequest) -> Mapping[str, Any]:
     """All that is stated, the widest first."""
-    found = await visit.ask("GET /v1/expectations")
+    found = await visit.call_api("GET /v1/expectations")
     rows = []
     for each in found["items"]:
         stated, effective = dict(named_hours(each["stated"])), dict(named_hours(each["in_effect"]))
@@ -41,9 +41,9 @@ async def show_rules(visit: Visit) -> Mapping[str, Any]:
     return {"rows": rows, "labels": list(LABELS.values()), "carriers": sorted(CARRIERS), "everyone": _EVERYONE}
 
 
-async def to_form(visit: Visit) -> Elsewhere:
+async def to_form(visit: PageRequest) -> Redirect:
     """The form of what was chosen on the list."""
-    return Elsewhere(change_path(visit.query("carrier_id") or _EVERYONE, visit.query("service").strip() or None))
+    return Redirect(change_path(visit.query("carrier_id") or _EVERYONE, visit.query("service").strip() or None))
 
 
 def change_path(carrier_id: str, service: str | None) -> str:
@@ -54,12 +54,12 @@ def change_path(carrier_id: str, service: str | None) -> str:
     return _OF_SERVICE.format(carrier_id=quote(name, safe=""), service=quote(service, safe=""))
 
 
-def _whose(visit: Visit) -> dict[str, Any]:
+def _whose(visit: PageRequest) -> dict[str, Any]:
     return {"carrier_id": visit.path("carrier_id"), "service": visit.request.match_info.get("service")}
 
 
-async def _inputs(visit: Visit) -> Sequence[Input]:
-    found = await visit.ask(f"GET {_CALL}", **_whose(visit))
+async def _inputs(visit: PageRequest) -> Sequence[Input]:
+    found = await visit.call_api(f"GET {_CALL}", **_whose(visit))
     stated, inherited = dict(named_hours(found["stated"])), dict(named_hours(found["inherited"]))
     return [
         Input(name=name, label=label, value=str(stated.get(name, "")), hint=f"Hours, or {NEVER}. Empty: {inherited[name]}, as inherited.")
@@ -79,10 +79,10 @@ def _number(given: str, label: str) -> int:
     return int(given)
 
 
-async def _would_state(visit: Visit, values: Values) -> DryRun:
+async def _would_state(visit: PageRequest, values: Values) -> DryRun:
     rules = _rules(values)
-    present = await visit.ask(f"GET {_CALL}", **_whose(visit))
-    would = await visit.ask(f"POST {_CALL}/preview", {"rules": rules}, **_whose(visit))
+    present = await visit.call_api(f"GET {_CALL}", **_whose(visit))
+    would = await visit.call_api(f"POST {_CALL}/preview", {"rules": rules}, **_whose(visit))
     least = "At least " if would["counts_capped"] else ""
     sentences = [f"{least}{counted(would['rearmed'], 'unfinished shipment')} of {would['shipments']:,} would be looked at at another time."]
     if would["observed_at_once"]:
@@ -97,9 +97,9 @@ async def _would_state(visit: Visit, values: Values) -> DryRun:
     return DryRun(sentences=sentences, hidden={"replaces": str(would["replaces"])}, columns=("Hours", "Now", "Then"), rows=rows)
 
 
-async def _state(visit: Visit, values: Values) -> Done:
+async def _state(visit: PageRequest, values: Values) -> Done:
     order = {"rules": _rules(values), "why": values["why"], "replaces": values.get("replaces") or None}
-    stated = await visit.ask(f"PUT {_CALL}", order, **_whose(visit))
+    stated = await visit.call_api(f"PUT {_CALL}", order, **_whose(visit))
     return Done(sentence=f"Revision {stated['revision']} is in effect.", then=LIST)
 
 

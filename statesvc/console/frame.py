@@ -17,7 +17,7 @@ from aiohttp import hdrs, web
 from statesvc.api.computing import COMPUTING_SECONDS
 from statesvc.console.html_exchange import Handler, read_form, readable, redirect
 from statesvc.console.pages import Templates
-from statesvc.console.screen import Disclosure, Done, DryRun, Elsewhere, FormAction, Input, Screen, Shown, Values, Visit
+from statesvc.console.screen import Done, DryRun, FormAction, Input, PageRequest, PersonalDataRequest, Redirect, Screen, Shown, Values
 from statesvc.console.web_sessions import Cookie, WebSession, WebSessions, form_token, fresh_token, is_form_token
 from statesvc.http.inner_calls import InnerCalls
 from statesvc.http.operation import Operation, Route, operation
@@ -31,7 +31,7 @@ _INNER: Final = re.compile(r"/console(?:[/?][!-~]*)?")
 _REFUSED: Final = frozenset({Code.INVALID_REQUEST, Code.CONFLICT, Code.NOT_FOUND, Code.UNKNOWN_CARRIER, Code.HELD, Code.TOO_MANY_REQUESTS})
 """Problems that a person can do something about: the form shows them and stays filled."""
 
-Answer = Callable[[Visit], Awaitable[web.StreamResponse]]
+Answer = Callable[[PageRequest], Awaitable[web.StreamResponse]]
 
 
 class ScreenFrame:
@@ -45,7 +45,7 @@ class ScreenFrame:
         calls: InnerCalls,
         screens: Sequence[Screen],
         actions: Sequence[FormAction],
-        disclosures: Sequence[Disclosure],
+        disclosures: Sequence[PersonalDataRequest],
     ) -> None:
         self._pages = pages
         self._sessions = sessions
@@ -78,14 +78,14 @@ class ScreenFrame:
         served += [Route("POST", each.path, self._visited(self._disclosed(each)), working) for each in self._disclosures]
         return served
 
-    def response(self, visit: Visit, template: str, title: str, values: Mapping[str, Any], *, section: str = "") -> web.Response:
+    def response(self, visit: PageRequest, template: str, title: str, values: Mapping[str, Any], *, section: str = "") -> web.Response:
         """A page inside the frame."""
         response = self._pages.response(template, {**self._frame(visit, title, section), **values})
         if _NOTE in visit.request.cookies:
             response.del_cookie(_NOTE, path=HOME)
         return response
 
-    def _frame(self, visit: Visit, title: str, section: str) -> dict[str, Any]:
+    def _frame(self, visit: PageRequest, title: str, section: str) -> dict[str, Any]:
         session = visit.session
         return {
             "title": title,
@@ -114,7 +114,7 @@ class ScreenFrame:
                 posted = await read_form(request)
                 if not is_form_token(session.token, posted.get("form_token", "")):
                     raise Problem(Code.BAD_REQUEST, "this form is not of your session: open its page again and send it from there")
-            return await answer(Visit(request, session, self._calls, self._screens))
+            return await answer(PageRequest(request, session, self._calls, self._screens))
 
         return self._readable(call)
 
@@ -148,13 +148,13 @@ class ScreenFrame:
         cookie.set(response, token)
         return response
 
-    async def _log_out(self, visit: Visit) -> web.StreamResponse:
+    async def _log_out(self, visit: PageRequest) -> web.StreamResponse:
         await self._sessions.end(visit.session.token)
         response = redirect(LOGIN)
         Cookie(visit.request).clear(response)
         return response
 
-    async def _allow_changes(self, visit: Visit) -> web.StreamResponse:
+    async def _allow_changes(self, visit: PageRequest) -> web.StreamResponse:
         posted = await read_form(visit.request)
         await self._sessions.set_may_change(visit.session.token, may_change=posted.get("may_change") == "1")
         to = posted.get("to", HOME)
@@ -163,12 +163,12 @@ class ScreenFrame:
     # screens and actions
 
     def _shown(self, screen: Screen) -> Answer:
-        async def answer(visit: Visit) -> web.StreamResponse:
+        async def answer(visit: PageRequest) -> web.StreamResponse:
             if screen.path == HOME and not visit.has(screen.scope):
                 return self._first_that_it_may(visit)
             _require(visit.session, screen)
             values = await screen.show(visit)
-            if isinstance(values, Elsewhere):
+            if isinstance(values, Redirect):
                 return redirect(values.path)
             if isinstance(values, web.StreamResponse):
                 return values
@@ -176,14 +176,14 @@ class ScreenFrame:
 
         return answer
 
-    def _first_that_it_may(self, visit: Visit) -> web.StreamResponse:
+    def _first_that_it_may(self, visit: PageRequest) -> web.StreamResponse:
         for screen in self._screens.values():
             if screen.menu is not None and visit.has(screen.scope):
                 return redirect(screen.path)
         return self.response(visit, "nothing.html", "Nothing to see", {})
 
-    def _disclosed(self, disclosure: Disclosure) -> Answer:
-        async def answer(visit: Visit) -> web.StreamResponse:
+    def _disclosed(self, disclosure: PersonalDataRequest) -> Answer:
+        async def answer(visit: PageRequest) -> web.StreamResponse:
             _require(visit.session, disclosure)
             posted = await read_form(visit.request)
             reason = posted.get(disclosure.reason, "").strip()
@@ -197,14 +197,14 @@ class ScreenFrame:
         return answer
 
     def _asked(self, action: FormAction) -> Answer:
-        async def answer(visit: Visit) -> web.StreamResponse:
+        async def answer(visit: PageRequest) -> web.StreamResponse:
             _require(visit.session, action)
             return await self._form_page(visit, action, values={**visit.request.query}, dry_run=None)
 
         return answer
 
     def _posted(self, action: FormAction) -> Answer:
-        async def answer(visit: Visit) -> web.StreamResponse:
+        async def answer(visit: PageRequest) -> web.StreamResponse:
             _require(visit.session, action)
             posted = await read_form(visit.request)
             why = posted.get("why", "").strip()
@@ -225,7 +225,7 @@ class ScreenFrame:
         return answer
 
     async def _form_page(
-        self, visit: Visit, action: FormAction, *, values: Values, dry_run: DryRun | None, errors: Sequence[str] = ()
+        self, visit: PageRequest, action: FormAction, *, values: Values, dry_run: DryRun | None, errors: Sequence[str] = ()
     ) -> web.Response:
         inputs: Sequence[Input] = () if action.inputs is None else await action.inputs(visit)
         return self.response(
@@ -243,7 +243,7 @@ class ScreenFrame:
             section=action.section,
         )
 
-    def _finished(self, visit: Visit, action: FormAction, done: Done | Shown) -> web.Response:
+    def _finished(self, visit: PageRequest, action: FormAction, done: Done | Shown) -> web.Response:
         if isinstance(done, Shown):
             title = action.title.format_map(visit.request.match_info)
             return self.response(visit, done.template, title, {"why": visit.why, **done.values}, section=action.section)
@@ -252,7 +252,7 @@ class ScreenFrame:
         return response
 
 
-def _require(session: WebSession, wanted: Screen | FormAction | Disclosure) -> None:
+def _require(session: WebSession, wanted: Screen | FormAction | PersonalDataRequest) -> None:
     if not session.may(wanted.scope):
         raise Problem(Code.MISSING_SCOPE, f"this page takes a key with scope `{wanted.scope.value}`; log in with one that has it")
     if isinstance(wanted, FormAction) and not session.may_change:
@@ -277,7 +277,7 @@ def _note_signature(session: WebSession, text: str) -> str:
     return hmac.new(session.token.encode(), b"note" + text.encode("utf-8", "replace"), hashlib.sha256).hexdigest()
 
 
-def _note_of(visit: Visit) -> str | None:
+def _note_of(visit: PageRequest) -> str | None:
     text, _, signature = visit.request.cookies.get(_NOTE, "").partition(".")
     if not signature or not hmac.compare_digest(signature.encode("utf-8", "replace"), _note_signature(visit.session, text).encode()):
         return None

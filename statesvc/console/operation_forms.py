@@ -8,7 +8,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from statesvc.console.screen import Done, DryRun, FormAction, Input, Values, Visit
+from statesvc.console.screen import Done, DryRun, FormAction, Input, PageRequest, Values
 from statesvc.http.faces import Asked, Form
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.operation import Operation, Route
@@ -74,7 +74,7 @@ def declared_actions(routes: Iterable[Route]) -> Iterator[FormAction]:
 
 
 def _declared(operation: Operation[Any], form: Form) -> FormAction:
-    async def inputs(visit: Visit) -> list[Input]:
+    async def inputs(visit: PageRequest) -> list[Input]:
         return inputs_of(operation.request, *form.fields, values=visit.request.query) if operation.request is not None else []
 
     def order(values: Values) -> dict[str, Any] | None:
@@ -84,15 +84,15 @@ def _declared(operation: Operation[Any], form: Form) -> FormAction:
         stated = stated_in(values, operation.request, *form.fields) if form.fields else {}
         return {**stated, **form.fixed, **why}
 
-    async def would(visit: Visit, values: Values) -> DryRun:
+    async def would(visit: PageRequest, values: Values) -> DryRun:
         body = order(values)
         if body is not None:
             visit.calls.check(operation.where, body)
         sentences = form.would or (operation.description,)
         return DryRun(sentences=[sentence.format_map(visit.request.match_info) for sentence in sentences])
 
-    async def carry_out(visit: Visit, values: Values) -> Done:
-        answer = await visit.ask(operation.where, order(values), **visit.request.match_info)
+    async def carry_out(visit: PageRequest, values: Values) -> Done:
+        answer = await visit.call_api(operation.where, order(values), **visit.request.match_info)
         said = {**(answer if isinstance(answer, dict) else {}), **visit.request.match_info}
         return Done(sentence=form.done.format_map(said), then=form.then.format_map(said))
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from statesvc.api.service_status import ServiceStatus, Trouble, read_status
 from statesvc.console.charts import Bar, bars
-from statesvc.console.screen import Screen, Visit
+from statesvc.console.screen import PageRequest, Screen
 from statesvc.database.pool import Connections
 from statesvc.database.queries import queries
 from statesvc.http.keys.key_store import Scope
@@ -39,7 +39,7 @@ class Overview:
 
     pool: Connections
 
-    async def show(self, visit: Visit) -> Mapping[str, Any]:
+    async def show(self, visit: PageRequest) -> Mapping[str, Any]:
         """Troubles, figures, an hour of webhooks."""
         async with self.pool.connection() as connection:
             status = await read_status(connection)
@@ -56,7 +56,7 @@ class Overview:
         return Screen(path="/console", title="Overview", template="overview.html", scope=Scope.OPS, show=self.show, menu="Overview")
 
 
-def _place(trouble: Trouble, visit: Visit) -> str | None:
+def _place(trouble: Trouble, visit: PageRequest) -> str | None:
     path = _PLACES.get(trouble.page or "")
     if path is None or not visit.is_shown(path):
         return None

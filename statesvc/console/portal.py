@@ -60,7 +60,7 @@ class Guest:
         """Of the subscription's page."""
         return _SUBSCRIPTION.format_map(self.request.match_info)
 
-    async def ask(self, name: str, body: Mapping[str, Json] | None = None, /, **given: Json) -> Json:
+    async def call_api(self, name: str, body: Mapping[str, Json] | None = None, /, **given: Json) -> Json:
         """Makes a call of the API, of the subscription that the path names if any. Raises Problem."""
         return await self._calls.call(self.request, self.visit.caller, name, given={**self.request.match_info, **given}, body=body)
 
@@ -120,17 +120,17 @@ class Portal:
 
     async def _subscriptions(self, guest: Guest) -> web.StreamResponse:
         cursor = guest.request.query.get("cursor")
-        listed = await guest.ask(f"GET {PATH}", **({} if cursor is None else {"cursor": cursor}))
+        listed = await guest.call_api(f"GET {PATH}", **({} if cursor is None else {"cursor": cursor}))
         return self._page(guest, "portal.html", "Your subscriptions", {"page": listed})
 
     async def _subscription(self, guest: Guest) -> web.StreamResponse:
         return await self._shown(guest, note=_DONE.get(guest.request.query.get("done", "")))
 
     async def _shown(self, guest: Guest, *, note: str | None = None, replay: Mapping[str, Any] | None = None) -> web.Response:
-        one = await guest.ask(f"GET {ONE}")
+        one = await guest.call_api(f"GET {ONE}")
         cursor = guest.request.query.get("cursor")
         position = {} if cursor is None else {"cursor": cursor}
-        attempts = await guest.ask(f"GET {ONE}/attempts", limit=_ATTEMPTS, responses=guest.visit.shows_responses, **position)
+        attempts = await guest.call_api(f"GET {ONE}/attempts", limit=_ATTEMPTS, responses=guest.visit.shows_responses, **position)
         values = {
             "one": one,
             "attempts": attempts,
@@ -146,7 +146,7 @@ class Portal:
     def _done(self, deed: str) -> Answer:
         async def answer(guest: Guest) -> web.StreamResponse:
             kind = (await read_form(guest.request)).get("type")
-            await guest.ask(f"POST {ONE}/{deed}", {"type": kind} if deed == "test" and kind else None)
+            await guest.call_api(f"POST {ONE}/{deed}", {"type": kind} if deed == "test" and kind else None)
             return redirect(f"{guest.path}?done={deed}")
 
         return answer
@@ -159,11 +159,11 @@ class Portal:
             if name in asked:
                 asked[name] = utc_instant(asked[name], name)
         wish = {**asked, "delivered_too": posted.get("delivered_too") == "1", "dry_run": posted.get("step") != "do"}
-        return await self._shown(guest, replay={"wish": wish, "progress": await guest.ask(f"POST {ONE}/replay", wish)})
+        return await self._shown(guest, replay={"wish": wish, "progress": await guest.call_api(f"POST {ONE}/replay", wish)})
 
     async def _rotate_secret(self, guest: Guest) -> web.StreamResponse:
         hours = (await read_form(guest.request)).get("grace_hours", "")
-        made = await guest.ask(f"POST {ONE}/rotate-secret", grace_hours=hours or "24")
+        made = await guest.call_api(f"POST {ONE}/rotate-secret", grace_hours=hours or "24")
         return self._page(guest, "portal_secret.html", "A new secret", {"made": made, "path": guest.path, "hours": hours or "24"})
 
 

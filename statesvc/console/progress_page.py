@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from statesvc.console.screen import Shown, Values, Visit
+from statesvc.console.screen import PageRequest, Shown, Values
 from statesvc.http.call_progress import Progress
 from statesvc.http.inner_calls import Json
 from statesvc.http.problem import Code, Problem
@@ -35,13 +35,13 @@ class WorkProgress:
 
 
 async def next_part(
-    visit: Visit, name: str, order: Mapping[str, Json], values: Values, **given: Json
+    visit: PageRequest, name: str, order: Mapping[str, Json], values: Values, **given: Json
 ) -> tuple[Progress, Mapping[str, Json]]:
     """Makes one more call of work in parts, and says how far it is with what the page before sent along."""
     parts = visit.calls.parts(name)
     sums = {counted: count_in(values, counted) for counted in parts.summed}
     cursor = values.get("cursor")
-    answer = await visit.ask(name, {**order, **({"cursor": cursor} if cursor else {})}, **given)
+    answer = await visit.call_api(name, {**order, **({"cursor": cursor} if cursor else {})}, **given)
     return Progress(total=count_in(values), sums=sums).after(answer, parts), answer
 
 

@@ -8,7 +8,7 @@ from aiohttp import hdrs, web
 from events.carriers import CARRIERS
 from statesvc.api.report_files import MEDIA_TYPES
 from statesvc.console.charts import Bar, bars
-from statesvc.console.screen import Screen, Visit
+from statesvc.console.screen import PageRequest, Screen
 from statesvc.console.shipment_screens import path_of
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.problem import Code, Problem
@@ -21,12 +21,12 @@ _GROUPS: Final = 40
 _TABLES: Final = ("groups", "late")
 
 
-async def show_report(visit: Visit) -> Mapping[str, Any]:
+async def show_report(visit: PageRequest) -> Mapping[str, Any]:
     """Counts and a page of late parcels."""
     wanted = _wanted(visit)
-    groups = (await visit.ask(f"GET {_CALL}", **wanted, by="carrier,service"))["groups"]
-    by_month = (await visit.ask(f"GET {_CALL}", **wanted, by="month"))["groups"]
-    late = await visit.ask(f"GET {_CALL}/late", **wanted, limit=_LATE, cursor=visit.query("cursor") or None)
+    groups = (await visit.call_api(f"GET {_CALL}", **wanted, by="carrier,service"))["groups"]
+    by_month = (await visit.call_api(f"GET {_CALL}", **wanted, by="month"))["groups"]
+    late = await visit.call_api(f"GET {_CALL}/late", **wanted, limit=_LATE, cursor=visit.query("cursor") or None)
     return {
         "wanted": {name: wanted.get(name) or "" for name in _FILTERS},
         "carriers": sorted(CARRIERS),
@@ -55,7 +55,7 @@ def month_chart(groups: Sequence[Mapping[str, Any]]) -> Any:  # noqa: ANN401 - m
     )
 
 
-async def export(visit: Visit) -> web.StreamResponse:
+async def export(visit: PageRequest) -> web.StreamResponse:
     """One of the tables as a file."""
     table, form = visit.query("table") or "groups", visit.query("format") or "csv"
     if table not in _TABLES or form not in MEDIA_TYPES:
@@ -69,7 +69,7 @@ async def export(visit: Visit) -> web.StreamResponse:
     return web.Response(body=content, content_type=MEDIA_TYPES[form], headers=headers)
 
 
-def _wanted(visit: Visit) -> dict[str, str]:
+def _wanted(visit: PageRequest) -> dict[str, str]:
     return {name: given for name in _FILTERS if (given := visit.query(name).strip())}
 
 

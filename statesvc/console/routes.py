@@ -13,7 +13,7 @@ from statesvc.console.operation_forms import declared_actions
 from statesvc.console.overview import Overview
 from statesvc.console.pages import Templates
 from statesvc.console.promise_screens import promise_pages
-from statesvc.console.screen import Disclosure, FormAction, Screen
+from statesvc.console.screen import FormAction, PersonalDataRequest, Screen
 from statesvc.console.shipment_forms import shipment_actions
 from statesvc.console.shipment_screens import shipment_pages
 from statesvc.console.subscription_screens import subscription_pages
@@ -31,7 +31,7 @@ def routes(calls: Sequence[Route], *, pool: Connections, keys: Keys, limits: Key
     """`calls`: those of the API, which the pages make in this process."""
     inner = InnerCalls(calls, limits)
     about_shipments = [shipment_pages(), event_pages(), evidence_pages()]
-    pages: list[tuple[list[Screen], list[FormAction], list[Disclosure]]] = [
+    pages: list[tuple[list[Screen], list[FormAction], list[PersonalDataRequest]]] = [
         ([Overview(pool).screen()], [], []),
         *((screens, [], disclosures) for screens, disclosures in about_shipments),
         ([], shipment_actions(), []),

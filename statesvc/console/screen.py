@@ -15,7 +15,7 @@ Values = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
+class PageRequest:
     """One request of a browser that has a session."""
 
     request: web.Request
@@ -25,7 +25,7 @@ class Visit:
     why: str = ""
     """What the visitor said for what is done, or read, now."""
 
-    async def ask(self, name: str, body: Mapping[str, Json] | None = None, /, **given: Json) -> Json:
+    async def call_api(self, name: str, body: Mapping[str, Json] | None = None, /, **given: Json) -> Json:
         """Makes a call of the API (`GET /v1/queue`) as the session's key and answers its JSON. Raises Problem."""
         return await self.calls.call(self.request, self.session.caller, name, given=given, body=body, why=self.why)
 
@@ -57,7 +57,7 @@ class Visit:
 
 
 @dataclass(frozen=True, slots=True)
-class Elsewhere:
+class Redirect:
     """Instead of a page: the path of the one that has what was asked for."""
 
     path: str
@@ -74,7 +74,7 @@ class Screen:
     title: str
     template: str
     scope: Scope
-    show: Callable[[Visit], Awaitable[Mapping[str, Any] | Elsewhere | web.StreamResponse]]
+    show: Callable[[PageRequest], Awaitable[Mapping[str, Any] | Redirect | web.StreamResponse]]
     menu: str | None = None
     section: str = ""
     """The path of the screen whose menu entry is marked, where that is another one."""
@@ -90,7 +90,7 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Disclosure:
+class PersonalDataRequest:
     """What is masked, or handed out as a file: only to one who says what for, in the form's field `reason`.
 
     It comes by POST, so that what was filled in stands in no address. It changes nothing, so a session that only reads may have it; the
@@ -100,7 +100,7 @@ class Disclosure:
     path: str
     title: str
     scope: Scope
-    disclose: Callable[[Visit, Values], Awaitable[Shown | web.StreamResponse]]
+    disclose: Callable[[PageRequest, Values], Awaitable[Shown | web.StreamResponse]]
     section: str
     reason: str = "why"
 
@@ -151,9 +151,9 @@ class FormAction:
     scope: Scope
     back: str
     button: str
-    dry_run: Callable[[Visit, Values], Awaitable[DryRun]]
-    carry_out: Callable[[Visit, Values], Awaitable[Done | Shown]]
-    inputs: Callable[[Visit], Awaitable[Sequence[Input]]] | None = None
+    dry_run: Callable[[PageRequest, Values], Awaitable[DryRun]]
+    carry_out: Callable[[PageRequest, Values], Awaitable[Done | Shown]]
+    inputs: Callable[[PageRequest], Awaitable[Sequence[Input]]] | None = None
     section: str = ""
     is_drastic: bool = False
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from statesvc.console.screen import Done, DryRun, FormAction, Values, Visit, counted
+from statesvc.console.screen import Done, DryRun, FormAction, PageRequest, Values, counted
 from statesvc.console.shipment_screens import CALL, LIST, ONE, AskedShipment
 from statesvc.evidence.dispute_fields import carrier_name
 from statesvc.http.keys.key_store import Scope
@@ -11,9 +11,9 @@ from statesvc.http.keys.key_store import Scope
 _HOLDS: Final = "/v1/legal-holds"
 
 
-async def _hold_in_force(visit: Visit, asked: AskedShipment) -> Mapping[str, Any] | None:
+async def _hold_in_force(visit: PageRequest, asked: AskedShipment) -> Mapping[str, Any] | None:
     """The hold on the number."""
-    holds = (await visit.ask(f"GET {_HOLDS}", **asked.number, limit=1))["items"]
+    holds = (await visit.call_api(f"GET {_HOLDS}", **asked.number, limit=1))["items"]
     return holds[0] if holds else None
 
 
@@ -21,13 +21,13 @@ def _named(asked: AskedShipment) -> str:
     return f"{carrier_name(asked.carrier_id)} {asked.tracking_number}"
 
 
-async def _bearers(visit: Visit, asked: AskedShipment) -> str:
+async def _bearers(visit: PageRequest, asked: AskedShipment) -> str:
     """How many shipments have the number."""
-    shipment = await visit.ask(f"GET {CALL}", **asked.number)
+    shipment = await visit.call_api(f"GET {CALL}", **asked.number)
     return counted(1 + len(shipment["others"]), "shipment")
 
 
-async def _would_hold(visit: Visit, _values: Values) -> DryRun:
+async def _would_hold(visit: PageRequest, _values: Values) -> DryRun:
     asked = AskedShipment.of(visit)
     hold = await _hold_in_force(visit, asked)
     return DryRun(
@@ -39,13 +39,13 @@ async def _would_hold(visit: Visit, _values: Values) -> DryRun:
     )
 
 
-async def _hold(visit: Visit, values: Values) -> Done:
+async def _hold(visit: PageRequest, values: Values) -> Done:
     asked = AskedShipment.of(visit)
-    await visit.ask(f"POST {_HOLDS}", {**asked.number, "why": values["why"]})
+    await visit.call_api(f"POST {_HOLDS}", {**asked.number, "why": values["why"]})
     return Done(sentence=f"A legal hold stands on {_named(asked)}.", then=asked.path())
 
 
-async def _would_release(visit: Visit, _values: Values) -> DryRun:
+async def _would_release(visit: PageRequest, _values: Values) -> DryRun:
     asked = AskedShipment.of(visit)
     hold = await _hold_in_force(visit, asked)
     if hold is None:
@@ -58,15 +58,15 @@ async def _would_release(visit: Visit, _values: Values) -> DryRun:
     )
 
 
-async def _release(visit: Visit, values: Values) -> Done:
+async def _release(visit: PageRequest, values: Values) -> Done:
     asked = AskedShipment.of(visit)
-    await visit.ask(f"POST {_HOLDS}/release", {**asked.number, "why": values["why"]})
+    await visit.call_api(f"POST {_HOLDS}/release", {**asked.number, "why": values["why"]})
     return Done(sentence=f"The legal hold on {_named(asked)} is released.", then=asked.path())
 
 
-async def _would_erase(visit: Visit, _values: Values) -> DryRun:
+async def _would_erase(visit: PageRequest, _values: Values) -> DryRun:
     asked = AskedShipment.of(visit)
-    shipment, hold = await visit.ask(f"GET {CALL}", **asked.given(as_of=False)), await _hold_in_force(visit, asked)
+    shipment, hold = await visit.call_api(f"GET {CALL}", **asked.given(as_of=False)), await _hold_in_force(visit, asked)
     which = await _bearers(visit, asked) if asked.discriminator is None else "this one of its number alone"
     sentences = [
         f"Signers, addresses, texts and raw messages of {_named(asked)} become unreadable, for ever: {which}. It cannot be undone.",
@@ -78,10 +78,10 @@ async def _would_erase(visit: Visit, _values: Values) -> DryRun:
     return DryRun(sentences=sentences, refusal=None if hold is None else f"A legal hold stands on it ({hold['why']}): release it first.")
 
 
-async def _erase(visit: Visit, values: Values) -> Done:
+async def _erase(visit: PageRequest, values: Values) -> Done:
     asked = AskedShipment.of(visit)
     order = {"why": values["why"], "discriminator": asked.discriminator}
-    made = await visit.ask(f"POST {CALL}/erase", order, **asked.number)
+    made = await visit.call_api(f"POST {CALL}/erase", order, **asked.number)
     sentence = f"Erased: {counted(len(made['erased']), 'shipment')}. Backups may hold a copy of the key until {made['complete_at']}."
     if not made["survives_restore"]:
         sentence += " No place for tombstones is configured, so a restore from a backup would undo it."

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from events.carriers import CARRIERS
 from events.vocabulary import Status
-from statesvc.console.screen import Disclosure, Elsewhere, Screen, Shown, Values, Visit
+from statesvc.console.screen import PageRequest, PersonalDataRequest, Redirect, Screen, Shown, Values
 from statesvc.console.shipment_lines import causes_of, conflict_sentences, flag_sentences, seals_of, timeline_lines
 from statesvc.evidence.dispute_fields import carrier_name
 from statesvc.evidence.wording import REMARKS
@@ -41,13 +41,13 @@ def path_of(shipment: Mapping[str, Any], *, as_of: str | None = None, is_one_of_
 # finding
 
 
-async def show_list(visit: Visit) -> Mapping[str, Any] | Elsewhere:
+async def show_list(visit: PageRequest) -> Mapping[str, Any] | Redirect:
     """What was searched for, or a page of those that the filters leave; one alone is shown at once."""
     wanted = {name: visit.query(name).strip() for name in ("carrier_id", "status", "stalled_for")}
     sought = visit.query("q").strip()
     page = await _page(visit, wanted) if not sought else await _found(visit, sought)
     if sought and len(page["items"]) == 1:
-        return Elsewhere(path_of(page["items"][0]))
+        return Redirect(path_of(page["items"][0]))
     return {
         "sought": sought,
         "wanted": wanted,
@@ -59,18 +59,20 @@ async def show_list(visit: Visit) -> Mapping[str, Any] | Elsewhere:
     }
 
 
-async def _page(visit: Visit, wanted: Mapping[str, str]) -> Json:
+async def _page(visit: PageRequest, wanted: Mapping[str, str]) -> Json:
     given = {name: value for name, value in wanted.items() if value}
-    return await visit.ask("GET /v1/shipments", **given, cursor=visit.query("cursor") or None)
+    return await visit.call_api("GET /v1/shipments", **given, cursor=visit.query("cursor") or None)
 
 
-async def _found(visit: Visit, sought: str) -> Json:
+async def _found(visit: PageRequest, sought: str) -> Json:
     """By the number, whichever carrier's it is; by what a shipper attached; by the id."""
     for how in ("tracking_number", "reference"):
-        page = await _unless(Code.INVALID_REQUEST, visit.ask("GET /v1/shipments", **{how: sought}, limit=LIMIT_MAX))
+        page = await _unless(Code.INVALID_REQUEST, visit.call_api("GET /v1/shipments", **{how: sought}, limit=LIMIT_MAX))
         if page is not None and page["items"]:
             return page
-    found = await _unless(Code.NOT_FOUND, visit.ask("GET /v1/shipments/{shipment_id}", shipment_id=sought)) if _is_uuid(sought) else None
+    found = (
+        await _unless(Code.NOT_FOUND, visit.call_api("GET /v1/shipments/{shipment_id}", shipment_id=sought)) if _is_uuid(sought) else None
+    )
     return {"items": [] if found is None else [found], "next_cursor": None}
 
 
@@ -92,10 +94,10 @@ def _is_uuid(text: str) -> bool:
     return True
 
 
-async def show_holds(visit: Visit) -> Mapping[str, Any]:
+async def show_holds(visit: PageRequest) -> Mapping[str, Any]:
     """A page of the legal holds in force, or of all, the newest first."""
     released = visit.query("all") == "1"
-    page = await visit.ask("GET /v1/legal-holds", released=released, cursor=visit.query("cursor") or None)
+    page = await visit.call_api("GET /v1/legal-holds", released=released, cursor=visit.query("cursor") or None)
     holds = [(hold, path_of({**hold, "discriminator": ""})) for hold in page["items"]]
     return {"released": released, "holds": holds, "next_cursor": page["next_cursor"]}
 
@@ -113,7 +115,7 @@ class AskedShipment:
     as_of: str | None
 
     @classmethod
-    def of(cls, visit: Visit) -> "AskedShipment":
+    def of(cls, visit: PageRequest) -> "AskedShipment":
         """From the page's address. A time without a zone, as forms send it, is UTC. Raises Problem."""
         return cls(
             carrier_id=visit.path("carrier_id"),
@@ -151,7 +153,7 @@ class AskedShipment:
         return f"{path}?{query}" if query else path
 
 
-async def show_one(visit: Visit) -> Mapping[str, Any] | Elsewhere:
+async def show_one(visit: PageRequest) -> Mapping[str, Any] | Redirect:
     """Its page. `seen`: a step of the slider, which stands for a time."""
     asked = AskedShipment.of(visit)
     if visit.query("seen"):
@@ -160,16 +162,16 @@ async def show_one(visit: Visit) -> Mapping[str, Any] | Elsewhere:
         if not step.isdecimal() or not 1 <= int(step) <= len(seals):
             raise Problem(Code.INVALID_REQUEST, "`seen` is no step of this shipment's record")
         is_last = int(step) == len(seals)
-        return Elsewhere(replace(asked, as_of=None if is_last else seals[int(step) - 1].isoformat()).path())
+        return Redirect(replace(asked, as_of=None if is_last else seals[int(step) - 1].isoformat()).path())
     return await _record(visit, asked)
 
 
-async def disclose_personal(visit: Visit, _values: Values) -> Shown:
+async def disclose_personal(visit: PageRequest, _values: Values) -> Shown:
     """The same with what is personal in it, which the API records."""
     return Shown("shipment.html", await _record(visit, AskedShipment.of(visit), include="personal"))
 
 
-async def _record(visit: Visit, asked: AskedShipment, include: str | None = None) -> dict[str, Any]:
+async def _record(visit: PageRequest, asked: AskedShipment, include: str | None = None) -> dict[str, Any]:
     """All that the page shows, as far as the scopes of the key go."""
     full = await _history(visit, asked, as_of=False) if asked.as_of else None
     values = {
@@ -182,7 +184,7 @@ async def _record(visit: Visit, asked: AskedShipment, include: str | None = None
     }
     try:
         audit = await _audit(visit, asked, include)
-        page = await visit.ask(
+        page = await visit.call_api(
             f"GET {CALL}/history", **asked.given(), limit=LIMIT_MAX, cursor=visit.query("cursor") or None, include=include
         )
     except Problem as problem:
@@ -204,10 +206,10 @@ async def _record(visit: Visit, asked: AskedShipment, include: str | None = None
         "conflicts": [(conflict, conflict_sentences(conflict, known.get(conflict["event_id"]))) for conflict in audit["conflicts"]],
         "transitions": [(one, causes[one["sequence"]]) for one in audit["transitions"]],
         "notifications": audit["notifications"],
-        "references": await _unless(Code.NOT_FOUND, visit.ask(f"GET {CALL}/references", **asked.number)) if full is None else None,
+        "references": await _unless(Code.NOT_FOUND, visit.call_api(f"GET {CALL}/references", **asked.number)) if full is None else None,
         "observations": page["observations"],
         "remarks": REMARKS,
-        "holds": (await visit.ask("GET /v1/legal-holds", **asked.number))["items"] if visit.has(Scope.AUDIT) else [],
+        "holds": (await visit.call_api("GET /v1/legal-holds", **asked.number))["items"] if visit.has(Scope.AUDIT) else [],
         "readings": audit["readings"],
         "has_more": audit["next_cursor"] is not None,
         "seals": (seals := seals_of(full if full is not None else page["items"])),
@@ -222,21 +224,21 @@ def _step(seals: Sequence[datetime], asked: AskedShipment) -> int:
     return bisect_right(seals, datetime.fromisoformat(asked.as_of))
 
 
-async def _history(visit: Visit, asked: AskedShipment, *, as_of: bool) -> Sequence[Mapping[str, Any]]:
-    page = await visit.ask(f"GET {CALL}/history", **asked.given(as_of=as_of), limit=LIMIT_MAX)
+async def _history(visit: PageRequest, asked: AskedShipment, *, as_of: bool) -> Sequence[Mapping[str, Any]]:
+    page = await visit.call_api(f"GET {CALL}/history", **asked.given(as_of=as_of), limit=LIMIT_MAX)
     events: Sequence[Mapping[str, Any]] = page["items"]
     return events
 
 
-async def _audit(visit: Visit, asked: AskedShipment, include: str | None) -> Json:
+async def _audit(visit: PageRequest, asked: AskedShipment, include: str | None) -> Json:
     """The record; without the scope, the state alone."""
     if visit.has(Scope.AUDIT):
-        return await visit.ask(f"GET {CALL}/audit", **asked.given(), include=include)
+        return await visit.call_api(f"GET {CALL}/audit", **asked.given(), include=include)
     return await _state_alone(visit, asked, include)
 
 
-async def _state_alone(visit: Visit, asked: AskedShipment, include: str | None) -> Json:
-    shipment = await visit.ask(f"GET {CALL}", **asked.given(), include=include)
+async def _state_alone(visit: PageRequest, asked: AskedShipment, include: str | None) -> Json:
+    shipment = await visit.call_api(f"GET {CALL}", **asked.given(), include=include)
     nothing: list[Any] = []
     return {
         "shipment": shipment,
@@ -255,12 +257,12 @@ def _instant(text: str) -> str | None:
     return (at if at.tzinfo is not None else at.replace(tzinfo=UTC)).isoformat()
 
 
-def shipment_pages() -> tuple[list[Screen], list[Disclosure]]:
+def shipment_pages() -> tuple[list[Screen], list[PersonalDataRequest]]:
     """The rows of the tables."""
     return [
         Screen(path=LIST, title="Shipments", template="shipments.html", scope=Scope.READ, show=show_list, menu="Shipments"),
         Screen(path=ONE, title="Shipment", template="shipment.html", scope=Scope.READ, show=show_one, section=LIST),
         Screen(path=HOLDS, title="Legal holds", template="legal_holds.html", scope=Scope.AUDIT, show=show_holds, section=LIST),
     ], [
-        Disclosure(path=PERSONAL, title="Shipment", scope=Scope.PII, disclose=disclose_personal, section=LIST),
+        PersonalDataRequest(path=PERSONAL, title="Shipment", scope=Scope.PII, disclose=disclose_personal, section=LIST),
     ]

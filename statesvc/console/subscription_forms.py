@@ -7,7 +7,7 @@ from typing import Any, Final
 from statesvc.api.subscriptions.subscription_operations import ONE as CALL
 from statesvc.console.html_exchange import utc_instant
 from statesvc.console.progress_page import WorkProgress, next_part, stated
-from statesvc.console.screen import Done, DryRun, FormAction, Input, Shown, Values, Visit, counted
+from statesvc.console.screen import Done, DryRun, FormAction, Input, PageRequest, Shown, Values, counted
 from statesvc.delivery.event_catalogue import CONNECTION_TEST, EVENT_TYPES
 from statesvc.http.keys.key_store import Scope
 from statesvc.subscriptions.subscription_secrets import ROTATION_GRACE_HOURS_MAX
@@ -16,20 +16,20 @@ LIST: Final = "/console/subscriptions"
 ONE: Final = LIST + "/{subscription_id}"
 
 
-async def _ask(visit: Visit, deed: str, body: Mapping[str, Any] | None = None, **given: Any) -> Any:  # noqa: ANN401 - JSON
-    return await visit.ask(f"POST {CALL}/{deed}", body, subscription_id=visit.path("subscription_id"), **given)
+async def _ask(visit: PageRequest, deed: str, body: Mapping[str, Any] | None = None, **given: Any) -> Any:  # noqa: ANN401 - JSON
+    return await visit.call_api(f"POST {CALL}/{deed}", body, subscription_id=visit.path("subscription_id"), **given)
 
 
-async def _one(visit: Visit) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = await visit.ask(f"GET {CALL}", subscription_id=visit.path("subscription_id"))
+async def _one(visit: PageRequest) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = await visit.call_api(f"GET {CALL}", subscription_id=visit.path("subscription_id"))
     return found
 
 
-def _then(visit: Visit) -> str:
+def _then(visit: PageRequest) -> str:
     return ONE.format_map(visit.request.match_info)
 
 
-async def _would_pause(visit: Visit, _values: Values) -> DryRun:
+async def _would_pause(visit: PageRequest, _values: Values) -> DryRun:
     one = await _one(visit)
     return DryRun(
         sentences=[f"Nothing is sent to {one['url']} any more; notifications collect until it is resumed, then go out in order."],
@@ -37,12 +37,12 @@ async def _would_pause(visit: Visit, _values: Values) -> DryRun:
     )
 
 
-async def _pause(visit: Visit, _values: Values) -> Done:
+async def _pause(visit: PageRequest, _values: Values) -> Done:
     await _ask(visit, "pause")
     return Done(sentence="It is paused.", then=_then(visit))
 
 
-async def _would_resume(visit: Visit, _values: Values) -> DryRun:
+async def _would_resume(visit: PageRequest, _values: Values) -> DryRun:
     one = await _one(visit)
     sentences = [f"What collected is sent to {one['url']}, the oldest first, as fast as the receiver takes it."]
     if one["state"] == "disabled" and one["missed_since"]:
@@ -50,31 +50,31 @@ async def _would_resume(visit: Visit, _values: Values) -> DryRun:
     return DryRun(sentences=sentences, refusal="It is active already." if one["state"] == "active" else None)
 
 
-async def _resume(visit: Visit, _values: Values) -> Done:
+async def _resume(visit: PageRequest, _values: Values) -> Done:
     one = await _ask(visit, "resume")
     missed = " Replay what it missed." if one["missed_since"] else ""
     return Done(sentence=f"It is resumed.{missed}", then=_then(visit))
 
 
-async def _test_inputs(_visit: Visit) -> Sequence[Input]:
+async def _test_inputs(_visit: PageRequest) -> Sequence[Input]:
     kinds = [CONNECTION_TEST, *(each.kind for each in EVENT_TYPES if each.kind != CONNECTION_TEST)]
     return [Input(name="type", label="Type", options=[(kind, kind) for kind in kinds])]
 
 
-async def _would_test(visit: Visit, values: Values) -> DryRun:
+async def _would_test(visit: PageRequest, values: Values) -> DryRun:
     one = await _one(visit)
     kind = values.get("type") or CONNECTION_TEST
     return DryRun(sentences=[f"One {kind} goes to {one['url']}, signed like any other and marked as a test. It is never sent again."])
 
 
-async def _test(visit: Visit, values: Values) -> Done:
+async def _test(visit: PageRequest, values: Values) -> Done:
     came = await _ask(visit, "test", {"type": values.get("type") or CONNECTION_TEST})
     code = f" ({came['status_code']})" if came["status_code"] else ""
     detail = f": {came['detail']}" if came["detail"] else ""
     return Done(sentence=f"The test: {came['outcome']}{code} within {came['duration_ms']:,} ms{detail}.", then=_then(visit))
 
 
-async def _replay_inputs(visit: Visit) -> Sequence[Input]:
+async def _replay_inputs(visit: PageRequest) -> Sequence[Input]:
     missed = (await _one(visit))["missed_since"]
     since = "" if missed is None else f"{datetime.fromisoformat(missed):%Y-%m-%dT%H:%M}"
     hint = "UTC." if missed is None else "UTC. It has missed what came since then."
@@ -94,7 +94,7 @@ def _range(values: Values, *, dry_run: bool) -> dict[str, Any]:
     return {**times, "delivered_too": values.get("delivered_too") == "1", "dry_run": dry_run}
 
 
-async def _would_replay(visit: Visit, values: Values) -> DryRun:
+async def _would_replay(visit: PageRequest, values: Values) -> DryRun:
     found = await _ask(visit, "replay", _range(values, dry_run=True))
     more = " At least: the range is longer than was counted." if found["next_cursor"] else ""
     return DryRun(
@@ -107,7 +107,7 @@ async def _would_replay(visit: Visit, values: Values) -> DryRun:
     )
 
 
-async def _replay(visit: Visit, values: Values) -> Shown:
+async def _replay(visit: PageRequest, values: Values) -> Shown:
     order = _range(values, dry_run=False)
     progress, _ = await next_part(visit, f"POST {CALL}/replay", order, values, subscription_id=visit.path("subscription_id"))
     sums = progress.sums
@@ -124,12 +124,12 @@ async def _replay(visit: Visit, values: Values) -> Shown:
     ).page
 
 
-async def _rotate_inputs(_visit: Visit) -> Sequence[Input]:
+async def _rotate_inputs(_visit: PageRequest) -> Sequence[Input]:
     label = f"Hours for which the former secret signs too (0 to {ROTATION_GRACE_HOURS_MAX})"
     return [Input(name="grace_hours", label=label, type="number", value="24", hint="0 ends the former one now.")]
 
 
-async def _would_rotate(visit: Visit, values: Values) -> DryRun:
+async def _would_rotate(visit: PageRequest, values: Values) -> DryRun:
     one, hours = await _one(visit), values.get("grace_hours") or "24"
     visit.calls.check_parameters(f"POST {CALL}/rotate-secret", {"subscription_id": one["id"], "grace_hours": hours})
     return DryRun(
@@ -140,13 +140,13 @@ async def _would_rotate(visit: Visit, values: Values) -> DryRun:
     )
 
 
-async def _rotate(visit: Visit, values: Values) -> Shown:
+async def _rotate(visit: PageRequest, values: Values) -> Shown:
     hours = values.get("grace_hours") or "24"
     made = await _ask(visit, "rotate-secret", grace_hours=hours)
     return Shown("subscription_secret.html", {"made": made, "hours": hours, "path": _then(visit)})
 
 
-async def _rate_inputs(visit: Visit) -> Sequence[Input]:
+async def _rate_inputs(visit: PageRequest) -> Sequence[Input]:
     rate = (await _one(visit))["rate_per_second"]
     hint = "Empty: no more than its receiver takes, which the limiter finds out by itself."
     return [Input(name="rate_per_second", label="Notifications a second, at most", value=_number(rate), hint=hint)]
@@ -160,7 +160,7 @@ def _number(rate: float | None) -> str:
     return "" if rate is None else f"{rate:g}"
 
 
-async def _would_rate(visit: Visit, values: Values) -> DryRun:
+async def _would_rate(visit: PageRequest, values: Values) -> DryRun:
     present, wanted = _number((await _one(visit))["rate_per_second"]), _rate(values)
     visit.calls.check(f"PATCH {CALL}", wanted)
     return DryRun(
@@ -168,12 +168,12 @@ async def _would_rate(visit: Visit, values: Values) -> DryRun:
     )
 
 
-async def _set_rate(visit: Visit, values: Values) -> Done:
-    await visit.ask(f"PATCH {CALL}", _rate(values), subscription_id=visit.path("subscription_id"))
+async def _set_rate(visit: PageRequest, values: Values) -> Done:
+    await visit.call_api(f"PATCH {CALL}", _rate(values), subscription_id=visit.path("subscription_id"))
     return Done(sentence="Its rate is set.", then=_then(visit))
 
 
-async def _would_delete(visit: Visit, _values: Values) -> DryRun:
+async def _would_delete(visit: PageRequest, _values: Values) -> DryRun:
     one = await _one(visit)
     return DryRun(
         sentences=[
@@ -183,9 +183,9 @@ async def _would_delete(visit: Visit, _values: Values) -> DryRun:
     )
 
 
-async def _delete(visit: Visit, _values: Values) -> Done:
+async def _delete(visit: PageRequest, _values: Values) -> Done:
     one = await _one(visit)
-    await visit.ask(f"DELETE {CALL}", subscription_id=one["id"])
+    await visit.call_api(f"DELETE {CALL}", subscription_id=one["id"])
     return Done(sentence=f"The subscription of {one['url']} is deleted.", then=LIST)
 
 

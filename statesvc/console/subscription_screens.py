@@ -9,7 +9,7 @@ from statesvc.api.subscriptions.subscription_operations import ONE as CALL
 from statesvc.api.subscriptions.subscription_operations import PATH
 from statesvc.console.charts import Bar, bars
 from statesvc.console.limiter_chart import limiter_charts
-from statesvc.console.screen import Disclosure, FormAction, Screen, Shown, Values, Visit
+from statesvc.console.screen import FormAction, PageRequest, PersonalDataRequest, Screen, Shown, Values
 from statesvc.console.subscription_forms import LIST, ONE, subscription_actions
 from statesvc.database.pool import Connections
 from statesvc.http.keys.key_store import Scope
@@ -22,14 +22,14 @@ _PAGE: Final = 100
 _ATTEMPTS: Final = 60
 
 
-async def show_list(visit: Visit) -> Mapping[str, Any]:
+async def show_list(visit: PageRequest) -> Mapping[str, Any]:
     """A page; before the first one those that need a human."""
     state, cursor = visit.query("state"), visit.query("cursor")
     troubled: list[Any] = []
     if not state and not cursor:
         for each in _IN_TROUBLE:
-            troubled += (await visit.ask(f"GET {PATH}", state=each, limit=_TROUBLES))["items"]
-    page = await visit.ask(f"GET {PATH}", state=state or None, cursor=cursor or None, limit=_PAGE)
+            troubled += (await visit.call_api(f"GET {PATH}", state=each, limit=_TROUBLES))["items"]
+    page = await visit.call_api(f"GET {PATH}", state=state or None, cursor=cursor or None, limit=_PAGE)
     once = {one["id"]: one for one in troubled}
     return {
         "state": state,
@@ -46,19 +46,19 @@ class SubscriptionScreen:
 
     pool: Connections
 
-    async def show(self, visit: Visit) -> Mapping[str, Any]:
+    async def show(self, visit: PageRequest) -> Mapping[str, Any]:
         """Without what its receiver answered."""
         return await self._values(visit, visit.query("cursor"))
 
-    async def show_answers(self, visit: Visit, values: Values) -> Shown:
+    async def show_answers(self, visit: PageRequest, values: Values) -> Shown:
         """The same with the answers."""
         return Shown("subscription.html", await self._values(visit, values.get("cursor", ""), with_answers=True))
 
-    async def _values(self, visit: Visit, cursor: str, *, with_answers: bool = False) -> Mapping[str, Any]:
+    async def _values(self, visit: PageRequest, cursor: str, *, with_answers: bool = False) -> Mapping[str, Any]:
         subscription_id = visit.path("subscription_id")
         # the call knows whether the key may see it
-        one = await visit.ask(f"GET {CALL}", subscription_id=subscription_id)
-        attempts = await visit.ask(
+        one = await visit.call_api(f"GET {CALL}", subscription_id=subscription_id)
+        attempts = await visit.call_api(
             f"GET {CALL}/attempts", subscription_id=subscription_id, cursor=cursor or None, limit=_ATTEMPTS, responses=with_answers
         )
         async with self.pool.connection() as connection:
@@ -92,7 +92,7 @@ def attempt_chart(attempts: Sequence[Mapping[str, Any]]) -> Any:  # noqa: ANN401
     return bars(columns, title=title, width=720)
 
 
-def subscription_pages(pool: Connections) -> tuple[list[Screen], list[FormAction], list[Disclosure]]:
+def subscription_pages(pool: Connections) -> tuple[list[Screen], list[FormAction], list[PersonalDataRequest]]:
     """The rows of the tables."""
     screen = SubscriptionScreen(pool)
     about: dict[str, Any] = {"scope": Scope.SUBSCRIPTIONS, "section": LIST}
@@ -102,5 +102,5 @@ def subscription_pages(pool: Connections) -> tuple[list[Screen], list[FormAction
             Screen(path=ONE, title="Subscription", template="subscription.html", show=screen.show, **about),
         ],
         subscription_actions(),
-        [Disclosure(path=ONE + "/answers", title="Subscription", disclose=screen.show_answers, scope=Scope.PII, section=LIST)],
+        [PersonalDataRequest(path=ONE + "/answers", title="Subscription", disclose=screen.show_answers, scope=Scope.PII, section=LIST)],
     )

@@ -6,7 +6,7 @@ from typing import Any, Final
 from statesvc.api.code_mapping_models import TaughtMeaning, TeachRequest
 from statesvc.console.operation_forms import inputs_of, stated_in
 from statesvc.console.progress_page import WorkProgress, next_part
-from statesvc.console.screen import Done, DryRun, FormAction, Input, Shown, Values, Visit, counted
+from statesvc.console.screen import Done, DryRun, FormAction, Input, PageRequest, Shown, Values, counted
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.problem import Code, Problem
 
@@ -21,7 +21,7 @@ def code_in_words(code: Mapping[str, Any]) -> str:
     return "/".join(code[name] for name in _PARTS[:3] if code.get(name))
 
 
-async def _teach_inputs(visit: Visit) -> Sequence[Input]:
+async def _teach_inputs(visit: PageRequest) -> Sequence[Input]:
     return [
         *inputs_of(TeachRequest, *_PARTS, values=visit.request.query),
         *inputs_of(TaughtMeaning, "kind", "status", "reason", values=visit.request.query, left_out="none"),
@@ -34,13 +34,13 @@ def _taught(values: Values) -> dict[str, Any]:
     return {**stated_in(values, TeachRequest, *_PARTS), "meaning": meaning}
 
 
-async def _would_teach(visit: Visit, values: Values) -> DryRun:
+async def _would_teach(visit: PageRequest, values: Values) -> DryRun:
     return await _preview(visit, _taught(values), needs_events=not values.get("force"))
 
 
-async def _preview(visit: Visit, wanted: Mapping[str, Any], *, needs_events: bool = False) -> DryRun:
+async def _preview(visit: PageRequest, wanted: Mapping[str, Any], *, needs_events: bool = False) -> DryRun:
     """What the mapping would change if its history were read again."""
-    found = await visit.ask(f"POST {_MAPPINGS}/preview", wanted, carrier_id=visit.path("carrier_id"))
+    found = await visit.call_api(f"POST {_MAPPINGS}/preview", wanted, carrier_id=visit.path("carrier_id"))
     more = " at least" if found["counts_capped"] else ""
     events, shipments, messages = (counted(found[name], name.removesuffix("s")) for name in ("events", "shipments", "messages"))
     changes = (
@@ -68,22 +68,22 @@ async def _preview(visit: Visit, wanted: Mapping[str, Any], *, needs_events: boo
     )
 
 
-async def _teach(visit: Visit, values: Values) -> Done:
+async def _teach(visit: PageRequest, values: Values) -> Done:
     order = {**_taught(values), "why": values["why"], "replaces": values.get("replaces") or None, "force": bool(values.get("force"))}
-    row = await visit.ask(f"POST {_MAPPINGS}", order, carrier_id=visit.path("carrier_id"))
+    row = await visit.call_api(f"POST {_MAPPINGS}", order, carrier_id=visit.path("carrier_id"))
     then = MAPPING.format(carrier_id=row["carrier_id"], revision=row["revision"])
     return Done(sentence=f"Mapping {row['revision']} is in effect. Its history is not read again yet.", then=then)
 
 
-async def _row(visit: Visit) -> Mapping[str, Any]:
+async def _row(visit: PageRequest) -> Mapping[str, Any]:
     """The row that the path names, with its text where it is about one: only the text itself can name it to the API."""
     asked = {"carrier_id": visit.path("carrier_id"), "revision": visit.path("revision")}
-    row = _of_revision(await visit.ask(f"GET {_MAPPINGS}/{{revision}}", **asked), asked["revision"])
+    row = _of_revision(await visit.call_api(f"GET {_MAPPINGS}/{{revision}}", **asked), asked["revision"])
     if row["raw_text"] is None:
         return row
     if not visit.has(Scope.PII):
         raise Problem(Code.INVALID_REQUEST, "it is a mapping of a text, which is sealed: log in with a key that has the scope `pii` too")
-    with_texts = await visit.ask(f"GET {_MAPPINGS}/{{revision}}", **asked, include="personal")
+    with_texts = await visit.call_api(f"GET {_MAPPINGS}/{{revision}}", **asked, include="personal")
     row = _of_revision(with_texts, asked["revision"])
     return {**row, "raw_text": row["texts"][row["raw_text"]]}
 
@@ -93,7 +93,7 @@ def _of_revision(rows: Mapping[str, Any], revision: str) -> Mapping[str, Any]:
     return found
 
 
-async def _would_take_back(visit: Visit, _values: Values) -> DryRun:
+async def _would_take_back(visit: PageRequest, _values: Values) -> DryRun:
     row = await _row(visit)
     would = await _preview(visit, {**{name: row[name] for name in _PARTS}, "meaning": None})
     refusal = None if row["meaning"] is not None else "This row took a mapping back already."
@@ -106,20 +106,20 @@ async def _would_take_back(visit: Visit, _values: Values) -> DryRun:
     )
 
 
-async def _take_back(visit: Visit, values: Values) -> Done:
+async def _take_back(visit: PageRequest, values: Values) -> Done:
     row = await _row(visit)
     order = {**{name: row[name] for name in _PARTS}, "meaning": None, "why": values["why"], "replaces": values.get("replaces") or None}
-    made = await visit.ask(f"POST {_MAPPINGS}", order, carrier_id=row["carrier_id"])
+    made = await visit.call_api(f"POST {_MAPPINGS}", order, carrier_id=row["carrier_id"])
     then = MAPPING.format(carrier_id=row["carrier_id"], revision=made["revision"])
     return Done(sentence="The mapping is taken back. Its history is not read again yet.", then=then)
 
 
-async def _would_reread(visit: Visit, _values: Values) -> DryRun:
+async def _would_reread(visit: PageRequest, _values: Values) -> DryRun:
     row = await _row(visit)
     return await _preview(visit, {name: row[name] for name in _PARTS} | {"meaning": row["meaning"]})
 
 
-async def _reread(visit: Visit, values: Values) -> Shown:
+async def _reread(visit: PageRequest, values: Values) -> Shown:
     whose = {"carrier_id": visit.path("carrier_id"), "revision": visit.path("revision")}
     progress, answer = await next_part(visit, f"POST {_MAPPINGS}/{{revision}}/renormalize", {"why": values["why"]}, values, **whose)
     sums = progress.sums

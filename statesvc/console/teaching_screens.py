@@ -5,7 +5,7 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from events.carriers import CARRIERS
-from statesvc.console.screen import Disclosure, FormAction, Screen, Shown, Values, Visit
+from statesvc.console.screen import FormAction, PageRequest, PersonalDataRequest, Screen, Shown, Values
 from statesvc.console.teaching_forms import CARRIER, MAPPING, code_in_words, teaching_actions
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.problem import Code, Problem
@@ -15,21 +15,21 @@ EXPORT: Final = CARRIER + "/mappings/export"
 _SAMPLES: Final = 20
 
 
-async def show_code(visit: Visit) -> Mapping[str, Any]:
+async def show_code(visit: PageRequest) -> Mapping[str, Any]:
     """Events with one unknown code, without their texts."""
     return await _code(visit, {name: visit.query(name) for name in ("raw_type", "raw_code")})
 
 
-async def _show_texts(visit: Visit, values: Values) -> Shown:
+async def _show_texts(visit: PageRequest, values: Values) -> Shown:
     """The same with what the carrier printed."""
     return Shown("code.html", await _code(visit, values, include="personal"))
 
 
-async def _code(visit: Visit, values: Values, *, include: str | None = None) -> Mapping[str, Any]:
+async def _code(visit: PageRequest, values: Values, *, include: str | None = None) -> Mapping[str, Any]:
     carrier_id = _carrier_id(visit)
     code = {name: values[name] for name in ("raw_type", "raw_code") if values.get(name)}
-    found = await visit.ask("GET /v1/unmapped-codes/samples", carrier_id=carrier_id, **code, limit=_SAMPLES, include=include)
-    mapped = await visit.ask("GET /v1/carriers/{carrier_id}/mappings", carrier_id=carrier_id, limit=200)
+    found = await visit.call_api("GET /v1/unmapped-codes/samples", carrier_id=carrier_id, **code, limit=_SAMPLES, include=include)
+    mapped = await visit.call_api("GET /v1/carriers/{carrier_id}/mappings", carrier_id=carrier_id, limit=200)
     named = (code.get("raw_type"), code.get("raw_code"))
     return {
         "title": f"Code {code_in_words(code) or 'none'} of {CARRIERS[carrier_id].name}",
@@ -50,10 +50,10 @@ def _parts(sample: Mapping[str, Any]) -> dict[str, str]:
     return code | {name: meant[name] for name in ("status", "reason") if meant.get(name)}
 
 
-async def show_mapping(visit: Visit) -> Mapping[str, Any]:
+async def show_mapping(visit: PageRequest) -> Mapping[str, Any]:
     """One row, and what came before and after it."""
     carrier_id = _carrier_id(visit)
-    rows = await visit.ask("GET /v1/carriers/{carrier_id}/mappings/{revision}", carrier_id=carrier_id, revision=visit.path("revision"))
+    rows = await visit.call_api("GET /v1/carriers/{carrier_id}/mappings/{revision}", carrier_id=carrier_id, revision=visit.path("revision"))
     revision = int(visit.path("revision"))
     return {
         "title": f"Mapping {revision} of {CARRIERS[carrier_id].name}",
@@ -65,18 +65,18 @@ async def show_mapping(visit: Visit) -> Mapping[str, Any]:
     }
 
 
-async def show_export(visit: Visit) -> Mapping[str, Any]:
+async def show_export(visit: PageRequest) -> Mapping[str, Any]:
     """The patch, without mappings of texts."""
     return await _export(visit)
 
 
-async def _export_texts(visit: Visit, _values: Values) -> Shown:
+async def _export_texts(visit: PageRequest, _values: Values) -> Shown:
     return Shown("mapping_export.html", await _export(visit, include="personal"))
 
 
-async def _export(visit: Visit, *, include: str | None = None) -> Mapping[str, Any]:
+async def _export(visit: PageRequest, *, include: str | None = None) -> Mapping[str, Any]:
     carrier_id = _carrier_id(visit)
-    found = await visit.ask("GET /v1/carriers/{carrier_id}/mappings/export", carrier_id=carrier_id, include=include)
+    found = await visit.call_api("GET /v1/carriers/{carrier_id}/mappings/export", carrier_id=carrier_id, include=include)
     return {
         "title": f"Mappings of {CARRIERS[carrier_id].name} as a patch",
         "carrier_id": carrier_id,
@@ -85,14 +85,14 @@ async def _export(visit: Visit, *, include: str | None = None) -> Mapping[str, A
     }
 
 
-def _carrier_id(visit: Visit) -> str:
+def _carrier_id(visit: PageRequest) -> str:
     carrier_id = visit.path("carrier_id")
     if carrier_id not in CARRIERS:
         raise Problem(Code.UNKNOWN_CARRIER, "no such carrier_id; the list of carriers has them")
     return carrier_id
 
 
-def teaching_pages() -> tuple[list[Screen], list[FormAction], list[Disclosure]]:
+def teaching_pages() -> tuple[list[Screen], list[FormAction], list[PersonalDataRequest]]:
     """The rows of the tables."""
     about: dict[str, Any] = {"scope": Scope.OPS, "section": "/console/carriers"}
     personal: dict[str, Any] = {**about, "scope": Scope.PII}
@@ -104,7 +104,7 @@ def teaching_pages() -> tuple[list[Screen], list[FormAction], list[Disclosure]]:
         ],
         teaching_actions(),
         [
-            Disclosure(path=CODE, title="Code", disclose=_show_texts, **personal),
-            Disclosure(path=EXPORT, title="Mappings as a patch", disclose=_export_texts, **personal),
+            PersonalDataRequest(path=CODE, title="Code", disclose=_show_texts, **personal),
+            PersonalDataRequest(path=EXPORT, title="Mappings as a patch", disclose=_export_texts, **personal),
         ],
     )

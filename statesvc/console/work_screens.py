@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from statesvc.console.screen import Screen, Visit
+from statesvc.console.screen import PageRequest, Screen
 from statesvc.http.keys.key_store import Scope
 
 QUEUE: Final = "/console/queue"
@@ -13,9 +13,9 @@ NOTICES: Final = "/console/notices"
 _STATES: Final = ("ready", "leased", "scheduled", "held")
 
 
-async def show_queue(visit: Visit) -> Mapping[str, Any]:
+async def show_queue(visit: PageRequest) -> Mapping[str, Any]:
     """Lanes with something in them, the fullest first; the way out."""
-    depths = await visit.ask("GET /v1/queue")
+    depths = await visit.call_api("GET /v1/queue")
     lanes = [(carrier_id, lane, sum(lane[state] for state in _STATES)) for carrier_id, lane in depths["carriers"].items()]
     lanes = sorted((each for each in lanes if each[2]), key=lambda each: -each[2])
     return {
@@ -26,26 +26,26 @@ async def show_queue(visit: Visit) -> Mapping[str, Any]:
     }
 
 
-async def show_workers(visit: Visit) -> Mapping[str, Any]:
+async def show_workers(visit: PageRequest) -> Mapping[str, Any]:
     """Every process, those in trouble first."""
-    found = await visit.ask("GET /v1/workers")
+    found = await visit.call_api("GET /v1/workers")
     order = ("silent", "stopping", "foreign", "alive")
     workers = sorted(found["items"], key=lambda worker: (order.index(worker["state"]), worker["role"] or "", worker["worker_id"]))
     versions = sorted({worker["version"] for worker in workers if worker["version"] is not None and worker["state"] == "alive"})
     return {"workers": workers, "versions": versions, "rescues": found["rescues_last_hour"]}
 
 
-async def show_record(visit: Visit) -> Mapping[str, Any]:
+async def show_record(visit: PageRequest) -> Mapping[str, Any]:
     """A page of actions, the newest first."""
     wanted = {name: visit.query(name) for name in ("actor", "verb", "target")}
-    page = await visit.ask("GET /v1/actions", **wanted, cursor=visit.query("cursor") or None)
+    page = await visit.call_api("GET /v1/actions", **wanted, cursor=visit.query("cursor") or None)
     return {"wanted": wanted, "actions": page["items"], "next_cursor": page["next_cursor"]}
 
 
-async def show_notices(visit: Visit) -> Mapping[str, Any]:
+async def show_notices(visit: PageRequest) -> Mapping[str, Any]:
     """A page of notices, the newest first."""
     unseen = visit.query("all") != "1"
-    page = await visit.ask("GET /v1/notices", unseen=unseen, cursor=visit.query("cursor") or None)
+    page = await visit.call_api("GET /v1/notices", unseen=unseen, cursor=visit.query("cursor") or None)
     return {"unseen": unseen, "notices": page["items"], "next_cursor": page["next_cursor"]}
 
 

@@ -20,7 +20,7 @@ _PARENT: Final = 1
 NICENESS: Final = 10
 
 
-def stand_back(connection: BaseConnection[Any]) -> bool:
+def lower_priority(connection: BaseConnection[Any]) -> bool:
     """Makes the connection's server process nicer. False where it is elsewhere, or not ours to touch: then it is as fast as the others."""
     pid = connection.info.backend_pid
     if not _is_child(pid, of=_listener(connection.fileno())):

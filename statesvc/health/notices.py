@@ -29,7 +29,7 @@ class NoticeKind(StrEnum):
     """The service does not notify this subscriber until it is resumed."""
     RECOVERED = "subscription.recovered"
     """A subscriber that a notice warned of accepts notifications again."""
-    TURNED_BACK = "rollout.turned_back"
+    REVERTED = "rollout.turned_back"
     """The guard gave a candidate normalizer's share back to the stable one: it failed too often, or read too much differently."""
 
 

@@ -24,6 +24,7 @@ from statesvc.http.keys.api_keys import Keys
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.operation import Operation, Route, operation
 from statesvc.http.problem import OK, Code, Problem
+from statesvc.ingress.ack_counts import AckCounts
 from statesvc.ingress.body_memory import MemoryBound
 from statesvc.ingress.carrier_authenticator import Authenticators, CarrierAuthenticator, build_authenticators
 from statesvc.ingress.compression import ReceivedBody
@@ -31,7 +32,6 @@ from statesvc.ingress.group_commit import ROW_BYTES, GroupCommit, Refusal
 from statesvc.ingress.oauth import Tokens
 from statesvc.ingress.put import Stored
 from statesvc.ingress.request_body import DiskRoom, check_head, read_body
-from statesvc.ingress.tally import IngestTally
 from statesvc.settings.service_settings import Settings
 from statesvc.telemetry import gauges
 from statesvc.telemetry.metrics import Telemetry
@@ -54,7 +54,7 @@ class Webhooks:
         group_commit: GroupCommit,
         memory: MemoryBound,
         disk: DiskRoom,
-        tally: IngestTally,
+        ack_counts: AckCounts,
         minute: LastMinute,
         telemetry: Telemetry,
         refused: Callable[[str], None] = lambda _cause: None,
@@ -65,7 +65,7 @@ class Webhooks:
         self._group_commit = group_commit
         self._memory = memory
         self._disk = disk
-        self._tally = tally
+        self._ack_counts = ack_counts
         self._minute = minute
         self._refused = refused
         self._duration = telemetry.ingest_ack_duration
@@ -122,7 +122,7 @@ class Webhooks:
                 attributes["outcome"] = "rejected"
             self._refused(problem.code.value)
             self._minute.refused(problem.code.value)
-            self._tally.refused(carrier_id)
+            self._ack_counts.refused(carrier_id)
             raise
         except Exception as error:
             # answered as the database being away, or as a defect
@@ -133,9 +133,9 @@ class Webhooks:
         self._minute.acknowledged()
         if stored.duplicate:
             self._duplicates.add(1, {"carrier": carrier_id})
-            self._tally.duplicate(carrier_id)
+            self._ack_counts.duplicate(carrier_id)
         else:
-            self._tally.accepted(carrier_id, stored.message_id)
+            self._ack_counts.accepted(carrier_id, stored.message_id)
         return _acknowledgement(authenticator, stored)
 
     async def _store(self, request: web.Request, authenticator: CarrierAuthenticator) -> Stored:
@@ -216,7 +216,7 @@ class Ingress:
     group_commit: GroupCommit
     routes: Sequence[Route]
     memory: MemoryBound
-    tally: IngestTally
+    ack_counts: AckCounts
     minute: LastMinute
     disk: DiskRoom
 
@@ -250,7 +250,7 @@ def build_ingress(
     """
     memory = MemoryBound(settings.ingress.memory_bytes_max, wait_seconds=settings.ingress.wait_seconds)
     group_commit = GroupCommit(pool, memory=memory, waker=waker)
-    tally, minute = IngestTally(pool, process=process), LastMinute()
+    ack_counts, minute = AckCounts(pool, process=process), LastMinute()
     disk = DiskRoom(local_data, free_bytes_min=settings.ingress.disk_free_bytes_min)
     for code in (Code.DATABASE_UNAVAILABLE, Code.NOT_DURABLE, Code.OVERLOADED, Code.STORAGE_LOW):
         # Prometheus sees no increase in a series whose first value is 1
@@ -263,10 +263,10 @@ def build_ingress(
         keyring=keyring,
         group_commit=group_commit,
         memory=memory,
-        tally=tally,
+        ack_counts=ack_counts,
         minute=minute,
         disk=disk,
         telemetry=telemetry,
         refused=refused,
     )
-    return Ingress(group_commit, [*webhooks.routes(), *Tokens(authenticators, memory=memory).routes()], memory, tally, minute, disk)
+    return Ingress(group_commit, [*webhooks.routes(), *Tokens(authenticators, memory=memory).routes()], memory, ack_counts, minute, disk)

@@ -109,7 +109,7 @@ class StreamState(NamedTuple):
     key: SealingKey | None
 
 
-class NamedStream(NamedTuple):
+class ReferencedStream(NamedTuple):
     """A number that a message names, and when that message was received."""
 
     carrier_id: str
@@ -189,7 +189,7 @@ async def wait_for_streams(connection: AsyncConnection[Any], shipment_ids: Colle
         await connection.execute(_SQL["wait_for_new_streams"], {"shipment_ids": uuids(list(shipment_ids)), "most": NEW_STREAMS_MAX})
 
 
-async def make_streams(connection: Sender, streams: Sequence[tuple[UUID, NamedStream, StreamHead, bytes]]) -> None:
+async def make_streams(connection: Sender, streams: Sequence[tuple[UUID, ReferencedStream, StreamHead, bytes]]) -> None:
     """Makes reserved streams with their heads and their sealed keys; one that does not grow is due for removal in the end."""
     rows = [
         (
@@ -205,7 +205,7 @@ async def make_streams(connection: Sender, streams: Sequence[tuple[UUID, NamedSt
     await connection.execute(_SQL["make_streams"], {"wanted": len(rows), **encoded(rows, _STREAMS)})
 
 
-async def name_streams(connection: Sender, named: Mapping[UUID, NamedStream]) -> None:
+async def name_streams(connection: Sender, named: Mapping[UUID, ReferencedStream]) -> None:
     """Puts off the removal of locked streams with nothing but a key, since another message names them."""
     rows = [(shipment_id, stream.named_at) for shipment_id, stream in named.items()]
     await connection.execute(_SQL["name_streams"], encoded(rows, {"shipment_ids": uuids, "named_ats": timestamps}))

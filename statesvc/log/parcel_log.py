@@ -19,7 +19,7 @@ from statesvc.database.arrays import Columns, encoded, uuids
 from statesvc.database.pending import Pending, Sender, send
 from statesvc.database.queries import queries
 from statesvc.log.archive.log_archive_errors import ArchivedHistoryError
-from statesvc.log.event_store import NamedStream, make_streams
+from statesvc.log.event_store import ReferencedStream, make_streams
 
 _SQL = queries("statesvc.log", "parcel_log")
 _NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -69,7 +69,9 @@ async def link_number(
         if not locked:
             key = SealingKey.fresh()
             head = StreamHead(0, NO_PREVIOUS, _NEVER, _NEVER, key, parcel_id=parcel_id)
-            await make_streams(connection, [(own, NamedStream(carrier_id, number, "", now), head, keyring.seal_shipment_key(key, own))])
+            await make_streams(
+                connection, [(own, ReferencedStream(carrier_id, number, "", now), head, keyring.seal_shipment_key(key, own))]
+            )
     await connection.execute(_SQL["link_number"], {**named, "parcel_id": parcel_id})
 
 

@@ -85,7 +85,7 @@ async def place_of_event(
     asked |= {"since": since, "until": until}
     row = await (await connection.execute(_SQL["place_of_event"], asked, prepare=False)).fetchone()
     if row is None:
-        await archive.bring_back(connection, [shipment_id])
+        await archive.restore_shipments(connection, [shipment_id])
         row = await (await connection.execute(_SQL["place_of_event"], asked, prepare=False)).fetchone()
     return row is not None, None if row is None else row[0]
 

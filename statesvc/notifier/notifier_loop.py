@@ -241,7 +241,7 @@ class Notifier:
 
     async def _bring_back(self, connection: AsyncConnection[Any], shipments: frozenset[UUID]) -> None:
         try:
-            await self._context.archive.bring_back(connection, shipments)
+            await self._context.archive.restore_shipments(connection, shipments)
         except LogArchiveError as error:
             # one missing file must not hold back the notifications of others
             _log.error("notified_without_history", why=str(error))

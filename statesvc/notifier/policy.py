@@ -115,7 +115,7 @@ class Disabled:
 
 
 @dataclass(slots=True)
-class ReceiverTally:
+class ReceiverOutcomes:
     """How the attempts of a group ended, by subscription, in the order in which they ended."""
 
     recovered: set[UUID] = field(default_factory=set)
@@ -133,7 +133,7 @@ class ReceiverTally:
             self.failed[subscription_id] = before + 1, outcome, status_code
 
 
-async def note(connection: Sender, tally: ReceiverTally, *, now: datetime) -> Pending[list[Notice]]:
+async def note(connection: Sender, tally: ReceiverOutcomes, *, now: datetime) -> Pending[list[Notice]]:
     """Stores since when receivers fail, in the caller's transaction and pipeline. Returns notices about those that recovered."""
     if tally.failed:
         # one statement locks all, so that two settlements never hold each other's

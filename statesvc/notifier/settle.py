@@ -25,7 +25,7 @@ from statesvc.log.actions import append_actions
 from statesvc.log.batch_row import begin_batch, write_batch
 from statesvc.notifier.attempts import AttemptResult
 from statesvc.notifier.claim_outbox import Delivery
-from statesvc.notifier.policy import GONE, Disabled, ReceiverTally, disable, note
+from statesvc.notifier.policy import GONE, Disabled, ReceiverOutcomes, disable, note
 
 _SQL = queries("statesvc.notifier", "settle")
 _KEY_COLUMNS = ("subscription_ids", "shipment_ids", "sequences")
@@ -167,8 +167,8 @@ async def _throttle(connection: Sender, group: Sequence[AttemptResult], gone: se
     return disabled
 
 
-def _tally(group: Sequence[AttemptResult]) -> ReceiverTally:
-    tally = ReceiverTally()
+def _tally(group: Sequence[AttemptResult]) -> ReceiverOutcomes:
+    tally = ReceiverOutcomes()
     for one in group:
         if one.answer is not None:
             tally.add(one.delivery.subscription_id, one.answer.outcome, one.answer.status_code)

@@ -18,7 +18,7 @@ IN_FLIGHT_MAX: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Allotment:
+class CarrierQuota:
     """Of one carrier. `in_flight_max` None: no bound; `changed_at` None: never touched."""
 
     carrier_id: str
@@ -31,15 +31,15 @@ class Allotment:
     """Messages that workers hold now."""
 
 
-async def list_allotments(connection: AsyncConnection[Any]) -> list[Allotment]:
+async def list_allotments(connection: AsyncConnection[Any]) -> list[CarrierQuota]:
     """The allotments that were ever set."""
     return await _select(connection, None)
 
 
-async def allotment_of(connection: AsyncConnection[Any], carrier_id: str) -> Allotment:
+async def quota_of(connection: AsyncConnection[Any], carrier_id: str) -> CarrierQuota:
     """The carrier's allotment, or the default if it was never changed."""
     found = await _select(connection, carrier_id)
-    return found[0] if found else Allotment(carrier_id=carrier_id)
+    return found[0] if found else CarrierQuota(carrier_id=carrier_id)
 
 
 async def allot(
@@ -57,7 +57,7 @@ async def allot(
         await record_action(connection, actor=actor, verb="allot", target=f"carrier {carrier_id}", details=details)
 
 
-async def _select(connection: AsyncConnection[Any], carrier_id: str | None) -> list[Allotment]:
-    cursor = connection.cursor(row_factory=class_row(Allotment))
+async def _select(connection: AsyncConnection[Any], carrier_id: str | None) -> list[CarrierQuota]:
+    cursor = connection.cursor(row_factory=class_row(CarrierQuota))
     await cursor.execute(_SQL["allotments"], {"carrier_id": carrier_id})
     return await cursor.fetchall()

@@ -1,6 +1,6 @@
-"""Reads and changes the dials: the kill switch, and who reads which share of a carrier. Each change is an operator action in the log.
+"""Reads and changes the rollouts: the kill switch, and who reads which share of a carrier. Each change is an operator action in the log.
 
-The claim reads the dial, so a change takes effect at the next claim of every process. Messages claimed before finish as they began.
+The claim reads the rollout, so a change takes effect at the next claim of every process. Messages claimed before finish as they began.
 """
 
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ _WORKERS_SHOWN: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rollout:
-    """The dial of one carrier. `changed_at` None: never touched."""
+    """The rollout of one carrier. `changed_at` None: never touched."""
 
     carrier_id: str
     stable: str | None = None
@@ -70,7 +70,7 @@ class Guard:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dial:
+class RolloutSettings:
     """How a candidate is rolled out. Without a candidate, percent is 0 and nothing is tried.
 
     `stable`: the foreign reading that reads what the candidate does not, `name@version`; None: ours. The candidate may be foreign, too.
@@ -87,26 +87,30 @@ class Dial:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Why a dial is refused: which member, and the reason."""
+    """Why a rollout is refused: which member, and the reason."""
 
     member: str
     why: str
 
 
-def refusals(dial: Dial, carrier: Carrier | None) -> list[Refused]:
-    """What is wrong with the dial; empty if it may be set. `carrier` None stands for all carriers."""
+def refusals(rollout: RolloutSettings, carrier: Carrier | None) -> list[Refused]:
+    """What is wrong with the rollout; empty if it may be set. `carrier` None stands for all carriers."""
     if carrier is None:
-        return [Refused("candidate", "a candidate belongs to one carrier: name it instead of all")] if dial != Dial(candidate=None) else []
-    found = [Refused(*each) for each in refused_names(dial.stable, dial.candidate, carrier)]
-    if dial.candidate is None:
-        found += [Refused("percent", "there is no candidate version to give it to")] if dial.percent else []
-        found += [Refused("shadow", "there is no candidate version to give it to")] if dial.shadow else []
-        found += [Refused("guard", "there is no candidate version to watch")] if dial.guard else []
-    if not 0 <= dial.percent <= PERCENT_MAX:
+        return (
+            [Refused("candidate", "a candidate belongs to one carrier: name it instead of all")]
+            if rollout != RolloutSettings(candidate=None)
+            else []
+        )
+    found = [Refused(*each) for each in refused_names(rollout.stable, rollout.candidate, carrier)]
+    if rollout.candidate is None:
+        found += [Refused("percent", "there is no candidate version to give it to")] if rollout.percent else []
+        found += [Refused("shadow", "there is no candidate version to give it to")] if rollout.shadow else []
+        found += [Refused("guard", "there is no candidate version to watch")] if rollout.guard else []
+    if not 0 <= rollout.percent <= PERCENT_MAX:
         found.append(Refused("percent", "must be 0 to 100"))
-    if dial.guard is not None and dial.guard.differences_percent is not None and not dial.shadow:
+    if rollout.guard is not None and rollout.guard.differences_percent is not None and not rollout.shadow:
         found.append(Refused("guard", "differences are found by the shadow only: turn it on too"))
-    if not 1 <= dial.fallback_seconds <= FALLBACK_SECONDS_MAX:
+    if not 1 <= rollout.fallback_seconds <= FALLBACK_SECONDS_MAX:
         found.append(Refused("fallback_seconds", f"must be 1 to {FALLBACK_SECONDS_MAX}"))
     return found
 
@@ -124,22 +128,22 @@ class DifferingEventsError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RolloutState:
-    """A carrier's own dial, and whether its kill switch, or the one of all carriers, holds its messages."""
+    """A carrier's own rollout, and whether its kill switch, or the one of all carriers, holds its messages."""
 
     rollout: Rollout
     held: bool
 
 
 async def rollout_of(connection: AsyncConnection[Any], carrier_id: str) -> RolloutState:
-    """The dial of `carrier_id` (or `ALL`), or the default if it was never changed."""
+    """The rollout of `carrier_id` (or `ALL`), or the default if it was never changed."""
     cursor = connection.cursor(row_factory=class_row(Rollout))
     await cursor.execute(_SQL["rollout"], {"carrier_id": carrier_id})
-    dials = {dial.carrier_id: dial for dial in await cursor.fetchall()}
-    return RolloutState(dials.get(carrier_id, Rollout(carrier_id=carrier_id)), held=any(dial.hold for dial in dials.values()))
+    rollouts = {rollout.carrier_id: rollout for rollout in await cursor.fetchall()}
+    return RolloutState(rollouts.get(carrier_id, Rollout(carrier_id=carrier_id)), held=any(rollout.hold for rollout in rollouts.values()))
 
 
 async def list_rollouts(connection: AsyncConnection[Any]) -> list[Rollout]:
-    """Every dial that was ever changed, `ALL` first."""
+    """Every rollout that was ever changed, `ALL` first."""
     cursor = connection.cursor(row_factory=class_row(Rollout))
     await cursor.execute(_SQL["rollouts"])
     return await cursor.fetchall()
@@ -147,7 +151,7 @@ async def list_rollouts(connection: AsyncConnection[Any]) -> list[Rollout]:
 
 @dataclass(frozen=True, slots=True)
 class Lacking:
-    """Workers that run without the version that the dial asks for: they read with the stable one, whatever the share is."""
+    """Workers that run without the version that the rollout asks for: they read with the stable one, whatever the share is."""
 
     carrier_id: str
     candidate: str
@@ -160,13 +164,13 @@ class Lacking:
         """For people."""
         few = ", ".join(self.workers[:_WORKERS_SHOWN]) + (", ..." if len(self.workers) > _WORKERS_SHOWN else "")
         return (
-            f"{len(self.workers)} of {self.running} workers lack version {self.candidate}, which the dial gives {self.percent} % of the "
+            f"{len(self.workers)} of {self.running} workers lack version {self.candidate}, which the rollout gives {self.percent} % of the "
             f"messages, and read with the stable one: {few}"
         )
 
 
 async def lacking_workers(connection: AsyncConnection[Any]) -> list[Lacking]:
-    """For each dial that some worker cannot follow."""
+    """For each rollout that some worker cannot follow."""
     cursor = await connection.execute(_SQL["lacking"], {"silent_seconds": SILENT_SECONDS})
     return [Lacking(*row) for row in await cursor.fetchall()]
 
@@ -184,31 +188,33 @@ async def set_hold(connection: AsyncConnection[Any], *, carrier_id: str, hold: b
     log.info("carrier_held" if hold else "carrier_released", carrier=carrier_id)
 
 
-async def set_dial(connection: AsyncConnection[Any], carrier_id: str, dial: Dial, *, why: str, actor: str, force: bool = False) -> None:
+async def set_rollout(
+    connection: AsyncConnection[Any], carrier_id: str, rollout: RolloutSettings, *, why: str, actor: str, force: bool = False
+) -> None:
     """Turns a candidate's share; in effect at the next claim. The caller has asked `refusals`, and wakes the workers.
 
     Raises DifferingEventsError, unless forced, where the share is to grow though the candidate was seen to give other event ids.
     """
-    guard = dial.guard
+    guard = rollout.guard
     async with connection.transaction():
         in_effect = await (await connection.execute(_SQL["lock_dial"], {"carrier_id": carrier_id})).fetchone()
-        if in_effect is None or in_effect[:2] != (dial.stable, dial.candidate):
+        if in_effect is None or in_effect[:2] != (rollout.stable, rollout.candidate):
             await connection.execute(_EVIDENCE["forget_counts"], {"carrier_id": carrier_id})
             await connection.execute(_EVIDENCE["forget_pending"], {"carrier_id": carrier_id})
-        elif dial.candidate is not None and dial.percent > in_effect[2] and not force:
-            differing = (await totals_of(connection, carrier_id, dial.candidate)).fields.get(EVENT, 0)
+        elif rollout.candidate is not None and rollout.percent > in_effect[2] and not force:
+            differing = (await totals_of(connection, carrier_id, rollout.candidate)).fields.get(EVENT, 0)
             if differing:
-                raise DifferingEventsError(carrier_id, dial.candidate, differing)
+                raise DifferingEventsError(carrier_id, rollout.candidate, differing)
         await connection.execute(_SQL["reset_marks"], {"carrier_id": carrier_id})
         await connection.execute(
-            _SQL["set_dial"],
+            _SQL["set_rollout"],
             {
                 "carrier_id": carrier_id,
-                "stable": dial.stable,
-                "candidate": dial.candidate,
-                "percent": dial.percent,
-                "shadow": dial.shadow,
-                "fallback_seconds": dial.fallback_seconds,
+                "stable": rollout.stable,
+                "candidate": rollout.candidate,
+                "percent": rollout.percent,
+                "shadow": rollout.shadow,
+                "fallback_seconds": rollout.fallback_seconds,
                 "guard_messages": guard and guard.messages,
                 "guard_errors_percent": guard and guard.errors_percent,
                 "guard_differences_percent": guard and guard.differences_percent,
@@ -216,11 +222,11 @@ async def set_dial(connection: AsyncConnection[Any], carrier_id: str, dial: Dial
                 "why": why,
             },
         )
-        details: dict[str, Any] = {"why": why, "percent": dial.percent, "shadow": dial.shadow}
-        if dial.candidate is not None:
-            details["candidate"] = dial.candidate
-        if dial.stable is not None:
-            details["stable"] = dial.stable
+        details: dict[str, Any] = {"why": why, "percent": rollout.percent, "shadow": rollout.shadow}
+        if rollout.candidate is not None:
+            details["candidate"] = rollout.candidate
+        if rollout.stable is not None:
+            details["stable"] = rollout.stable
         if force:
             details["forced"] = True
         if guard is not None:

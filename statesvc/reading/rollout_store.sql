@@ -1,19 +1,19 @@
 -- name: rollout
--- The dial of one carrier, and the kill switch of all ('*').
+-- The rollout of one carrier, and the kill switch of all ('*').
 SELECT r.carrier_id, r.stable, r.candidate, r.percent, r.shadow, r.fallback_seconds, r.hold, r.changed_at, r.changed_by, r.why, r.turned_at,
     r.guard_messages, r.guard_errors_percent, r.guard_differences_percent
 FROM statesvc.rollout r
 WHERE r.carrier_id IN (%(carrier_id)s, '*');
 
 -- name: rollouts
--- Every dial that was ever touched; a row a carrier at most.
+-- Every rollout that was ever touched; a row a carrier at most.
 SELECT r.carrier_id, r.stable, r.candidate, r.percent, r.shadow, r.fallback_seconds, r.hold, r.changed_at, r.changed_by, r.why, r.turned_at,
     r.guard_messages, r.guard_errors_percent, r.guard_differences_percent
 FROM statesvc.rollout r
 ORDER BY r.carrier_id;
 
 -- name: lacking
--- Workers that run and lack the version that a dial asks for, and how many run.
+-- Workers that run and lack the version that a rollout asks for, and how many run.
 SELECT r.carrier_id, r.candidate, r.percent, array_agg(w.worker_id ORDER BY w.worker_id) FILTER (WHERE w.lacks), count(*)
 FROM statesvc.rollout r
 CROSS JOIN LATERAL (
@@ -80,5 +80,5 @@ WHERE (r.stable IS NOT NULL OR strpos(r.candidate, '@') > 0) AND (NOT s.is_candi
 ORDER BY r.carrier_id, s.is_candidate;
 
 -- name: lock_dial
--- The current readings and share. The row stays locked, so that the next change of the dial waits.
+-- The current readings and share. The row stays locked, so that the next change of the rollout waits.
 SELECT r.stable, r.candidate, r.percent FROM statesvc.rollout r WHERE r.carrier_id = %(carrier_id)s FOR UPDATE;

@@ -1,4 +1,4 @@
-"""What a candidate's trials showed: totals, differences, and the guard that turns the dial back.
+"""What a candidate's trials showed: totals, differences, and the guard that sets the share back to 0.
 
 Written after the batch has taken effect, in a transaction of its own: losing it loses evidence, never an event. Everything here is
 bounded: rows a batch, rows a carrier.
@@ -49,7 +49,7 @@ class Evidence:
 
 
 async def record_evidence(connection: AsyncConnection[Any], evidence: Evidence, *, worker: str) -> bool:
-    """Stores it and asks the guard. Answers whether the guard turned the dial back."""
+    """Stores it and asks the guard. Answers whether the guard set the share back to 0."""
     named = {"carrier_id": evidence.carrier_id, "candidate": evidence.candidate}
     counts = Counter({"messages": evidence.messages, "errors": evidence.errors, "differing": evidence.differing})
     counts.update(FIELD + difference.field for _, difference in evidence.found)
@@ -106,7 +106,7 @@ async def _guard(connection: AsyncConnection[Any], evidence: Evidence) -> bool:
         },
     )
     details = {"candidate": evidence.candidate, "messages": messages, "errors": errors, "differing": differing, "what_to_do": WHAT_TO_DO}
-    notice = Notice(kind=NoticeKind.TURNED_BACK, target=f"carrier {evidence.carrier_id}", details=details)
+    notice = Notice(kind=NoticeKind.REVERTED, target=f"carrier {evidence.carrier_id}", details=details)
     await write_notices(connection, [notice], now=turned_at)
     return True
 

@@ -32,18 +32,18 @@ WHERE t.carrier_id = %(carrier_id)s AND t.tally_id <= (
     SELECT k.tally_id FROM statesvc.rollout_tally k WHERE k.carrier_id = %(carrier_id)s ORDER BY k.tally_id DESC OFFSET %(keep)s LIMIT 1);
 
 -- name: guard
--- Turns the dial to 0 where the newest trials pass a bound of the guard; answers what it saw. The shares are of `guard_messages`
+-- Sets the share to 0 where the newest trials pass a bound of the guard; answers what it saw. The shares are of `guard_messages`
 -- at least, so that one early failure is not 100 %%.
-WITH dial AS (
+WITH rollout AS (
     SELECT r.* FROM statesvc.rollout r
     WHERE r.carrier_id = %(carrier_id)s AND r.candidate = %(candidate)s AND r.percent > 0 AND r.guard_messages IS NOT NULL
 ), newest AS (
     SELECT t.messages, t.errors, t.differing, sum(t.messages) OVER (ORDER BY t.tally_id DESC) - t.messages AS newer
-    FROM statesvc.rollout_tally t JOIN dial d ON t.carrier_id = d.carrier_id AND t.candidate = d.candidate AND t.recorded_at >= d.turned_at
-    ORDER BY t.tally_id DESC LIMIT (SELECT d.guard_messages FROM dial d)
+    FROM statesvc.rollout_tally t JOIN rollout d ON t.carrier_id = d.carrier_id AND t.candidate = d.candidate AND t.recorded_at >= d.turned_at
+    ORDER BY t.tally_id DESC LIMIT (SELECT d.guard_messages FROM rollout d)
 ), seen AS (
     SELECT greatest(sum(n.messages), d.guard_messages) AS messages, sum(n.errors) AS errors, sum(n.differing) AS differing
-    FROM newest n CROSS JOIN dial d WHERE n.newer < d.guard_messages GROUP BY d.guard_messages
+    FROM newest n CROSS JOIN rollout d WHERE n.newer < d.guard_messages GROUP BY d.guard_messages
 )
 UPDATE statesvc.rollout r
 SET percent = 0, turned_at = statesvc.clock(), changed_at = statesvc.clock(), changed_by = 'guard',

@@ -54,14 +54,14 @@ async def open_ingress(launch: Launch, base: Runtime, pool: Pool, *, keys: Keys)
         refused=base.refusals.count,
     )
     await ingress.group_commit.start()
-    ingress.tally.start()
+    ingress.ack_counts.start()
     base.heartbeat.report_ingest(ingress.report)
     base.readiness.watch("disk", ingress.disk.refusal)
     try:
         yield ingress
     finally:
         await ingress.group_commit.stop(grace_seconds=0 if base.signals.aborting.is_set() else settings.http.grace_seconds)
-        await ingress.tally.close()
+        await ingress.ack_counts.close()
 
 
 async def serve(

@@ -17,6 +17,7 @@ from statesvc.delivery.outgoing import Destination, Login
 from statesvc.http.keys.key_store import Scope
 from statesvc.log.actions import record_action
 from statesvc.log.fanouts import open_details
+from statesvc.subscriptions.connection_test import SigningMeans
 from statesvc.subscriptions.key_revocation import needed, require, require_of_owner
 from statesvc.subscriptions.subscription_secrets import (
     Secret,
@@ -28,7 +29,6 @@ from statesvc.subscriptions.subscription_secrets import (
     seal_login,
     seal_secrets,
 )
-from statesvc.subscriptions.test_delivery import SigningMeans
 
 _SQL = queries("statesvc.subscriptions", "subscription_store")
 

@@ -1,7 +1,7 @@
 """One leased batch: read > append and settle. Whatever fails, each message is settled, given back or buried.
 
 A message of a shipment that another transaction has locked is postponed, uncharged, and the others are applied. The next time it waits in
-line for the lock, apart from the others (`process_postponed`).
+line for the lock, apart from the others (`process_locked`).
 """
 
 import asyncio
@@ -98,7 +98,7 @@ async def process(context: BatchContext, messages: Sequence[Message], *, lease_e
     return changes
 
 
-async def process_postponed(context: BatchContext, messages: Sequence[Message], *, lease_ends: float, wait_seconds: float) -> int:
+async def process_locked(context: BatchContext, messages: Sequence[Message], *, lease_ends: float, wait_seconds: float) -> int:
     """Processes messages that were postponed, waiting for locks, for `wait_seconds` in all.
 
     So newer ones cannot starve them. Those that name the same shipments share a transaction: one of their own each would keep the lock from
@@ -117,7 +117,7 @@ async def process_postponed(context: BatchContext, messages: Sequence[Message], 
             try:
                 changes += await _append(context, lease, group, wait_seconds=seconds)
             except LockedShipmentsError:
-                await give_back_postponed(context, lease.token, group)
+                await requeue_locked(context, lease.token, group)
     if trials:
         await record_trials(context, trials)
     return changes
@@ -236,14 +236,14 @@ async def _append_parts(context: BatchContext, lease: _Lease, reads: list[Read],
             half = len(reads) // 2
             return await _append(context, lease, reads[:half]) + await _append(context, lease, reads[half:])
         case Fault.LOCKED:
-            await give_back_postponed(context, lease.token, reads)
+            await requeue_locked(context, lease.token, reads)
         case Fault.PERMANENT:
             log.error("message_failed", message_id=str(reads[0].message_id), carrier=reads[0].carrier_id, exc_info=error)
             await _bury(context, lease, [(reads[0].carrier_id, _burial_of(reads[0], error))])
     return 0
 
 
-async def give_back_postponed(context: BatchContext, token: UUID, messages: "Sequence[Message] | Sequence[Read]") -> None:
+async def requeue_locked(context: BatchContext, token: UUID, messages: "Sequence[Message] | Sequence[Read]") -> None:
     """Best effort: if the database is away, the end of the lease does the same."""
     try:
         async with context.pool.connection() as connection:

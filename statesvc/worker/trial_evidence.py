@@ -67,7 +67,7 @@ async def record_trials(context: BatchContext, trials: Sequence[Trial]) -> None:
 async def record_compared(
     context: BatchContext, connection: AsyncConnection[Any], compared: TrialKey, results: Sequence[ComparedTrial]
 ) -> None:
-    """Keeps the evidence; the guard may turn the dial back."""
+    """Keeps the evidence; the guard may sets the share back to 0."""
     carrier_id, stable, candidate = compared
     evidence = Evidence(
         carrier_id=carrier_id,
@@ -80,4 +80,4 @@ async def record_compared(
     )
     if await record_evidence(connection, evidence, worker=context.worker):
         log.error("rollout_turned_back", carrier=carrier_id)
-        context.telemetry.notices.add(1, {"type": NoticeKind.TURNED_BACK.value})
+        context.telemetry.notices.add(1, {"type": NoticeKind.REVERTED.value})

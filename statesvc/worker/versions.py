@@ -46,7 +46,7 @@ def trial_of(message: Message, carriers: Mapping[str, Carrier]) -> Trial | None:
 def read_chosen(
     message: Message, *, keyring: Keyring, carriers: Mapping[str, Carrier], mappings: Mappings
 ) -> tuple[Read | Burial, Trial | None]:
-    """Reads with the version that the dial gives."""
+    """Reads with the version that the rollout gives."""
     trial = trial_of(message, carriers)
     if trial is None or not trial.taken:
         version = _beside_foreign_stable(message, carriers)
@@ -75,7 +75,7 @@ class ComparedTrial:
 
 
 def compare(trial: Trial, *, keyring: Keyring, carriers: Mapping[str, Carrier], mappings: Mappings) -> ComparedTrial:
-    """Runs both versions on a copy where the dial's shadow is on; else only says whether the candidate failed."""
+    """Runs both versions on a copy where the rollout's shadow is on; else only says whether the candidate failed."""
     if not trial.message.shadow:
         return ComparedTrial(trial, trial.failed, [])
     stable = read_message(trial.message, keyring=keyring, carriers=carriers, mappings=mappings)

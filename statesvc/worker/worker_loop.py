@@ -26,7 +26,7 @@ from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.waker import Waker
 from statesvc.queue.claim import Claim, Claimed, Message, claim, extend, next_claim, release
 from statesvc.telemetry.stages import Stage
-from statesvc.worker.batch import give_back_postponed, process, process_postponed
+from statesvc.worker.batch import process, process_locked, requeue_locked
 from statesvc.worker.batch_context import BatchContext
 from statesvc.worker.batch_size import BatchSize, split_by_volume
 from statesvc.worker.lease import LeaseLostError, RescueShare, under_lease
@@ -173,7 +173,7 @@ class Worker:
         if self._postponed is not None:
             messages = self._waiting_for_locks
             await cancel_fully(self._postponed)
-            await give_back_postponed(self._context, messages[0].token, messages)
+            await requeue_locked(self._context, messages[0].token, messages)
 
     def _on_postponed(self) -> None:
         self._due_at = min(self._due_at, time.monotonic() + _POSTPONED_SECONDS)
@@ -268,7 +268,7 @@ class Worker:
             if after:
                 await asyncio.wait(after)
             if wait_seconds is not None:
-                return await process_postponed(self._context, messages, lease_ends=lease_ends, wait_seconds=wait_seconds)
+                return await process_locked(self._context, messages, lease_ends=lease_ends, wait_seconds=wait_seconds)
             return await process(self._context, messages, lease_ends=lease_ends)
 
         async def extended() -> int:

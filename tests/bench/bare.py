@@ -21,12 +21,12 @@ from statesvc.database.pool import Pool
 from statesvc.health.ingest_report import LastMinute
 from statesvc.http.app import Server, build_app
 from statesvc.http.keys.api_keys import Keys
+from statesvc.ingress.ack_counts import AckCounts
 from statesvc.ingress.body_memory import HeldMemory, MemoryBound
 from statesvc.ingress.carrier_authenticator import build_authenticators
 from statesvc.ingress.group_commit import GroupCommit, Outcome
 from statesvc.ingress.put import Stored
 from statesvc.ingress.request_body import DiskRoom
-from statesvc.ingress.tally import IngestTally
 from statesvc.ingress.webhooks import Webhooks
 from statesvc.settings.service_settings import load_settings
 from statesvc.telemetry.metrics import Telemetry
@@ -57,7 +57,7 @@ def limit(pool: Pool) -> web.Application:
         group_commit=Nowhere(pool, memory=memory),
         memory=memory,
         disk=DiskRoom(None, free_bytes_min=0),
-        tally=IngestTally(pool, process="bench"),
+        ack_counts=AckCounts(pool, process="bench"),
         minute=LastMinute(),
         telemetry=Telemetry(),
     )

@@ -7,10 +7,10 @@ from datetime import timedelta
 from typing import Final
 
 from statesvc.api.operation_context import Context
+from statesvc.api.subscriptions.inputs import requested
 from statesvc.api.subscriptions.models import URL_RULE, ChosenSecret, ChosenSubscription, SubscriptionParameters, SubscriptionShown
 from statesvc.api.subscriptions.ownership import grants_checked, owner_seen_by, require_scopes, require_visible
 from statesvc.api.subscriptions.shown import read_shown
-from statesvc.api.subscriptions.wishes import requested
 from statesvc.http.call import Call
 from statesvc.http.operation import WHY_TAKEN, operation
 from statesvc.http.problem import CREATED, OK, Code, Problem

@@ -6,6 +6,7 @@ from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from statesvc.api.operation_context import Context
+from statesvc.api.subscriptions.inputs import ages, checked_address, requested, watched
 from statesvc.api.subscriptions.models import (
     URL_RULE,
     AttemptShown,
@@ -23,7 +24,6 @@ from statesvc.api.subscriptions.models import (
 )
 from statesvc.api.subscriptions.ownership import absent, grants_checked, owner_seen_by, require_scopes, require_visible
 from statesvc.api.subscriptions.shown import attempt_shown, read_shown, subscription_shown
-from statesvc.api.subscriptions.wishes import ages, checked_address, requested, watched
 from statesvc.database.wakeups.channels import OUTBOX
 from statesvc.delivery.outcome import TOTAL_SECONDS
 from statesvc.http.call import Call
@@ -32,11 +32,11 @@ from statesvc.http.operation import WHY_TAKEN, operation
 from statesvc.http.paging import Page, decode_cursor, encode_cursor
 from statesvc.http.problem import CREATED, NO_CONTENT, Code, Problem
 from statesvc.subscriptions import subscription_store as store
+from statesvc.subscriptions.connection_test import record_test, send_test
 from statesvc.subscriptions.key_revocation import needed
 from statesvc.subscriptions.recorded_attempts import read_attempts, read_limiter
 from statesvc.subscriptions.subscription_secrets import Secret
 from statesvc.subscriptions.subscription_store import Switch
-from statesvc.subscriptions.test_delivery import record_test, send_test
 
 T = TypeVar("T")
 

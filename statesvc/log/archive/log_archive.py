@@ -1,6 +1,6 @@
 """The one way to archived entries, for all who read the log.
 
-By shipment: before its entries are read, `bring_back` puts those that are in files into the database again, just as they were,
+By shipment: before its entries are read, `restore_shipments` puts those that are in files into the database again, just as they were,
 so every statement answers as before and none of them knows of archives. They stay. By index: `entries` reads the files.
 
 Where nothing is archived this costs one small statement every few seconds; a shipment that began after the newest archived month costs
@@ -54,7 +54,7 @@ class LogArchive:
     """Of a standby: what is in files stays there."""
     _horizon: _Horizon = field(default_factory=_Horizon)
 
-    async def bring_back(self, connection: Connection, shipments: Iterable[UUID]) -> None:
+    async def restore_shipments(self, connection: Connection, shipments: Iterable[UUID]) -> None:
         """All entries of these shipments are in the database afterwards. Raises LogArchiveError."""
         if await self._known(connection):
             await self._take_in(connection, await _rows(connection, "away", {"shipment_ids": list(set(shipments))}))
@@ -73,7 +73,7 @@ class LogArchive:
         for _, file_name in months:
             shipments = await _in_child(of_period, self.path_of(file_name), since, until)
             for begin in range(0, len(shipments), 500):
-                await self.bring_back(connection, shipments[begin : begin + 500])
+                await self.restore_shipments(connection, shipments[begin : begin + 500])
 
     async def reaches(self, connection: Connection, begin: int) -> bool:
         """Whether an entry from this index on may be archived."""

@@ -15,7 +15,7 @@ from events.crypto.sealing import MasterKeys
 from statesvc.background.bulk_pool import BulkPool
 from statesvc.database.open_connection import open_sync_connection
 from statesvc.database.password_command import choose_password_command, chosen_password_command
-from statesvc.database.server_niceness import stand_back
+from statesvc.database.server_niceness import lower_priority
 from statesvc.log.archive.folder import ArchivePath
 from statesvc.log.verify.archived_months import ArchivedMonths
 from statesvc.log.verify.batches import BatchRange
@@ -144,7 +144,7 @@ def _begin_child(access: LogAccess, password_command: str | None) -> None:
     # rows and documents make no cycles, and searching for some among that many is a tenth of the work
     gc.disable()
     _begin(access)
-    stand_back(_this_process().connection)
+    lower_priority(_this_process().connection)
 
 
 def _end() -> None:

@@ -19,7 +19,13 @@ from statesvc.repair.dead_letters.dead_letter import Obstacle
 from statesvc.repair.dead_letters.put_back import resolve
 from statesvc.repair.dead_letters.replay_plan import Connection, OpenDeadLetter, RepairRequest
 from statesvc.repair.renormalize.correction_plan import RenormalizeReport
-from statesvc.repair.renormalize.late_code import UnknownCode, came_late, messages_of, outlast_writers, transaction_id
+from statesvc.repair.renormalize.late_code import (
+    UnknownCode,
+    messages_appended_since,
+    messages_of,
+    transaction_id,
+    wait_for_older_transactions,
+)
 from statesvc.repair.renormalize.renormalize import RereadTask, reread
 
 _SQL = queries("statesvc.repair.dead_letters", "reread")
@@ -137,8 +143,8 @@ async def conclude_code(
     async with connection.transaction():
         await resolve(connection, request, [code.dead_letter_id])
         resolved_by = await transaction_id(connection)
-    await outlast_writers(connection, resolved_by)
+    await wait_for_older_transactions(connection, resolved_by)
     result = RereadResult()
-    async for late in came_late(connection, code, since=began, at_once=MESSAGES_AT_ONCE):
+    async for late in messages_appended_since(connection, code, since=began, at_once=MESSAGES_AT_ONCE):
         result.add(await rereader.read(connection, code.carrier_id, late, actor=request.actor))
     return result

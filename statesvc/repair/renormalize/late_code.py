@@ -74,7 +74,7 @@ async def transaction_id(connection: Connection) -> int:
     return int(number)
 
 
-async def outlast_writers(connection: Connection, resolved_by: int) -> None:
+async def wait_for_older_transactions(connection: Connection, resolved_by: int) -> None:
     """Waits until every transaction that writes and that began before `resolved_by` ended is over; not for ever."""
     deadline = time.monotonic() + _WRITERS_SECONDS
     while time.monotonic() < deadline:
@@ -84,7 +84,7 @@ async def outlast_writers(connection: Connection, resolved_by: int) -> None:
         await asyncio.sleep(0.05)
 
 
-async def came_late(connection: Connection, code: UnknownCode, *, since: datetime, at_once: int) -> AsyncIterator[list[UUID]]:
+async def messages_appended_since(connection: Connection, code: UnknownCode, *, since: datetime, at_once: int) -> AsyncIterator[list[UUID]]:
     """The messages whose events with the code were recorded since then and were not corrected, some at a time."""
     after = FIRST
     while late := await messages_of(connection, code, after=after, since=since - _LATE, limit=at_once):

@@ -45,7 +45,14 @@ from statesvc.reading.code_mapping import Mappings
 from statesvc.reading.read_message import Read, read_message
 from statesvc.repair.renormalize.correction_plan import RenormalizeReport, plan_read, plan_unread
 from statesvc.repair.renormalize.effective_readings import Document, EffectiveReading, effective_readings
-from statesvc.repair.renormalize.late_code import FIRST, UnknownCode, came_late, clock, outlast_writers, transaction_id
+from statesvc.repair.renormalize.late_code import (
+    FIRST,
+    UnknownCode,
+    clock,
+    messages_appended_since,
+    transaction_id,
+    wait_for_older_transactions,
+)
 
 _SQL = queries("statesvc.repair.renormalize", "renormalize")
 
@@ -149,7 +156,7 @@ async def _try_batch(connection: Connection, task: RereadTask, batch: Sequence[S
     ]
     said = [propose([read], task.keyring) if isinstance(read, Read) else [] for read in readings]
     shipments = named | {proposal.shipment_id for proposals in said for proposal in proposals}
-    await LogArchive(task.archive).bring_back(connection, shipments)
+    await LogArchive(task.archive).restore_shipments(connection, shipments)
     async with connection.transaction(force_rollback=task.rolls_back):
         if not task.dry_run:
             await connection.execute(_SQL["lock_shipments"], {"shipment_ids": sorted(shipments)})
@@ -339,8 +346,8 @@ async def _conclude(connection: Connection, task: RereadTask, report: Renormaliz
         resolved_by = await transaction_id(connection)
     if not learned:
         return
-    await outlast_writers(connection, resolved_by)
+    await wait_for_older_transactions(connection, resolved_by)
     for raw_type, raw_code in learned:
         code = UnknownCode(task.carrier.carrier_id, raw_type, raw_code)
-        async for late in came_late(connection, code, since=began_at, at_once=BATCH):
+        async for late in messages_appended_since(connection, code, since=began_at, at_once=BATCH):
             report.add(await reread(connection, task, late, mappings))

@@ -21,7 +21,7 @@ from statesvc.repair.dead_letters.replay_plan import RepairRequest
 from statesvc.repair.dead_letters.replay_run import ReplayBudget, ReplayRun, RunPosition, Wake
 from statesvc.repair.dead_letters.reread import MESSAGES_AT_ONCE, CodeDeadLetter, Rereader, conclude_code
 from statesvc.repair.renormalize.correction_plan import RenormalizeReport
-from statesvc.repair.renormalize.late_code import clock, outlast_writers, transaction_id
+from statesvc.repair.renormalize.late_code import clock, transaction_id, wait_for_older_transactions
 from statesvc.repair.teaching.code_events import BEGINNING, PAGE, LogPlace, next_of_log, open_code_dead_letter
 
 _LATE_BATCHES: Final = 1_000
@@ -77,7 +77,7 @@ class CodeReread:
                 self.position = replace(self.position, began=await clock(connection))
         if await self._pass():
             async with self.connections.connection() as connection:
-                await outlast_writers(connection, await transaction_id(connection))
+                await wait_for_older_transactions(connection, await transaction_id(connection))
             place = self.position.place
             self.position = replace(self.position, place=LogPlace(max(0, place.batch_id - _LATE_BATCHES)))
             if await self._pass(is_late=True):

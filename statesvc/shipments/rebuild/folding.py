@@ -20,7 +20,7 @@ from statesvc.database.open_connection import open_connection
 from statesvc.database.password_command import choose_password_command
 from statesvc.database.pending import send
 from statesvc.database.queries import queries
-from statesvc.database.server_niceness import stand_back
+from statesvc.database.server_niceness import lower_priority
 from statesvc.database.service_connection import names_several_hosts
 from statesvc.log.json_compression import decompress_json
 from statesvc.shipments.expectation_rules import DEFAULTS, RuleBook, read_rules
@@ -42,7 +42,7 @@ class RebuildProcess:
         self.staging = staging
         self.connection = self.runner.run(connect(dsn))
         self.runner.run(self.connection.execute(_SQL["fold_in_bulk"]))
-        stand_back(self.connection)
+        lower_priority(self.connection)
 
 
 _children: list[RebuildProcess] = []

@@ -90,7 +90,7 @@ async def _take(connection: Connection, archive: LogArchive) -> int:
         asked = await send(connection, _SQL["take_notes"], {"limit": _NOTES}, lambda rows: [shipment_id for (shipment_id,) in rows])
         touched: list[UUID] = await asked.rows()
         if touched:
-            await archive.bring_back(connection, touched)
+            await archive.restore_shipments(connection, touched)
             histories = await send(connection, _SQL["histories"], {"shipment_ids": uuids(touched)}, _histories)
             await connection.execute(_SQL["remove"], {"shipment_ids": uuids(touched)})
             await add_rows(connection, await histories.rows())

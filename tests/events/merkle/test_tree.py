@@ -64,7 +64,7 @@ def retained(leaves: list[bytes]) -> dict[Node, bytes]:
     return dict(leaves_from(0, leaves)) | {subtree.node: subtree.hash for subtree in CompactRange().extend(leaves)}
 
 
-def only_named(asked: list[LeafRange], everything: Mapping[Node, bytes]) -> dict[Node, bytes]:
+def only_listed(asked: list[LeafRange], everything: Mapping[Node, bytes]) -> dict[Node, bytes]:
     """Nothing but what `retained_ranges` says is needed."""
     return {Node(level, at): everything[Node(level, at)] for level, begin, end in retained_ranges(asked) for at in range(begin, end)}
 
@@ -99,7 +99,7 @@ def test_a_growing_tree_has_the_root_of_the_definition(size: int) -> None:
     for begin in range(0, size, step):
         compact_range.extend(leaves[begin : begin + step])
     assert compact_range.root() == naive.mth(leaves)
-    again = compact_range_of(size, only_named([LeafRange(0, size)], retained(leaves)))
+    again = compact_range_of(size, only_listed([LeafRange(0, size)], retained(leaves)))
     assert (again.size, again.root()) == (size, naive.mth(leaves))
 
 
@@ -109,13 +109,13 @@ def test_proofs_are_those_of_the_definition_and_verify(size: int, data: st.DataO
     root = naive.mth(leaves)
     index = data.draw(st.integers(0, size - 1))
     asked = inclusion_ranges(index, size)
-    path = range_roots(asked, only_named(asked, retained(leaves)))
+    path = range_roots(asked, only_listed(asked, retained(leaves)))
     assert path == naive.path(index, leaves)
     assert verify_inclusion(leaves[index], index=index, size=size, path=path, root=root)
 
     first = data.draw(st.integers(1, size))
     asked = consistency_ranges(first, size)
-    path = range_roots(asked, only_named(asked, retained(leaves)))
+    path = range_roots(asked, only_listed(asked, retained(leaves)))
     assert path == naive.proof(first, leaves)
     assert verify_consistency(first=first, second=size, path=path, first_root=naive.mth(leaves[:first]), second_root=root)
 

@@ -29,7 +29,7 @@ from statesvc.database.wakeups.waker import Waker
 from statesvc.log.event_store import move_heads
 from statesvc.reading.read_message import Read
 from statesvc.worker import batch as worker_batch
-from statesvc.worker.batch import process_postponed
+from statesvc.worker.batch import process_locked
 from statesvc.worker.versions import read_chosen
 from statesvc.worker.worker_loop import Worker, WorkerLimits
 from tests.statesvc.worker.log_check import check_log
@@ -239,7 +239,7 @@ async def test_who_waits_for_one_shipment_of_a_message_holds_none_of_its_others(
     async with holding(shop, "B") as holder:
         await shop.push(says(*({"number": number, "status": "in_transit", "code": "AR"} for number in ("A", "B"))))
         waiting = asyncio.create_task(
-            process_postponed(shop.context, await shop.claim(), lease_ends=time.monotonic() + 60, wait_seconds=30),
+            process_locked(shop.context, await shop.claim(), lease_ends=time.monotonic() + 60, wait_seconds=30),
         )
         await shop.until(IN_LINE, 1)
         await shop.push(_scan("A", "MEANWHILE"))

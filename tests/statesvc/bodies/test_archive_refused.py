@@ -49,7 +49,7 @@ def cut_short(folder: Path) -> None:
     path.write_bytes(path.read_bytes()[:-1])
 
 
-def bring_back(folder: Path) -> None:
+def restore_shipments(folder: Path) -> None:
     shutil.rmtree(folder) if folder.is_dir() else folder.unlink(missing_ok=True)
     folder.with_name("away").rename(folder)
 
@@ -78,7 +78,7 @@ async def test_nothing_leaves_the_database_until_the_archive_is_back(archivist: 
     assert (archivist.files(), await archivist.ledger()) == (there, ledger)
     trouble = next(trouble for trouble in (await read_status(archivist.shop.connection)).troubles if trouble.about == "archive")
     assert (trouble.urgency, str(outcome.refused) in trouble.text) == (Urgency.NOW, True)
-    bring_back(archivist.folder)
+    restore_shipments(archivist.folder)
     outcome = await archivist.run_pass()
     assert (outcome.refused, due in outcome.archived, await archivist.partition(due)) == (None, True, None)
     assert await read_refusal(archivist.shop.connection) is None
@@ -118,7 +118,7 @@ async def test_a_volume_that_goes_before_the_drop_keeps_its_day(archivist: Archi
         outcome = await archivist.run_pass()
     assert "none of the" in str(outcome.refused)
     assert await archivist.partition(due) is not None
-    bring_back(archivist.folder)
+    restore_shipments(archivist.folder)
     assert due in (await archivist.run_pass()).archived
 
 

@@ -33,11 +33,11 @@ async def test_a_key_is_made_listed_and_revoked(database: Database, shell: Shell
 async def test_the_kill_switch_is_turned_and_told_in_the_log(database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     use(database, monkeypatch)
     await shell("rollout", "hold", "ups", "--why", "codes look wrong")
-    (dial,) = await shell.json("rollout", "show")
-    assert (dial["carrier"], dial["hold"], dial["why"]) == ("ups", True, "codes look wrong")
+    (rollout,) = await shell.json("rollout", "show")
+    assert (rollout["carrier"], rollout["hold"], rollout["why"]) == ("ups", True, "codes look wrong")
     await shell("rollout", "release", "ups")
-    (dial,) = await shell.json("rollout", "show")
-    assert dial["hold"] is False
+    (rollout,) = await shell.json("rollout", "show")
+    assert rollout["hold"] is False
     assert "no such carrier" in await shell("rollout", "hold", "nobody", exit_code=2)
     async with await AsyncConnection.connect(database.service_dsn) as connection:
         actions = await (await connection.execute("SELECT verb, target FROM statesvc.action ORDER BY recorded_at")).fetchall()

@@ -207,7 +207,7 @@ async def test_status_names_workers_that_lack_the_version_of_the_dial(owner: Asy
     assert trouble["text"].startswith("1 of 2 workers lack version 2")
     assert trouble["text"].endswith(": worker")
     assert trouble["text"] in json.dumps(await shell.json("doctor", exit_code=1)), "the clock of the tests fails it"
-    # one that is gone, or a dial that asks for nothing, is no trouble
+    # one that is gone, or a rollout that asks for nothing, is no trouble
     await owner.execute("UPDATE statesvc.rollout SET percent = 0")
     assert (await shell.json("status"))["troubles"] == []
     await owner.execute("UPDATE statesvc.rollout SET percent = 100")

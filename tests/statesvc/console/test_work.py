@@ -53,12 +53,12 @@ async def test_every_carrier_is_held_at_once(tab: Tab) -> None:
 
 async def test_the_dial_says_what_it_would_do_and_refuses_what_cannot_be(tab: Tab) -> None:
     await tab.log_in("ops", may_change="on")
-    refused = await tab.preview("/console/carriers/ups/dial", why="try", candidate="99", percent="5")
+    refused = await tab.preview("/console/carriers/ups/rollout", why="try", candidate="99", percent="5")
     assert "no candidate version of this name" in refused
     assert "percent: Input should be a valid integer" in await tab.preview(
-        "/console/carriers/ups/dial", why="x", candidate="99", percent="many"
+        "/console/carriers/ups/rollout", why="x", candidate="99", percent="many"
     )
-    would = await tab.preview("/console/carriers/ups/dial", why="end it", candidate="")
+    would = await tab.preview("/console/carriers/ups/rollout", why="end it", candidate="")
     assert "Then: no candidate, the stable version reads everything" in would
 
 

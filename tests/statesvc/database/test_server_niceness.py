@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import psycopg
 
-from statesvc.database.server_niceness import NICENESS, stand_back
+from statesvc.database.server_niceness import NICENESS, lower_priority
 from tests.world.database import Database
 
 
@@ -19,7 +19,7 @@ def niceness(pid: int) -> int:
 def test_the_process_of_this_connection_and_no_other(database: Database) -> None:
     with psycopg.connect(database.service_dsn) as bulk, psycopg.connect(database.service_dsn) as other:
         before = niceness(other.info.backend_pid)
-        assert stand_back(bulk)
+        assert lower_priority(bulk)
         assert (niceness(bulk.info.backend_pid), niceness(other.info.backend_pid)) == (NICENESS, before)
         session = Path(f"/proc/{bulk.info.backend_pid}/autogroup")
         assert not session.exists() or session.read_text().endswith(f" nice {NICENESS}\n")
@@ -32,10 +32,10 @@ def test_a_process_that_the_other_end_did_not_start_is_left_alone(database: Data
     with psycopg.connect(database.service_dsn) as connection, mine, theirs:
         pooled = SimpleNamespace(info=connection.info, fileno=mine.fileno)
         before = niceness(connection.info.backend_pid)
-        assert not stand_back(cast("Any", pooled))
+        assert not lower_priority(cast("Any", pooled))
         assert niceness(connection.info.backend_pid) == before
 
 
 def test_a_server_at_the_end_of_a_network_is_left_alone(database: Database) -> None:
     with psycopg.connect(database.service_dsn) as connection, socket.socket() as network:
-        assert not stand_back(cast("Any", SimpleNamespace(info=connection.info, fileno=network.fileno)))
+        assert not lower_priority(cast("Any", SimpleNamespace(info=connection.info, fileno=network.fileno)))

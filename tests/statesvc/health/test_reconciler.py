@@ -11,7 +11,7 @@ from psycopg import AsyncConnection
 from statesvc.bodies.sealed_message import message_id
 from statesvc.database.pool import Pool
 from statesvc.health.reconciler import first_id, read_promises, reconcile
-from statesvc.ingress.tally import IngestTally
+from statesvc.ingress.ack_counts import AckCounts
 
 MINUTE = 29_000_000
 """Of the test's messages, since 1970."""
@@ -60,9 +60,9 @@ async def test_an_acknowledged_message_waits_is_settled_or_is_missing(pool: Pool
     await owner.execute("INSERT INTO statesvc.lane (carrier_id) VALUES ('ups')")
     second = int(await _now(owner)) // 60 * 60 + 1
     messages = [message_id(second * 1000 + place, bytes(10)) for place in range(6)]
-    tally = IngestTally(pool, process="test")
+    ack_counts = AckCounts(pool, process="test")
     for one in messages:
-        tally.accepted("ups", one)
+        ack_counts.accepted("ups", one)
     waiting, settled, buried, lost, never_stored, _ = messages
     for one in (waiting, settled, buried, lost, messages[5]):
         await _put(owner, one)
@@ -75,7 +75,7 @@ async def test_an_acknowledged_message_waits_is_settled_or_is_missing(pool: Pool
         (buried,),
     )
     await owner.execute("DELETE FROM statesvc.inbox WHERE message_id = %s", (lost,))
-    await tally.flush()
+    await ack_counts.flush()
     async with pool.connection() as connection:
         assert await reconcile(connection) == [], "the minute is not over for long enough"
         await _minutes_pass(owner, 4)
@@ -95,14 +95,14 @@ async def test_messages_stored_while_the_databases_clock_was_ahead_are_not_missi
     await owner.execute("INSERT INTO statesvc.lane (carrier_id) VALUES ('ups')")
     second = int(await _now(owner)) // 60 * 60 + 1
     waiting, settled, lost = (message_id(second * 1000 + place, bytes(10)) for place in range(3))
-    tally = IngestTally(pool, process="test")
+    ack_counts = AckCounts(pool, process="test")
     await _minutes_pass(owner, 180)
     for one in (waiting, settled, lost):
-        tally.accepted("ups", one)
+        ack_counts.accepted("ups", one)
         await _put(owner, one)
     await _settled(owner, settled)
     await owner.execute("DELETE FROM statesvc.inbox WHERE message_id = %s", (lost,))
-    await tally.flush()
+    await ack_counts.flush()
     await _minutes_pass(owner, -180 + 4)
     async with pool.connection() as connection:
         (counted,) = await reconcile(connection)
@@ -184,15 +184,15 @@ async def _end(owner: AsyncConnection[Any], shipment: UUID, subscription: UUID, 
 
 
 async def test_a_count_that_is_written_twice_is_the_same(pool: Pool, owner: AsyncConnection[Any]) -> None:
-    tally = IngestTally(pool, process="test")
+    ack_counts = AckCounts(pool, process="test")
     one = message_id(int(time.time() * 1000), bytes(10))
-    tally.accepted("ups", one)
-    await tally.flush()
-    tally.accepted("ups", one)
-    tally.duplicate("ups")
-    tally.refused("ups")
-    await tally.flush()
-    await tally.flush()
+    ack_counts.accepted("ups", one)
+    await ack_counts.flush()
+    ack_counts.accepted("ups", one)
+    ack_counts.duplicate("ups")
+    ack_counts.refused("ups")
+    await ack_counts.flush()
+    await ack_counts.flush()
     rows = await (
         await owner.execute("SELECT sum(accepted), sum(duplicates), sum(refused), max(last_at) IS NOT NULL FROM statesvc.ingest_tally")
     ).fetchall()
@@ -200,13 +200,13 @@ async def test_a_count_that_is_written_twice_is_the_same(pool: Pool, owner: Asyn
 
 
 async def test_counts_survive_a_database_that_is_away(pool: Pool, owner: AsyncConnection[Any]) -> None:
-    tally = IngestTally(pool, process="test")
-    tally.accepted("ups", message_id(int(time.time() * 1000), bytes(10)))
+    ack_counts = AckCounts(pool, process="test")
+    ack_counts.accepted("ups", message_id(int(time.time() * 1000), bytes(10)))
     await owner.execute("ALTER TABLE statesvc.ingest_tally RENAME TO away")
     with pytest.raises(psycopg.Error):
-        await tally.flush()
+        await ack_counts.flush()
     await owner.execute("ALTER TABLE statesvc.away RENAME TO ingest_tally")
-    await tally.flush()
+    await ack_counts.flush()
     assert await (await owner.execute("SELECT accepted FROM statesvc.ingest_tally")).fetchall() == [(1,)]
 
 

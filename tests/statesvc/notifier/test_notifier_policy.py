@@ -8,7 +8,7 @@ import orjson
 
 from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.health.notices import Notice, NoticeKind
-from statesvc.notifier.policy import ReceiverTally, log_notices, note, review
+from statesvc.notifier.policy import ReceiverOutcomes, log_notices, note, review
 from statesvc.subscriptions import subscription_store as store
 from statesvc.telemetry.metrics import Telemetry
 
@@ -21,7 +21,7 @@ async def notices(world: Any) -> list[tuple[str, str]]:
 
 
 async def fail(world: Any, subscription_id: UUID, times: int) -> None:
-    tally = ReceiverTally()
+    tally = ReceiverOutcomes()
     for _ in range(times):
         tally.add(subscription_id, AttemptOutcome.TIMED_OUT, None)
     async with world.connection.transaction():
@@ -30,7 +30,7 @@ async def fail(world: Any, subscription_id: UUID, times: int) -> None:
 
 
 async def succeed(world: Any, subscription_id: UUID) -> list[Any]:
-    tally = ReceiverTally()
+    tally = ReceiverOutcomes()
     tally.add(subscription_id, AttemptOutcome.DELIVERED, 200)
     async with world.connection.transaction():
         ((now,),) = await world.rows("SELECT statesvc.clock()")
@@ -120,7 +120,7 @@ async def test_one_delivery_ends_the_failing_and_is_reported_if_it_was_warned_of
 async def test_what_fails_after_the_last_delivery_of_a_group_begins_anew(world: Any) -> None:
     subscription_id = await world.subscribe()
     await fail(world, subscription_id, 7)
-    tally = ReceiverTally()
+    tally = ReceiverOutcomes()
     for outcome in (AttemptOutcome.REFUSED, AttemptOutcome.DELIVERED, AttemptOutcome.REFUSED, AttemptOutcome.REFUSED):
         tally.add(subscription_id, outcome, 500)
     await world.advance(60)

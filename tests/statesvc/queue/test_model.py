@@ -33,7 +33,7 @@ EXAMPLES = settings(
 UNTIL_FOUND = settings(EXAMPLES, max_examples=600, phases=[Phase.generate], report_multiple_bugs=False, print_blob=False)
 
 NOTICED = (AssertionError, FlakyFailure)
-"""What a broken protocol ends in. Hypothesis repeats the run to report it; under a broken claim that may go otherwise, which it then says."""
+"""How a broken protocol ends. Hypothesis repeats the failing run; where a broken claim then does something else, it says so."""
 
 
 class Protocol(Inbox, RuleBasedStateMachine):

@@ -8,7 +8,7 @@ import pytest
 from statesvc.privacy.erasure import Erasure, erase
 from statesvc.reading.foreign_readings import left_shares, list_readings
 from statesvc.reading.pending_trials import drop_trials
-from statesvc.reading.rollout_store import Dial, DifferingEventsError, refusals, set_dial
+from statesvc.reading.rollout_store import DifferingEventsError, RolloutSettings, refusals, set_rollout
 from statesvc.reading.trials import list_differences, totals_of
 from statesvc.worker.trial_comparer import compare_handed_over
 from tests.statesvc.reading.foreign_fleet import Fleet
@@ -21,8 +21,15 @@ OLD = "old@1"
 NEWEST = 2**63 - 1
 
 
-async def turn(shop: Shop, candidate: str | None = OLD, percent: int = 0, *, force: bool = False, **dial: Any) -> None:
-    await set_dial(shop.connection, CARRIER_ID, Dial(candidate=candidate, percent=percent, **dial), why="test", actor="tester", force=force)
+async def turn(shop: Shop, candidate: str | None = OLD, percent: int = 0, *, force: bool = False, **more: Any) -> None:
+    await set_rollout(
+        shop.connection,
+        CARRIER_ID,
+        RolloutSettings(candidate=candidate, percent=percent, **more),
+        why="test",
+        actor="tester",
+        force=force,
+    )
 
 
 async def push(shop: Shop, count: int, *, misread: int = 0) -> set[Any]:
@@ -211,7 +218,7 @@ async def test_a_share_is_refused_while_the_shadow_shows_other_event_ids_unless_
     ],
 )
 def test_the_names_of_readings_are_checked(stable: str | None, candidate: str | None, members: list[str]) -> None:
-    assert [refused.member for refused in refusals(Dial(stable=stable, candidate=candidate), CARRIER)] == members
+    assert [refused.member for refused in refusals(RolloutSettings(stable=stable, candidate=candidate), CARRIER)] == members
 
 
 async def test_it_says_whose_share_others_read_and_whose_nobody_does(shop: Shop) -> None:

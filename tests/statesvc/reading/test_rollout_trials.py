@@ -9,7 +9,7 @@ import structlog
 
 from statesvc.health.notices import list_notices
 from statesvc.log.json_compression import decompress_json
-from statesvc.reading.rollout_store import Dial, Guard, rollout_of, set_dial, set_hold
+from statesvc.reading.rollout_store import Guard, RolloutSettings, rollout_of, set_hold, set_rollout
 from statesvc.reading.trials import DIFFS_PER_BATCH_MAX, list_differences, totals_of
 from tests.statesvc.reading.planted import MISREAD
 from tests.world.shop import CARRIER_ID, Shop, says
@@ -20,8 +20,8 @@ NEWEST = 2**63 - 1
 
 
 async def turn(shop: Shop, candidate: str, percent: int = 0, *, shadow: bool = False, guard: Guard | None = None) -> None:
-    dial = Dial(candidate=candidate, percent=percent, shadow=shadow, guard=guard)
-    await set_dial(shop.connection, CARRIER_ID, dial, why="test", actor="tester")
+    rollout = RolloutSettings(candidate=candidate, percent=percent, shadow=shadow, guard=guard)
+    await set_rollout(shop.connection, CARRIER_ID, rollout, why="test", actor="tester")
 
 
 async def diffs(shop: Shop) -> list[tuple[str, str | None, str | None]]:
@@ -167,8 +167,8 @@ async def test_the_guard_turns_the_dial_to_0_and_says_so_in_the_log(shop: Shop, 
     assert (await rollout_of(shop.connection, CARRIER_ID)).rollout.percent == 100, "2 of 20 are 10 %, not more"
     await push(shop, 3, code=MISREAD, minute=5)
     await shop.work()
-    dial = (await rollout_of(shop.connection, CARRIER_ID)).rollout
-    assert (dial.percent, dial.candidate, dial.changed_by) == (0, candidate, "guard")
+    rollout = (await rollout_of(shop.connection, CARRIER_ID)).rollout
+    assert (rollout.percent, rollout.candidate, rollout.changed_by) == (0, candidate, "guard")
     action = json.loads(await shop.value("SELECT canonical FROM statesvc.action WHERE actor = 'guard'"))
     assert (action["verb"], action["target"], action["details"]["percent"]) == ("rollout", "carrier acme", 0)
     await push(shop, 3, minute=9)

@@ -8,7 +8,7 @@ from standardwebhooks.webhooks import Webhook
 
 from projections.notification_type import NotificationType
 from statesvc.http.keys.key_store import Scope
-from statesvc.subscriptions import test_delivery
+from statesvc.subscriptions import connection_test
 from tests.contract import hook_validators
 from tests.statesvc.subscriptions.conftest import Api
 
@@ -65,7 +65,7 @@ async def test_an_unknown_type_is_refused_with_those_that_there_are(api: Api, he
 async def test_the_newest_are_listed_in_pages_and_forgotten_with_the_subscription(
     api: Api, heard: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(test_delivery, "RECORDED_MAX", 3)
+    monkeypatch.setattr(connection_test, "RECORDED_MAX", 3)
     made, other = await api.make(url=heard[0]), await api.make(url=heard[0])
     sent = [(await api("POST", f"/{made['id']}/test"))[1]["webhook_id"] for _ in range(5)]
     await api("POST", f"/{other['id']}/test")

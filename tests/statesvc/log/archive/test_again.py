@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 
 from statesvc.database.pool import Pool
-from statesvc.reading.rollout_store import Dial, set_dial
+from statesvc.reading.rollout_store import RolloutSettings, set_rollout
 from statesvc.repair.renormalize.renormalize import RereadTask, renormalize
 from statesvc.subscriptions.replay import ReplayRequest, replay
 from statesvc.telemetry.metrics import Telemetry
@@ -27,7 +27,7 @@ async def test_what_was_misread_in_an_archived_month_is_corrected(archivist: Arc
     keyring = archivist.log.keyring
     context = BatchContext(pool=pool, keyring=keyring, carriers={CARRIER_ID: CARRIER}, telemetry=telemetry, worker="worker-1")
     shop = Shop(context, archivist.connection, archivist.database, keyring)
-    await set_dial(shop.connection, CARRIER_ID, Dial(candidate="2", percent=100), why="test", actor="tester")
+    await set_rollout(shop.connection, CARRIER_ID, RolloutSettings(candidate="2", percent=100), why="test", actor="tester")
     await shop.say({"number": "A1", "status": "in_transit", "code": MISREAD})
     await archivist.log.seal()
     await archivist.pass_days(70)

@@ -39,7 +39,7 @@ async def test_after_an_erasure_neither_tables_nor_files_tell_of_the_person(arch
     legibly = await legible(archivist.connection, cells(archivist.folder))
     assert WORD.encode() not in legibly
     assert OTHER.encode() in legibly
-    await archivist.archive.bring_back(archivist.connection, [shipment("1Z0050")])
+    await archivist.archive.restore_shipments(archivist.connection, [shipment("1Z0050")])
     assert WORD.encode() not in await legible(archivist.connection)
     assert {path.name: path.read_bytes() for path in archivist.folder.iterdir()} == files
     await archivist.log.seal()

@@ -35,7 +35,7 @@ async def test_an_archiver_may_be_killed_anywhere(
     await killed_everywhere(archivist, archive_place, tmp_path)
     assert {key.rpartition("/")[0] for key in object_store.objects} == {"some/prefix"}
     assert unfinished(archivist) == []
-    await archivist.archive.bring_back(archivist.connection, [shipment("1Z0001")])
+    await archivist.archive.restore_shipments(archivist.connection, [shipment("1Z0001")])
     assert len(await archivist.log.rows(f"SELECT FROM statesvc.event WHERE shipment_id = '{shipment('1Z0001')}'")) == 5
     assert places(archivist.verify()) == []
 
@@ -63,10 +63,10 @@ async def test_a_store_that_cannot_be_reached_costs_time_alone(archivist: Archiv
     assert (month.file_name, month.sha256) == (written.file_name, written.sha256)
     object_store.cut()
     with pytest.raises(ObjectStoreError, match="did not answer"):
-        await archivist.archive.bring_back(archivist.connection, [shipment("1Z0001")])
+        await archivist.archive.restore_shipments(archivist.connection, [shipment("1Z0001")])
     assert "did not answer" in str(archivist.verify().faults)
     object_store.heal()
-    await archivist.archive.bring_back(archivist.connection, [shipment("1Z0001")])
+    await archivist.archive.restore_shipments(archivist.connection, [shipment("1Z0001")])
     assert places(archivist.verify()) == []
 
 

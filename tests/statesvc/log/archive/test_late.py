@@ -42,7 +42,7 @@ async def test_a_late_event_needs_the_archived_history_and_gets_it(archivist: Ar
     with pytest.raises(ArchivedHistoryError) as away:
         await archivist.log.say(late)
     assert away.value.shipments == {shipment("1Z0001")}
-    await archivist.archive.bring_back(archivist.connection, away.value.shipments)
+    await archivist.archive.restore_shipments(archivist.connection, away.value.shipments)
     await archivist.log.say(late)
     await archivist.log.seal()
     version, status, _ = await _state(archivist, "1Z0001")
@@ -90,7 +90,7 @@ async def test_notifications_leave_and_come_back_with_their_fan_outs(archivist: 
     await archivist.archived()
     assert (await log.rows(old), await log.rows(active)) == ([], of_active)
     assert places(archivist.verify()) == []
-    await archivist.archive.bring_back(archivist.connection, [shipment("1Z0001")])
+    await archivist.archive.restore_shipments(archivist.connection, [shipment("1Z0001")])
     assert (await log.rows(old), await log.rows(active)) == (before, of_active)
     assert places(archivist.verify()) == []
     await archivist.as_owner(f"DELETE FROM statesvc.notification WHERE shipment_id = '{shipment('1Z0001')}' AND sequence = 2")
@@ -132,7 +132,7 @@ async def test_without_the_file_a_reader_is_told_which_and_what_to_do(archivist:
     path = archivist.folder / str(month.file_name)
     away = path.rename(path.with_suffix(".away"))
     with pytest.raises(EntryFileError, match="it is missing"):
-        await archivist.archive.bring_back(archivist.connection, [shipment("1Z0001")])
+        await archivist.archive.restore_shipments(archivist.connection, [shipment("1Z0001")])
     headers = {"Authorization": f"Bearer {await api.key('read audit')}"}
     for call in ("/v1/shipments/ups/1Z0001/history", "/v1/shipments/ups/1Z0001/audit", "/v1/feed"):
         async with api.client.get(call, headers=headers) as response:
@@ -154,7 +154,7 @@ async def test_two_who_ask_at_once_bring_it_back_once(archivist: Archivist) -> N
 
     async def ask() -> None:
         async with await AsyncConnection.connect(archivist.database.service_dsn, autocommit=True) as connection:
-            await archivist.archive.bring_back(connection, [shipment("1Z0001")])
+            await archivist.archive.restore_shipments(connection, [shipment("1Z0001")])
             row = await (
                 await connection.execute("SELECT count(*) FROM statesvc.event WHERE shipment_id = %s", (shipment("1Z0001"),))
             ).fetchone()

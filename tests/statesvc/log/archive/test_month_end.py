@@ -80,7 +80,7 @@ async def test_a_month_that_ends_under_traffic_is_archived_and_its_people_can_be
     assert await months_of(shop, PARTLY) == 1, "its first entries are archived"
     assert PERSON[0].encode() in await legible(shop.connection, cells(archivist.folder))
     if erased_while == "brought_back":
-        await archivist.archive.bring_back(archivist.connection, [shipment(PARTLY)])
+        await archivist.archive.restore_shipments(archivist.connection, [shipment(PARTLY)])
         assert await months_of(shop, PARTLY) == 2
 
     erasure = Erasure(carrier_id=CARRIER_ID, tracking_number=PARTLY, why="asked to", actor="tester", backup_days=7)

@@ -78,7 +78,7 @@ async def test_a_month_leaves_only_after_its_notice(archivist: Archivist) -> Non
     assert (len(outcome.leaving), outcome.archived) == (1, [])
     assert await archivist.counts() == counts
     # whoever asks meanwhile finds it now and afterwards
-    await archivist.archive.bring_back(archivist.connection, [shipment("1Z0002")])
+    await archivist.archive.restore_shipments(archivist.connection, [shipment("1Z0002")])
     await archivist.notice(60)
     assert len((await archivist.run_pass()).archived) == 1
     rows = await archivist.log.rows(f"SELECT version FROM statesvc.event WHERE shipment_id = '{shipment('1Z0002')}' ORDER BY version")

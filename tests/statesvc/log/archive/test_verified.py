@@ -129,7 +129,7 @@ async def test_a_missing_file_is_one_finding(archivist: Archivist) -> None:
 @pytest.mark.usefixtures("two_months")
 async def test_an_event_taken_out_of_both_is_missed(archivist: Archivist) -> None:
     month = await archivist.archived()
-    await archivist.archive.bring_back(archivist.connection, [shipment("1Z0001")])
+    await archivist.archive.restore_shipments(archivist.connection, [shipment("1Z0001")])
     assert places(archivist.verify()) == []
     await attack(archivist.database, f"UPDATE statesvc.event SET carrier_code = 'x' WHERE shipment_id = '{shipment('1Z0001')}'")
     found = places(archivist.verify())

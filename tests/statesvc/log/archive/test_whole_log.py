@@ -54,7 +54,7 @@ async def test_a_period_brings_back_all_that_was_said_of_in_it(archivist: Archiv
 @pytest.mark.usefixtures("two_months")
 async def test_a_shipment_that_began_later_asks_for_nothing(archivist: Archivist) -> None:
     await archivist.archived()
-    await archivist.archive.bring_back(archivist.connection, [shipment("1Z0007")])
+    await archivist.archive.restore_shipments(archivist.connection, [shipment("1Z0007")])
     assert shipment("1Z0007") not in await archivist.residents()
 
 
@@ -62,5 +62,5 @@ async def test_a_shipment_that_began_later_asks_for_nothing(archivist: Archivist
 async def test_the_owner_and_the_service_read_the_same(archivist: Archivist) -> None:
     await archivist.archived()
     async with await AsyncConnection.connect(archivist.database.owner_dsn, autocommit=True) as owner:
-        await archivist.archive.bring_back(owner, [shipment("1Z0001")])
+        await archivist.archive.restore_shipments(owner, [shipment("1Z0001")])
     assert len(await archivist.log.rows(f"SELECT FROM statesvc.event WHERE shipment_id = '{shipment('1Z0001')}'")) == 5

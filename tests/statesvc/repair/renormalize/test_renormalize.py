@@ -16,7 +16,7 @@ from statesvc.queue.claim import settle
 from statesvc.reading.code_mapping import Mappings, add_mapping
 from statesvc.reading.mapped_code import MappedCode, PrintedCode
 from statesvc.reading.read_message import Read, read_message
-from statesvc.reading.rollout_store import Dial, set_dial
+from statesvc.reading.rollout_store import RolloutSettings, set_rollout
 from statesvc.repair.renormalize.correction_plan import RenormalizeReport, plan_unread
 from statesvc.repair.renormalize.effective_readings import effective_readings
 from statesvc.repair.renormalize.renormalize import RereadTask, renormalize
@@ -37,7 +37,7 @@ async def again(shop: Shop, **scope: Any) -> RenormalizeReport:
 
 
 async def candidate_reads(shop: Shop, version: str, percent: int = 100) -> None:
-    await set_dial(shop.connection, CARRIER_ID, Dial(candidate=version, percent=percent), why="test", actor="tester")
+    await set_rollout(shop.connection, CARRIER_ID, RolloutSettings(candidate=version, percent=percent), why="test", actor="tester")
 
 
 async def status(shop: Shop, number: str) -> str:

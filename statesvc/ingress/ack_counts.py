@@ -29,7 +29,7 @@ _MS_SHIFT: Final = 80
 _MINUTE_MS: Final = 60_000
 _LAST_SECONDS: Final = 1.0
 
-_SQL = queries("statesvc.ingress", "tally")
+_SQL = queries("statesvc.ingress", "ack_counts")
 log = structlog.get_logger()
 
 
@@ -44,12 +44,12 @@ class _Count:
     """Since it was written."""
 
 
-class IngestTally(Periodic):
+class AckCounts(Periodic):
     """Counts in memory; `start` writes them every few seconds, `close` once more. `process` names this start of this process."""
 
     def __init__(self, pool: Pool, *, process: str, flush_seconds: float = FLUSH_SECONDS) -> None:
         super().__init__(
-            "ingest tally",
+            "ack counts",
             self.flush,
             every_seconds=flush_seconds,
             first_seconds=flush_seconds,

@@ -24,7 +24,7 @@ from statesvc.log.actions import record_action
 RECORDED_MAX: Final = 20
 """Tests of one subscription that are listed."""
 
-_SQL = queries("statesvc.subscriptions", "test_delivery")
+_SQL = queries("statesvc.subscriptions", "connection_test")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
