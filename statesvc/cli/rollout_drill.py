@@ -18,10 +18,10 @@ async def drill(calls: Calls, carrier_id: str, *, seconds: float) -> int:
     if not rollout["readings"] or not rollout["percent"]:
         raise CommandError(f"{carrier_id}: no other fleet has a share of it, so there is no way back to rehearse", exit_code=2)
     asked_at = time.monotonic()
-    dial_at_0 = await calls.call("change_rollout", {"percent": 0, "why": "drill: the way back"}, carrier_id=carrier_id)
+    at_zero = await calls.call("change_rollout", {"percent": 0, "why": "drill: the way back"}, carrier_id=carrier_id)
     turned_at = time.monotonic()
     try:
-        held = _of(dial_at_0, "candidate")["leased"]
+        held = _of(at_zero, "candidate")["leased"]
         taken, finished, stranded = await _until_nothing_is_left(calls, carrier_id, turned_at, seconds=seconds)
     finally:
         again = {"percent": rollout["percent"], "force": True, "why": "drill: forth again"}

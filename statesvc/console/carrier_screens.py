@@ -95,7 +95,7 @@ class CarrierScreens:
         """Turns it off."""
         return await self._turn(visit, {"hold": False, "why": values["why"]}, f"{self._name(visit)} is released.")
 
-    async def dial_inputs(self, visit: PageRequest) -> Sequence[Input]:
+    async def rollout_inputs(self, visit: PageRequest) -> Sequence[Input]:
         """As the rollout stands."""
         carrier = self._carrier(visit)
         rollout = await visit.call_api("GET /v1/rollouts/{carrier_id}", carrier_id=carrier.carrier_id)
@@ -132,12 +132,12 @@ class CarrierScreens:
             ),
         ]
 
-    async def would_dial(self, visit: PageRequest, values: Values) -> DryRun:
+    async def would_change(self, visit: PageRequest, values: Values) -> DryRun:
         """The rollout before and after."""
         carrier = self._carrier(visit)
         rollout = await visit.call_api("GET /v1/rollouts/{carrier_id}", carrier_id=carrier.carrier_id)
         line = (await self._lines(visit))[0]
-        change = _dial(values)
+        change = _changes_of(values)
         wanted = checked_body(RolloutChange, {**change, "why": values["why"]})
         refused = "; ".join(each.why for each in refusals(_wanted_rollout(wanted), carrier))
         sentences = [f"Now: {_rollout_in_words(rollout)}.", f"Then: {_rollout_in_words(change)}, from the next claim of every worker on."]
@@ -150,7 +150,7 @@ class CarrierScreens:
 
     async def rollout(self, visit: PageRequest, values: Values) -> Done:
         """Turns it."""
-        return await self._turn(visit, {**_dial(values), "why": values["why"]}, "The rollout is changed.")
+        return await self._turn(visit, {**_changes_of(values), "why": values["why"]}, "The rollout is changed.")
 
     async def allotment_inputs(self, visit: PageRequest) -> Sequence[Input]:
         """As it is allotted now."""
@@ -212,7 +212,7 @@ def _allotment(values: Values) -> dict[str, Any]:
     return {"weight": values.get("weight", ""), "in_flight_max": values.get("in_flight_max") or None, "why": values["why"]}
 
 
-def _dial(values: Values) -> dict[str, Any]:
+def _changes_of(values: Values) -> dict[str, Any]:
     candidate = values.get("candidate") or None
     if candidate is None:
         return {"candidate": None, "percent": 0, "shadow": False, "guard": None}
@@ -268,8 +268,8 @@ def carrier_pages(pool: Connections, carriers: Mapping[str, Carrier] = CARRIERS)
             path=ONE + "/rollout",
             title="Change the rollout of {carrier_id}",
             button="Turn it",
-            inputs=pages.dial_inputs,
-            dry_run=pages.would_dial,
+            inputs=pages.rollout_inputs,
+            dry_run=pages.would_change,
             carry_out=pages.rollout,
             **about,
         ),

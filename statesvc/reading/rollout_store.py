@@ -197,7 +197,7 @@ async def set_rollout(
     """
     guard = rollout.guard
     async with connection.transaction():
-        in_effect = await (await connection.execute(_SQL["lock_dial"], {"carrier_id": carrier_id})).fetchone()
+        in_effect = await (await connection.execute(_SQL["lock_rollout"], {"carrier_id": carrier_id})).fetchone()
         if in_effect is None or in_effect[:2] != (rollout.stable, rollout.candidate):
             await connection.execute(_EVIDENCE["forget_counts"], {"carrier_id": carrier_id})
             await connection.execute(_EVIDENCE["forget_pending"], {"carrier_id": carrier_id})

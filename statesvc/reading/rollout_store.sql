@@ -32,7 +32,7 @@ VALUES (%(carrier_id)s, %(hold)s, statesvc.clock(), %(changed_by)s, %(why)s)
 ON CONFLICT (carrier_id) DO UPDATE SET hold = excluded.hold, changed_at = excluded.changed_at, changed_by = excluded.changed_by,
     why = excluded.why;
 
--- name: set_dial
+-- name: set_rollout
 -- Turns the share; leaves the kill switch as it is.
 INSERT INTO statesvc.rollout AS r
     (carrier_id, stable, candidate, percent, shadow, fallback_seconds, guard_messages, guard_errors_percent, guard_differences_percent, turned_at, changed_at,
@@ -79,6 +79,6 @@ WHERE (r.stable IS NOT NULL OR strpos(r.candidate, '@') > 0) AND (NOT s.is_candi
     AND r.carrier_id = coalesce(%(carrier_id)s, r.carrier_id)
 ORDER BY r.carrier_id, s.is_candidate;
 
--- name: lock_dial
+-- name: lock_rollout
 -- The current readings and share. The row stays locked, so that the next change of the rollout waits.
 SELECT r.stable, r.candidate, r.percent FROM statesvc.rollout r WHERE r.carrier_id = %(carrier_id)s FOR UPDATE;

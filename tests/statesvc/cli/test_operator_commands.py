@@ -192,7 +192,7 @@ def test_durations_are_said_in_two_units(seconds: float, said: str) -> None:
     assert duration(seconds) == said
 
 
-async def test_status_names_workers_that_lack_the_version_of_the_dial(owner: AsyncConnection[Any], shell: Shell) -> None:
+async def test_status_names_workers_that_lack_the_version_of_the_rollout(owner: AsyncConnection[Any], shell: Shell) -> None:
     await _run_roles(owner)
     await owner.execute(
         "INSERT INTO statesvc.worker (worker_id, role, host, pid, version, normalizers, started_at, last_seen_at)"

@@ -51,7 +51,7 @@ async def test_every_carrier_is_held_at_once(tab: Tab) -> None:
     assert (await rollout_of(tab.api.connection, "ups")).held
 
 
-async def test_the_dial_says_what_it_would_do_and_refuses_what_cannot_be(tab: Tab) -> None:
+async def test_the_rollout_says_what_it_would_do_and_refuses_what_cannot_be(tab: Tab) -> None:
     await tab.log_in("ops", may_change="on")
     refused = await tab.preview("/console/carriers/ups/rollout", why="try", candidate="99", percent="5")
     assert "no candidate version of this name" in refused

@@ -68,7 +68,7 @@ async def test_what_is_left_out_stays_and_each_turn_says_who_and_why(client: Cli
         ({"candidate": "2", "guard": {"messages": 10, "differences_percent": 1}}, "/body/guard"),
     ],
 )
-async def test_a_dial_that_cannot_be_is_refused_and_nothing_is_turned(
+async def test_a_rollout_that_cannot_be_is_refused_and_nothing_is_turned(
     client: Client, shop: Shop, asked: dict[str, Any], pointer: str
 ) -> None:
     status, problem = await put(client, hold=True, **asked)

@@ -160,7 +160,7 @@ async def test_differences_are_bounded_a_batch_and_counted_all_the_same(shop: Sh
     ("candidate", "guard"),
     [("broken", Guard(messages=20, errors_percent=10)), ("2", Guard(messages=20, differences_percent=10))],
 )
-async def test_the_guard_turns_the_dial_to_0_and_says_so_in_the_log(shop: Shop, candidate: str, guard: Guard) -> None:
+async def test_the_guard_sets_the_share_to_0_and_says_so_in_the_log(shop: Shop, candidate: str, guard: Guard) -> None:
     await turn(shop, candidate, 100, shadow=True, guard=guard)
     await push(shop, 2, code=MISREAD)
     await shop.work()
