@@ -1,4 +1,4 @@
-"""Puts `events`, `projections` and `migrations` below `statesvc` in a wheel, so that it brings one top-level package.
+"""Puts `events`, `projections`, `migrations` and the pages of the runbook below `statesvc` in a wheel: it brings one top-level package.
 
 Hatchling calls it (`pyproject.toml`). The tree and an editable installation stay as they are: docs/decisions/0022-one-package.md says why.
 """
@@ -15,6 +15,8 @@ HOME: Final = "statesvc"
 MOVED: Final = ("events", "projections", "migrations")
 LEFT_OUT: Final = Path("events/carriers/lists")
 """What the checks of the tree compare the code tables with; nothing reads it at run time."""
+RUNBOOK: Final = Path("docs/runbook")
+"""Its pages are data of the package `statesvc.runbook`."""
 
 
 class WheelHook(BuildHookInterface[Any]):
@@ -43,9 +45,12 @@ class WheelHook(BuildHookInterface[Any]):
         for package in (HOME, *MOVED):
             found = (path for path in (root / package).rglob("*") if path.is_file() and "__pycache__" not in path.parts)
             yield from (path for path in found if not path.is_relative_to(root / LEFT_OUT))
+        yield from (root / RUNBOOK).glob("*.md")
 
 
 def _place(path: Path) -> Path:
+    if path.parent == RUNBOOK:
+        return Path(HOME, "runbook", path.name)
     return Path(HOME) / path if path.parts[0] in MOVED else path
 
 

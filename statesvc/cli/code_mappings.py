@@ -13,7 +13,7 @@ from statesvc.cli.api_calls import CallRefusedError, Calls, Json, work
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.declared import Subcommands
 from statesvc.cli.operation_table import add_fields
-from statesvc.cli.output import minute, second, write_json, write_line, write_table
+from statesvc.cli.output import time_of, write_json, write_line, write_table
 from statesvc.cli.service_calls import api_calls
 from statesvc.repair.dead_letters.dead_letter import SENTENCES, Obstacle
 
@@ -212,7 +212,7 @@ def _write_mappings(rows: list[Mapping[str, Any]], *, as_json: bool) -> None:
                 _words(row["meaning"]) if row["meaning"] else "as the normalizer says",
                 _words(row["shipped"]) if row["shipped"] else None,
                 "redundant" if row["redundant"] else None,
-                minute(row["added_at"]),
+                time_of(row["added_at"]),
                 row["added_by"],
                 row["why"],
             )
@@ -257,7 +257,7 @@ async def _unmapped(calls: Calls, *, as_json: bool) -> None:
                 code["read"].replace("_", " "),
                 code["events"],
                 code["shipments"],
-                second(code["since"]),
+                time_of(code["since"]),
                 code["dead_letter_id"],
                 f"{_words(code['mapped'])}: replay its dead letter" if code["mapped"] else None,
                 f"{code['proposed']['status']}: {code['proposed']['why']}" if code["proposed"] else None,

@@ -10,7 +10,8 @@ from typing import Final
 
 import shtab
 
-from statesvc.cli import COMMANDS, build_parser
+from statesvc.cli import build_parser
+from statesvc.cli.command_table import COMMANDS
 from statesvc.cli.output import write_line
 
 SHELLS: Final = ("bash", "zsh", "fish")

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from statesvc.cli.dead_letter_actions import FILTER, configure_actions, filter_of, run_discard, run_replay
 from statesvc.cli.operation_table import add_fields
-from statesvc.cli.output import cell, minute, second, write_json, write_line, write_table
+from statesvc.cli.output import cell, time_of, write_json, write_line, write_table
 from statesvc.cli.service_calls import api_calls
 from statesvc.repair.dead_letters.dead_letter import IN_WORDS, SENTENCES, DeadLetter, Obstacle, Way
 
@@ -46,7 +46,7 @@ async def _list(options: argparse.Namespace) -> int:
     write_table(
         ("ID", "SINCE", "CARRIER", "KIND", "CAUSE", "DETAIL"),
         [
-            (letter["dead_letter_id"], minute(letter["created_at"]), letter["carrier_id"], letter["kind"], letter["cause"], about(letter))
+            (letter["dead_letter_id"], time_of(letter["created_at"]), letter["carrier_id"], letter["kind"], letter["cause"], about(letter))
             for letter in page["items"]
         ],
     )
@@ -69,7 +69,7 @@ async def _groups(options: argparse.Namespace) -> int:
         [
             (
                 *(group[name] for name in ("dead_letters", "carrier_id", "kind", "cause")),
-                *(minute(group["oldest_at"]), minute(group["newest_at"])),
+                *(time_of(group["oldest_at"]), time_of(group["newest_at"])),
                 group["dead_letter_ids"][0],
                 "; ".join(f"{detail['dead_letters']} x {detail['detail'] or '(no detail)'}" for detail in group["details"][:2]),
             )
@@ -113,11 +113,11 @@ def _write(details: Mapping[str, Any]) -> None:
         write_line("")
         write_table(
             ("ATTEMPT", "WORKER", "STARTED", "ENDED", "OUTCOME", "ERROR", "NORMALIZER"),
-            [[second(one[name]) if name.endswith("_at") else one[name] for name in _ATTEMPTS] for one in details["attempts_made"]],
+            [[time_of(one[name]) if name.endswith("_at") else one[name] for name in _ATTEMPTS] for one in details["attempts_made"]],
         )
     if details["related"]:
         write_line("")
         write_table(
             ("OTHER DEAD LETTER", "SINCE", "CAUSE", "DETAIL", "RESOLUTION", "BY", "WHY"),
-            [[minute(one[name]) if name.endswith("_at") else one[name] for name in _RELATED] for one in details["related"]],
+            [[time_of(one[name]) if name.endswith("_at") else one[name] for name in _RELATED] for one in details["related"]],
         )

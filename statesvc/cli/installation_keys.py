@@ -106,8 +106,8 @@ async def _list_log_keys(connection: AsyncConnection[Any], *, as_json: bool) -> 
         [
             (
                 key.verifier.key_id.hex(),
-                f"{key.created_at:%Y-%m-%d %H:%M}",
-                f"{key.retired_at:%Y-%m-%d %H:%M}" if key.retired_at else None,
+                key.created_at,
+                key.retired_at,
                 key.verifier,
             )
             for key in keys

@@ -8,7 +8,7 @@ from typing import Any, Final
 from statesvc.cli.api_calls import Calls, Json
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.operation_table import add_fields
-from statesvc.cli.output import NO_PLACE, minute, write_json, write_line, write_table
+from statesvc.cli.output import NO_PLACE, time_of, write_json, write_line, write_table
 from statesvc.cli.service_calls import api_calls, calls_afar
 
 _PAGE: Final = 200
@@ -81,10 +81,7 @@ async def _list(calls: Calls, *, as_json: bool) -> None:
     times = ("created_at", "last_used_at", "expires_at", "revoked_at")
     write_table(
         ("ID", "NAME", "OWNER", "SCOPES", "CREATED", "LAST USED", "EXPIRES", "REVOKED"),
-        [
-            (key["key_id"], key["name"], key["owner"], ",".join(key["scopes"]), *(key[name] and minute(key[name]) for name in times))
-            for key in keys
-        ],
+        [(key["key_id"], key["name"], key["owner"], ",".join(key["scopes"]), *(time_of(key[name]) for name in times)) for key in keys],
     )
 
 
@@ -97,7 +94,7 @@ async def _list_log_keys(options: argparse.Namespace) -> int:
     if options.json:
         write_json(keys)
     else:
-        rows = [(key["id"], minute(key["created_at"]), key["retired_at"] and minute(key["retired_at"]), key["key"]) for key in keys]
+        rows = [(key["id"], time_of(key["created_at"]), time_of(key["retired_at"]), key["key"]) for key in keys]
         write_table(("ID", "CREATED", "RETIRED", "KEY"), rows)
     return 0
 

@@ -87,6 +87,11 @@ def commands_of(group: str) -> Iterator[tuple[ListedOperation, Command]]:
             yield from ((operation, command) for command in operation.commands if command.name.split()[0] == group)
 
 
+def declared_names() -> frozenset[str]:
+    """Return the names of all commands that operations declare."""
+    return frozenset(command["name"] for listed in _table().values() for command in listed.get("commands", ()))
+
+
 def add_fields(
     parser: argparse.ArgumentParser,
     operation_id: str,

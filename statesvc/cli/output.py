@@ -3,12 +3,16 @@
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from itertools import zip_longest
 from typing import Any, Final
 
 import orjson
+
+from statesvc.background.duration import duration
+from statesvc.cli.presentation import Painted, paint, presentation
+from statesvc.telemetry.colour import Colour
 
 NO_PLACE: Final = (
     "A RESTORE FROM A BACKUP WOULD UNDO IT: no place outside the database is configured (STATESVC_CHECKPOINT_PUBLISH, or "
@@ -20,16 +24,40 @@ _GAP: Final = "  "
 _WRAPPED_WIDTH_MIN: Final = 12
 
 
-def write_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Columns as wide as their widest cell; None is a dash. On a terminal the widest columns wrap, so that the table fits."""
-    cells = [list(headings), *(["-" if value is None else str(value) for value in row] for row in rows)]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(headings))]
+def write_table(headings: Sequence[str], rows: Iterable[Sequence[object]], *, wide: Collection[str] = ()) -> None:
+    """Write columns as wide as their widest cell; None is a dash. On a terminal the widest columns wrap, so that the table fits.
+
+    `wide`: headings of columns that `-o wide` alone shows.
+    """
+    shown = [index for index, heading in enumerate(headings) if heading not in wide or presentation().wide]
+    titles = [Painted(headings[index], Colour.BOLD) for index in shown]
+    cells = [titles, *([_cell(row[index]) for index in shown] for row in rows)]
+    widths = [max(len(row[column].text) for row in cells) for column in range(len(shown))]
     if sys.stdout.isatty():
         widths = fitting(widths, shutil.get_terminal_size().columns)
     for row in cells:
-        wrapped = [textwrap.wrap(cell, width) if len(cell) > width else [cell] for cell, width in zip(row, widths, strict=True)]
+        wrapped = [
+            textwrap.wrap(cell.text, width) if len(cell.text) > width else [cell.text] for cell, width in zip(row, widths, strict=True)
+        ]
         for line in zip_longest(*wrapped, fillvalue=""):
-            sys.stdout.write(_GAP.join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() + "\n")
+            padded = [_padded(text, width, cell.colour) for text, width, cell in zip(line, widths, row, strict=True)]
+            sys.stdout.write(_GAP.join(padded).rstrip() + "\n")
+
+
+def _cell(value: object) -> Painted:
+    match value:
+        case Painted():
+            return value
+        case datetime():
+            return Painted(shown_time(value), None)
+        case None:
+            return Painted("-", None)
+        case _:
+            return Painted(str(value), None)
+
+
+def _padded(text: str, width: int, colour: Colour | None) -> str:
+    return paint(text, colour) + " " * (width - len(text))
 
 
 def fitting(widths: Sequence[int], columns: int) -> list[int]:
@@ -53,21 +81,24 @@ def write_json_line(value: Mapping[str, Any]) -> None:
     sys.stdout.flush()
 
 
-def minute(at: str) -> str:
-    """A time of an answer, to the minute."""
-    return f"{datetime.fromisoformat(at):%Y-%m-%d %H:%M}"
+def time_of(at: str | None) -> str | None:
+    """Return a time of an answer as all commands show times, or None."""
+    return None if at is None else shown_time(datetime.fromisoformat(at))
 
 
-def second(at: str | None) -> str | None:
-    """A time of an answer, to the second."""
-    return None if at is None else datetime.fromisoformat(at).isoformat(" ", "seconds")
+def shown_time(at: datetime) -> str:
+    """Return the time to the second, in the zone that it was stated in; with `--ages` how long ago it was, or how soon it comes."""
+    if not presentation().ages:
+        return at.isoformat(" ", "seconds").removesuffix("+00:00") + ("" if at.utcoffset() else "Z")
+    seconds = (datetime.now(UTC) - at).total_seconds()
+    return f"{duration(seconds)} ago" if seconds >= 0 else f"in {duration(-seconds)}"
 
 
 def cell(value: object) -> object:
-    """A time to the second, in UTC as the service says it; a list in one cell."""
+    """Return what an answer has as a cell: a time as all are shown, a list in one cell."""
     match value:
         case str() if len(value) > 19 and value[4:5] == "-" and value[10:11] == "T":
-            return datetime.fromisoformat(value).isoformat(" ", "seconds")
+            return time_of(value)
         case list():
             return ", ".join(map(str, value)) or None
         case dict():

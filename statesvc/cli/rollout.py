@@ -7,7 +7,6 @@ operation.
 import argparse
 import asyncio
 from collections.abc import Mapping
-from datetime import datetime
 from operator import itemgetter
 from typing import Any, Final
 
@@ -15,7 +14,7 @@ from statesvc.cli import declared
 from statesvc.cli.api_calls import Calls, Json
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.operation_table import add_fields
-from statesvc.cli.output import write_json, write_line, write_table
+from statesvc.cli.output import cell, write_json, write_line, write_table
 from statesvc.cli.rollout_drill import drill
 from statesvc.cli.service_calls import api_calls
 
@@ -106,7 +105,7 @@ async def _show(calls: Calls, *, as_json: bool) -> None:
         write_json(shown)
     elif shown:
         columns = ("carrier", "hold", "stable", "candidate", "percent", "shadow", "guard", "changed_at", "changed_by", "why")
-        write_table([column.upper() for column in columns], [[rollout[column] for column in columns] for rollout in shown])
+        write_table([column.upper() for column in columns], [[cell(rollout[column]) for column in columns] for rollout in shown])
     else:
         write_line("no rollout was ever set: each carrier is read by its stable version")
 
@@ -118,7 +117,7 @@ async def _show_one(calls: Calls, carrier_id: str, *, as_json: bool) -> None:
         write_json({**_described(rollout), "readings": rollout["readings"], "totals": page["totals"], "differences": page["items"]})
         return
     for name, value in _described(rollout).items():
-        write_line(f"{name:<12}{'-' if value is None else value}")
+        write_line(f"{name:<12}{'-' if value is None else cell(value)}")
     _write_readings(rollout)
     totals = page["totals"]
     dropped = f", {totals['dropped']} not tried in time" if totals["dropped"] else ""
@@ -166,7 +165,7 @@ def _described(rollout: Mapping[str, Any]) -> dict[str, Any]:
         "shadow": rollout["shadow"],
         "fallback": f"after {rollout['fallback_seconds']} s" if rollout["readings"] else None,
         "guard": f"{bounded} of {guard['messages']} messages" if guard else None,
-        "changed_at": rollout["changed_at"] and datetime.fromisoformat(rollout["changed_at"]).isoformat(timespec="seconds"),
+        "changed_at": rollout["changed_at"],
         "changed_by": rollout["changed_by"],
         "why": rollout["why"],
     }

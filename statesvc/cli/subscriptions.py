@@ -11,7 +11,7 @@ from statesvc.background.duration import duration
 from statesvc.cli.api_calls import Calls, Json, work
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.operation_table import add_fields
-from statesvc.cli.output import write_json, write_line, write_table
+from statesvc.cli.output import cell, time_of, write_json, write_line, write_table
 from statesvc.cli.service_calls import api_calls
 
 _PAGE: Final = 200
@@ -122,15 +122,15 @@ async def _show(calls: Calls, one: Mapping[str, Any], options: argparse.Namespac
         return 0
     for name, value in shown.items():
         if value not in (None, "", [], {}):
-            write_line(f"{name:<16}{value}")
+            write_line(f"{name:<16}{cell(value)}")
     next_allowed = limiter["next_allowed_at"]
     write_line(
         f"{'limiter':<16}{limiter['in_flight']} of {limiter['limit']} under way, breaker {limiter['breaker']}, "
-        f"{limiter['notifiers']} notifiers" + (f", nothing before {datetime.fromisoformat(next_allowed):%H:%M:%S}" if next_allowed else "")
+        f"{limiter['notifiers']} notifiers" + (f", nothing before {time_of(next_allowed)}" if next_allowed else "")
     )
     write_line("")
     columns = ("started_at", "number", "outcome", "status_code", "duration_ms", "webhook_id")
-    rows = [[attempt[name][:19] if name == "started_at" else attempt[name] for name in columns] for attempt in tries]
+    rows = [[time_of(attempt[name]) if name == "started_at" else attempt[name] for name in columns] for attempt in tries]
     write_table(("STARTED", "TRY", "OUTCOME", "ANSWER", "MS", "WEBHOOK-ID"), rows)
     return 0
 

@@ -2,9 +2,8 @@
 
 import argparse
 import asyncio
-from datetime import datetime
 
-from statesvc.cli.output import write_json, write_line, write_table
+from statesvc.cli.output import time_of, write_json, write_line, write_table
 from statesvc.cli.service_calls import api_calls
 
 
@@ -33,7 +32,7 @@ async def _run(options: argparse.Namespace) -> int:
                 worker["role"],
                 worker["version"],
                 None if worker["seen_seconds_ago"] is None else f"{worker['seen_seconds_ago']:.0f} s ago",
-                worker["started_at"] and datetime.fromisoformat(worker["started_at"]).isoformat(timespec="seconds"),
+                time_of(worker["started_at"]),
                 worker["leases"],
                 worker["leases_lost"],
             )

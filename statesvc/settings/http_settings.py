@@ -84,6 +84,17 @@ class IngressSettings(Section):
         return "1" in self.allow_unsigned_webhooks or carrier_id in self.allow_unsigned_webhooks
 
 
+def reached_at(host: str) -> str:
+    """Return the address at which this machine reaches a server that listens on `host`."""
+    first = listen_hosts(host)[0]
+    return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(first, first)  # noqa: S104 - compared, not bound
+
+
+def in_url(host: str) -> str:
+    """Return the address as it stands in a URL."""
+    return f"[{host}]" if ":" in host else host
+
+
 def listen_hosts(host: str) -> tuple[str, ...]:
     """The addresses to listen on. `::` alone would be IPv6 alone; IPv4 gets a socket of its own, so that clients keep their addresses."""
     hosts = tuple(dict.fromkeys(split(host))) or ("",)

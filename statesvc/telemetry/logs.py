@@ -22,6 +22,8 @@ from statesvc.database.connection_cause import connection_cause
 from statesvc.database.sql_errors import advice
 from statesvc.settings.service_settings import TelemetrySettings
 from statesvc.telemetry import redaction
+from statesvc.telemetry.colour import shows_colour
+from statesvc.telemetry.short_line import short_line
 
 Format = Literal["json", "console"]
 Level = Literal["debug", "info", "warning", "error"]
@@ -41,7 +43,7 @@ _PLACEHOLDER = re.compile(r"%(\(\w+\))?[-+ #0-9.*]*[a-zA-Z]")
 def configure_logging(*, process: str, output_format: Format = "json", level: Level = "info", stream: TextIO | None = None) -> None:
     """Sets up structlog, stdlib logging and the hooks for uncaught exceptions of this process. `process` names it in each line."""
     target = Output(stream)
-    processors = pipeline(process, output_format, colors=target.isatty())
+    processors = pipeline(process, output_format, colors=shows_colour(target))
     structlog.configure(
         processors=processors,
         wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
@@ -228,7 +230,7 @@ def _name_process(process: str) -> Processor:
 def _renderer(output_format: Format, *, colors: bool) -> Processor:
     if output_format == "json":
         return lambda _logger, _method, event_dict: orjson.dumps(event_dict, default=repr).decode()
-    return structlog.dev.ConsoleRenderer(colors=colors, pad_event_to=24)
+    return lambda _logger, _method, event_dict: short_line(event_dict, colour=colors)
 
 
 def _uncaught(kind: type[BaseException], error: BaseException, _traceback: TracebackType | None) -> None:

@@ -1,5 +1,6 @@
 """Every command of the runbook is one that there is: the service's own are parsed as they stand, statements of SQL are planned."""
 
+import io
 import re
 import shlex
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from statesvc.cli import main
 RUNBOOK: Final = Path(__file__).parents[2] / "docs" / "runbook"
 BLOCK: Final = re.compile(r"^ *```sh\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 INLINE: Final = re.compile(r"`(statesvc [a-z][^`]*|SELECT [^`]*|ROLLBACK [^`]*|SHOW [^`]*)`")
-PSQL: Final = re.compile(r'^psql "\$(?:DATABASE|STATESVC_OWNER|SUPERUSER)_URL" -c "(.*)"$')
+PSQL: Final = re.compile(r'^(?:psql "\$SUPERUSER_URL"|statesvc psql(?: --owner)?) -c "(.*)"$')
 
 
 def _commands() -> Iterator[tuple[str, str]]:
@@ -53,6 +54,7 @@ def test_a_command_takes_what_the_page_gives_it(
     monkeypatch.setenv("DATABASE_URL", "postgresql://nobody@127.0.0.1:1/none")
     monkeypatch.setenv("STATESVC_OWNER_URL", "postgresql://nobody@127.0.0.1:1/none")
     monkeypatch.setenv("STATESVC_ARCHIVE_DIR", str(tmp_path))
+    monkeypatch.setattr("sys.stdin", io.StringIO())
     words = _filled(command)
     if words[0] in {"up", "ingress", "api", "worker", "notifier", "sealer"}:
         words = [*words, "--help"]

@@ -46,8 +46,9 @@ def test_it_has_one_package_and_no_import_of_another_of_ours(wheel: Path) -> Non
 @pytest.mark.usefixtures("own_processes")
 def test_it_has_every_file_that_is_committed(wheel: Path) -> None:
     listed = subprocess.run(["git", "ls-files", "statesvc", *MOVED], cwd=ROOT, check=True, capture_output=True, text=True).stdout.split()
-    places = (name if name.startswith("statesvc/") else f"statesvc/{name}" for name in listed if "carriers/lists/" not in name)
-    assert [place for place in places if not (wheel / place).is_file()] == []
+    places = [name if name.startswith("statesvc/") else f"statesvc/{name}" for name in listed if "carriers/lists/" not in name]
+    pages = [f"statesvc/runbook/{page.name}" for page in (ROOT / "docs" / "runbook").iterdir()]
+    assert [place for place in (*places, *pages) if not (wheel / place).is_file()] == []
 
 
 @pytest.mark.usefixtures("own_processes")

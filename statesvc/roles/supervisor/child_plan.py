@@ -18,7 +18,7 @@ from statesvc.roles.supervisor.child_watch import ChildWatch
 from statesvc.roles.supervisor.fork_server import ForkedProgram, ForkServer
 from statesvc.roles.supervisor.preparation import prepare
 from statesvc.roles.supervisor.start_child import fork, spawn
-from statesvc.settings.http_settings import listen_hosts
+from statesvc.settings.http_settings import in_url, listen_hosts, reached_at
 from statesvc.settings.service_settings import Settings
 
 INGRESS: Final[Role] = "ingress"
@@ -62,14 +62,12 @@ class ServicePlan:
     @property
     def reached_at(self) -> str:
         """The address at which this machine reaches it."""
-        host = listen_hosts(self.host)[0]
-        return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - compared, not bound
+        return reached_at(self.host)
 
     @property
     def url(self) -> str:
         """The service, as it is reached from this machine."""
-        host = self.reached_at
-        return f"http://{f'[{host}]' if ':' in host else host}:{self.ports[INGRESS]}"
+        return f"http://{in_url(self.reached_at)}:{self.ports[INGRESS]}"
 
 
 def is_loopback(host: str) -> bool:

@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import Final
 
 import structlog
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from statesvc.database.dsns import Dsns
+from statesvc.database.dsns import Dsns, database_name
 from statesvc.database.embedded import EmbeddedServer, attach
 from statesvc.database.embedded_error import EmbeddedServerError
 from statesvc.roles.carrier_names import require_known_carriers
@@ -30,6 +29,7 @@ from statesvc.roles.supervisor.child_process import ChildProcess
 from statesvc.roles.supervisor.fork_server import ForkServer
 from statesvc.roles.supervisor.merged_metrics import serving_merged_metrics
 from statesvc.roles.watchdog import watchdog_pings
+from statesvc.settings.http_settings import in_url
 
 PROBE_SECONDS: Final = 2.0
 NOT_READY_SECONDS: Final = 15.0
@@ -59,15 +59,14 @@ async def up(plan: ServicePlan, fork_server: ForkServer) -> int:
 
 async def _up(plan: ServicePlan, fork_server: ForkServer, signals: StopSignals) -> int:
     settings = plan.settings
-    given = Dsns.from_settings(settings.database)
-    if given is not None:
+    if Dsns.from_settings(settings.database) is not None:
         key_sources(settings)
         if exit_code := await _prepare(fork_server):
             return exit_code
-        return await _supervise(plan, fork_server, given, signals, new_key_file=None)
+        return await _supervise(plan, fork_server, signals, new_key_file=None)
     server = EmbeddedServer.from_settings(settings.database)
     try:
-        dsns = await asyncio.to_thread(server.start)
+        await asyncio.to_thread(server.start)
         new_key_file = ensure_master_key(settings)
         key_sources(settings)
         if exit_code := await _prepare(fork_server):
@@ -76,7 +75,7 @@ async def _up(plan: ServicePlan, fork_server: ForkServer, signals: StopSignals) 
             return 0
         watch = asyncio.create_task(_keep_running(server, settings.database.data_dir), name="database-watch")
         try:
-            return await _supervise(plan, fork_server, dsns, signals, new_key_file=new_key_file)
+            return await _supervise(plan, fork_server, signals, new_key_file=new_key_file)
         finally:
             watch.cancel()
             await asyncio.wait([watch])
@@ -90,7 +89,7 @@ async def _prepare(fork_server: ForkServer) -> int:
     return await child.wait()
 
 
-async def _supervise(plan: ServicePlan, fork_server: ForkServer, dsns: Dsns, signals: StopSignals, *, new_key_file: Path | None) -> int:
+async def _supervise(plan: ServicePlan, fork_server: ForkServer, signals: StopSignals, *, new_key_file: Path | None) -> int:
     metrics = metrics_listener(plan.settings.http, port=plan.ports[INGRESS])
     plan = replace(plan, metrics_port=metrics.getsockname()[1])
     environment = dict(os.environ)
@@ -98,7 +97,7 @@ async def _supervise(plan: ServicePlan, fork_server: ForkServer, dsns: Dsns, sig
     async with serving_merged_metrics(metrics, children):
         running = {asyncio.create_task(child.run(), name=f"child-{child.program.name}"): child for child in children}
         announcement = asyncio.create_task(
-            _announce(plan, banner(plan, service_dsn=dsns.service, environment=environment, new_key_file=new_key_file)), name="announce"
+            _announce(plan, banner(plan, environment=environment, new_key_file=new_key_file)), name="announce"
         )
         stopping = asyncio.create_task(signals.stopping.wait(), name="stop-signal")
         vital = {task for task, child in running.items() if child.program.restart}
@@ -203,33 +202,25 @@ async def _keep_running(server: EmbeddedServer, data_dir: Path) -> None:
             log.exception("database_restart_failed")
 
 
-def banner(plan: ServicePlan, *, service_dsn: str, environment: Mapping[str, str], new_key_file: Path | None) -> str:
+def banner(plan: ServicePlan, *, environment: Mapping[str, str], new_key_file: Path | None) -> str:
     """What is printed once everything is ready. A demo on the loopback shows its key, for the printed calls; no other secret is shown."""
     others = ", ".join(f"{role} on {port}" for role, port in plan.ports.items() if role != INGRESS)
     rows = [
         ("API", f"{plan.url}   calls: {plan.url}/docs   ({others})"),
-        ("metrics", f"http://{_in_url(plan.settings.http.metrics_host)}:{plan.metrics_port}/metrics"),
+        ("metrics", f"http://{in_url(plan.settings.http.metrics_host)}:{plan.metrics_port}/metrics"),
         ("key", f"{_command(environment)} keys create --name me --scopes read,audit"),
     ]
     if plan.settings.database.database_url is None:
         rows.append(("data", str(plan.settings.database.data_dir.absolute())))
-    rows.append(("database", f"psql {shlex.quote(without_password(service_dsn))}"))
+    else:
+        rows.append(("database", database_name(plan.settings.database)))
+    rows.append(("psql", f"{_command(environment)} psql"))
     if new_key_file is not None:
         rows.append(("new", f"{new_key_file} opens all sealed data: keep a copy of it in a safe place"))
     if plan.demo_rate is not None and is_loopback(plan.host):
         rows.append(("try", f'curl -H "Authorization: Bearer {environment["STATESVC_BOOTSTRAP_KEY"]}" {plan.url}/v1/shipments'))
     rows.append(("stop", "Ctrl-C"))
     return "\n".join(["", "statesvc is running", *(f"  {name:<9} {value}" for name, value in rows), ""])
-
-
-def _in_url(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
-
-
-def without_password(dsn: str) -> str:
-    """The address in key=value form, fit to be shown."""
-    parts = {name: value for name, value in conninfo_to_dict(dsn).items() if name != "password"}
-    return make_conninfo("", **parts)
 
 
 def _command(environment: Mapping[str, str]) -> str:

@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from statesvc.cli import COMMANDS
+from statesvc.cli.command_table import COMMANDS
 from tests.world.programs import required
 from tests.world.shell import Shell
 

@@ -4,7 +4,8 @@ import sys
 
 import pytest
 
-from statesvc.cli import COMMANDS, main
+from statesvc.cli import build_parser, main
+from statesvc.cli.command_table import COMMANDS, GROUPS
 
 
 def test_each_command_has_its_help(capsys: pytest.CaptureFixture[str]) -> None:
@@ -61,3 +62,49 @@ def test_a_broken_setting_is_told_by_its_name_and_not_by_its_value(
     told = capsys.readouterr().err
     assert "STATESVC_DATABASE_CONNECTIONS: " in told
     assert "plenty" not in told
+
+
+def test_alone_it_lists_all_commands_in_groups_on_a_terminal_of_80_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if len(line) > 80] == []
+    assert [line for line in lines if line in GROUPS] == ["Start", "Look", "Repair", "Evidence", "Roles", "Admin"]
+    assert {line.split()[0] for line in lines if line.startswith("  ")} >= set(COMMANDS)
+
+
+def test_a_group_alone_prints_its_help(capsys: pytest.CaptureFixture[str]) -> None:
+    for name in COMMANDS:
+        parser, _ = build_parser({name})
+        if parser.actions.choices[name].needs_action:
+            assert main([name]) == 0
+            assert f"usage: statesvc {name}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("typed", "suggested"),
+    [
+        ("shipmnts", "did you mean `statesvc shipments`?"),
+        ("carriers alot ups", "did you mean `statesvc carriers allot`?"),
+        ("carriers hold ups", "did you mean `statesvc rollout hold`?"),
+        ("hold ups", "did you mean `statesvc rollout hold`?"),
+        ("frobnicate", "`statesvc` lists them"),
+        ("keys frobnicate", "`statesvc keys --help` lists them"),
+    ],
+)
+def test_an_unknown_command_is_told_what_was_probably_meant(typed: str, suggested: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(typed.split())
+    assert ended.value.code == 2
+    assert suggested in capsys.readouterr().err
+
+
+def test_options_of_all_commands_stand_before_and_after_the_command() -> None:
+    parser, _ = build_parser({"queue"})
+    before, after = ("--url", "http://h", "-o", "json", "--ages", "queue"), ("queue", "--url", "http://h", "-o", "json", "--ages")
+    assert parser.parse_args(before) == parser.parse_args(after)
+    assert parser.parse_args(after).service_url == "http://h"
+
+
+def test_a_command_without_a_document_refuses_to_print_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["completion", "bash", "-o", "json"]) == 2
+    assert "has no JSON" in capsys.readouterr().err

@@ -3,6 +3,7 @@
 # ruff: noqa: SLF001 - argparse has no public way to walk a parser
 
 import argparse
+import io
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -11,12 +12,13 @@ from typing import Final
 
 import pytest
 
-from statesvc.cli import COMMANDS, build_parser, main
+from statesvc.cli import build_parser, main
+from statesvc.cli.command_table import COMMANDS
 from statesvc.database.dsns import database_name
 from statesvc.settings.service_settings import DatabaseSettings
 
 MAKE_DATA = frozenset({"up", "init", "migrate"})
-NEED_NO_DATABASE = frozenset({"cell", "completion", "normalize", "shovel"})
+NEED_NO_DATABASE = frozenset({"cell", "completion", "logs", "normalize", "open", "runbook", "shovel"})
 """They work without one, or ask first for a file, or a broker, that is not there."""
 VALUES = MappingProxyType(
     {
@@ -89,6 +91,7 @@ def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         if name == "DATABASE_URL" or name.startswith("STATESVC_"):
             monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.stdin", io.StringIO())
     return tmp_path
 
 

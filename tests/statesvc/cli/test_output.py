@@ -2,10 +2,14 @@
 
 import io
 import os
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from statesvc.cli.output import fitting, write_table
+from statesvc.cli.output import fitting, shown_time, write_table
+from statesvc.cli.presentation import Painted, Presentation, present
+from statesvc.telemetry.colour import Colour
 
 ROWS = [
     ("NOW", "sealer", "the oldest entry has waited 3 min to be sealed: feed, stream and proofs stop there", "docs/runbook/SealerStopped.md")
@@ -37,3 +41,47 @@ def test_narrow_columns_stay_as_they_are() -> None:
     assert fitting([4, 8, 90, 30], 100) == [4, 8, 52, 30]
     assert fitting([4, 8], 100) == [4, 8]
     assert fitting([20, 20], 10) == [12, 12]
+
+
+@pytest.fixture
+def _wide() -> Iterator[None]:
+    present(Presentation(wide=True, ages=True))
+    yield
+    present(Presentation())
+
+
+def test_colour_is_on_a_terminal_alone_and_moves_no_column(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stdout", terminal)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    rows = [(Painted("NOW", Colour.RED), "sealer"), ("note", "ups")]
+    write_table(("", "ABOUT"), rows)
+    coloured = terminal.getvalue()
+    assert "\x1b[1;31mNOW\x1b[0m   sealer" in coloured
+    monkeypatch.setenv("NO_COLOR", "1")
+    write_table(("", "ABOUT"), rows)
+    assert terminal.getvalue().removeprefix(coloured) == "      ABOUT\nNOW   sealer\nnote  ups\n"
+
+
+def test_further_columns_stand_in_wide_tables_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    write_table(("ID", "NAME"), [("1", "one")], wide=("ID",))
+    assert capsys.readouterr().out == "NAME\none\n"
+
+
+@pytest.mark.usefixtures("_wide")
+def test_wide_tables_have_all_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    write_table(("ID", "NAME"), [("1", "one")], wide=("ID",))
+    assert capsys.readouterr().out == "ID  NAME\n1   one\n"
+
+
+def test_times_are_to_the_second_in_the_zone_that_they_are_stated_in() -> None:
+    assert shown_time(datetime(2026, 3, 1, 14, 5, 7, 999, tzinfo=UTC)) == "2026-03-01 14:05:07Z"
+    assert shown_time(datetime(2026, 3, 1, 14, 5, tzinfo=timezone(timedelta(hours=-5)))) == "2026-03-01 14:05:00-05:00"
+
+
+@pytest.mark.usefixtures("_wide")
+def test_ages_stand_in_place_of_times() -> None:
+    now = datetime.now(UTC)
+    assert shown_time(now - timedelta(hours=3, minutes=4, seconds=1)) == "3 h 4 min ago"
+    assert shown_time(now + timedelta(minutes=3, seconds=2)) == "in 3 min 1 s"

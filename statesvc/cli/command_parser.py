@@ -1,0 +1,114 @@
+"""The parser of the command line: help in groups, what was probably meant, and options that may stand anywhere."""
+
+import argparse
+import difflib
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Final
+
+from statesvc import __version__
+from statesvc.cli.command_table import COMMANDS, GROUPS
+from statesvc.cli.presentation import paint
+from statesvc.telemetry.colour import Colour
+
+_ANYWHERE: Final[Mapping[tuple[str, ...], Mapping[str, Any]]] = {
+    ("--url",): {"metavar": "URL", "dest": "service_url", "help": "the service to call (or STATESVC_URL)"},
+    ("--key-file",): {"metavar": "FILE", "help": "the file with its key (or the key in STATESVC_API_KEY)"},
+    ("--profile",): {"metavar": "NAME", "help": "both, from ~/.config/statesvc/profiles.toml"},
+    ("--env-file",): {"metavar": "FILE", "help": "a file of settings (`statesvc init` writes one)"},
+    ("-o",): {"dest": "output", "choices": ("wide", "json"), "help": "further columns; or one JSON document, as --json"},
+    ("--ages",): {"action": "store_true", "help": "how long ago, in place of times"},
+}
+VALUED: Final = frozenset(flag for flags, described in _ANYWHERE.items() if "action" not in described for flag in flags)
+"""Those of the options above that are followed by a value."""
+_EXAMPLES: Final = (
+    "statesvc up --demo",
+    "statesvc status --watch",
+    "statesvc shipments find 1Z999AA10123456784",
+    "statesvc rollout hold ups --why 'codes look wrong'",
+)
+_FLAG_WIDTH: Final = 19
+
+
+class CommandParser(argparse.ArgumentParser):
+    """The parser of a command or of one of its actions."""
+
+    def __init__(self, **arguments: Any) -> None:  # noqa: ANN401 - argparse's own
+        # some commands have another --url
+        super().__init__(**{"conflict_handler": "resolve", **arguments})
+        self.actions: Any = None
+        """What argparse returned for its subcommands."""
+        for flags, described in _ANYWHERE.items():
+            # one that is not given must not undo what stood before the command
+            self.add_argument(*flags, **{**described, "help": argparse.SUPPRESS, "default": argparse.SUPPRESS})
+
+    def add_subparsers(self, **arguments: Any) -> Any:  # noqa: ANN401 - argparse has no public name for it
+        """Add subcommands, and remember that there are some."""
+        self.actions = super().add_subparsers(**{"title": "actions", **arguments})
+        return self.actions
+
+    @property
+    def needs_action(self) -> bool:
+        """Whether nothing is done without a subcommand."""
+        return self.actions is not None and self.actions.required
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:  # noqa: ANN401 - argparse's own
+        if action is self.actions and value not in (known := list(action.choices or ())):
+            self.exit(2, f"{self.prog}: unknown command {value!r}{meant(self.prog, value, known)}\n")
+        super()._check_value(action, value)
+
+
+def meant(program: str, word: str, known: Iterable[str]) -> str:
+    """Return what was probably meant, as the end of a sentence; `known`: the words that could stand there."""
+    suggested = [f"statesvc {name}" for name in _elsewhere(word)]
+    suggested = suggested or [f"{program} {name}" for name in difflib.get_close_matches(word, list(known), n=2)]
+    if suggested:
+        return f"; did you mean {' or '.join(f'`{command}`' for command in suggested)}?"
+    return f"; `{program} --help` lists them" if " " in program else f"; `{program}` lists them"
+
+
+def _elsewhere(action: str) -> list[str]:
+    """The commands of other groups with an action of this name."""
+    from statesvc.cli.operation_table import declared_names  # noqa: PLC0415 - reads the table, which no other command line needs here
+
+    return sorted(name for name in declared_names() if name.split()[-1] == action)[:2]
+
+
+class TopParser(CommandParser):
+    """The parser of the whole command line, whose help shows the commands in their groups."""
+
+    def __init__(self) -> None:
+        super().__init__(prog="statesvc", allow_abbrev=False)
+        self.add_argument("--version", action="version", version=f"statesvc {__version__}")
+        for flags, described in _ANYWHERE.items():
+            self.add_argument(*flags, **described)
+        self.set_defaults(output=None)
+
+    def format_usage(self) -> str:
+        """Return one line."""
+        return "usage: statesvc COMMAND [ACTION] [OPTION ...]\n"
+
+    def format_help(self) -> str:
+        """Return the groups of commands, the options that stand anywhere, and examples."""
+        width = max(map(len, COMMANDS))
+        parts = ["Acknowledges carriers' webhooks, keeps what they say in a log that nobody\ncan change, and tells subscribers.\n"]
+        parts.append(_section("Usage", ["statesvc COMMAND [ACTION] [OPTION ...]"]))
+        parts += [
+            _section(title, [f"{name:<{width}}  {command.summary}" for name, command in commands.items()])
+            for title, commands in GROUPS.items()
+        ]
+        parts.append(_section("Options, anywhere", _options()))
+        parts.append(_section("Examples", _EXAMPLES))
+        parts.append("`statesvc COMMAND --help` says more about a command.\n")
+        return "\n".join(parts)
+
+
+def _section(title: str, lines: Collection[str]) -> str:
+    return "".join([paint(title, Colour.BOLD), "\n", *(f"  {line}\n" for line in lines)])
+
+
+def _options() -> list[str]:
+    listed = []
+    for flags, described in _ANYWHERE.items():
+        value = described.get("metavar") or "|".join(described.get("choices", ()))
+        listed.append(f"{' '.join((*flags, value)).strip():<{_FLAG_WIDTH}} {described['help']}")
+    return [*listed, f"{'--version':<{_FLAG_WIDTH}} print the version"]

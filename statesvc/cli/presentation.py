@@ -1,0 +1,45 @@
+"""How a command presents its results: colour where a terminal shows it, further columns, and ages in place of times."""
+
+import sys
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Final
+
+from statesvc.telemetry.colour import Colour, coloured, shows_colour
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Presentation:
+    """What `-o wide` and `--ages` ask for."""
+
+    wide: bool = False
+    ages: bool = False
+
+
+_PRESENTATION: Final[ContextVar[Presentation]] = ContextVar("presentation")
+
+
+def present(chosen: Presentation) -> None:
+    """Have the command that runs present its results so."""
+    _PRESENTATION.set(chosen)
+
+
+def presentation() -> Presentation:
+    """Return what the command that runs was asked for."""
+    return _PRESENTATION.get(Presentation())
+
+
+def paint(text: str, colour: Colour | None) -> str:
+    """Return the text in this colour where standard output shows colours."""
+    return coloured(text, colour) if shows_colour(sys.stdout) else text
+
+
+@dataclass(frozen=True, slots=True)
+class Painted:
+    """A cell of a table with a colour."""
+
+    text: str
+    colour: Colour | None
+
+    def __str__(self) -> str:
+        return self.text
