@@ -3,25 +3,24 @@
 The alerts take their thresholds from here (deploy/prometheus/rules.py), so the person who is called finds here why.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from http import HTTPStatus
-from itertools import groupby
 from typing import Any, Final, NamedTuple
 
 from psycopg import AsyncConnection
-from yarl import URL
 
+from statesvc.api.subscription_checks import NAMED_MAX, Unsent, slow_findings, unsent_findings
 from statesvc.background.duration import duration
 from statesvc.database.queries import queries
 from statesvc.health.database_gauges import Sample, SubscriptionGauges, read_sample
+from statesvc.health.finding import Finding, Urgency, worst_first
 from statesvc.health.running_processes import last_minute, why_not_writable
 from statesvc.http.problem import PROBLEM_KINDS, Code
 from statesvc.log.archive.archive_identity import ArchiveFailure, ArchiveRefusal, read_archive_failures, read_refusal
 from statesvc.queue.depths import QueueDepths, read_depths
-from statesvc.reading.foreign_readings import left_shares, list_readings
-from statesvc.reading.rollout_store import lacking_workers
+from statesvc.reading.foreign_readings import LeftShare, left_shares, list_readings
+from statesvc.reading.rollout_store import ALL, Lacking, lacking_workers
 from statesvc.sealer.clock_check import ClockCheck, ClockError
 from statesvc.sealer.lead import silent_lead
 
@@ -35,8 +34,6 @@ HORIZON_SECONDS_MIN: Final = 4 * 86_400.0
 NOTIFICATION_SECONDS_MAX: Final = 900.0
 _ROLES: Final = ("worker", "notifier", "sealer")
 _COUNT_MAX: Final = 10_000
-_NAMED_MAX: Final = 3
-"""Subscriptions of one trouble that are named each; more are one line, with the worst."""
 UNACKNOWLEDGED_SHARE_MAX: Final = 0.0005
 """Of the pushes of a minute: what the objective leaves."""
 _TAKES_WEBHOOKS: Final = frozenset({"ingress", "api"})
@@ -52,35 +49,6 @@ CAUSES: Final[Mapping[str, str]] = {
 _OF_THE_SENDER: Final = frozenset(code.value for code, kind in PROBLEM_KINDS.items() if kind.status < HTTPStatus.INTERNAL_SERVER_ERROR)
 
 
-class Urgency(StrEnum):
-    """Who should act."""
-
-    NOW = "now"
-    """A promise is broken, or will be soon."""
-    HUMAN = "human"
-    """Waits for a decision that the service cannot take."""
-    NOTE = "note"
-    """Worth knowing; nobody need do anything."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trouble:
-    """One sentence. `page`: of docs/runbook, without `.md`; None: nothing is to be done.
-
-    Of subscriptions: the one that it is about, or the state that all of them have.
-    """
-
-    urgency: Urgency
-    about: str
-    text: str
-    page: str | None = None
-    subscription_id: str | None = None
-    subscription_state: str | None = None
-
-
-_SUBSCRIBER: Final = Trouble(urgency=Urgency.HUMAN, about="", text="", page="SubscriberFailing")
-
-
 class Pushes(NamedTuple):
     """What a carrier pushed within the last hour."""
 
@@ -89,36 +57,54 @@ class Pushes(NamedTuple):
     refused: int
 
 
-class Unsent(NamedTuple):
-    """A subscription that takes nothing. `alike`: how many are disabled as it is, or fail as it does."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    """A kill switch that is on. `carrier_id`: `*` stands for all."""
 
-    subscription_id: str
-    url: str
-    failing_seconds: float | None
-    failures: int | None
-    last_outcome: str | None
-    last_status_code: int | None
-    disabled_seconds: float | None
-    disabled_why: str | None
-    alike: int
-    waiting: int
+    carrier_id: str
+    seconds: float
+    by: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What the checks judge, read at once. `refusal`: of the sealer, since how many seconds; `lead`: of a leader that is silent."""
+
+    sample: Sample
+    queue: QueueDepths
+    refusal: tuple[str, float] | None
+    archive_refusal: ArchiveRefusal | None
+    archive_failures: Sequence[ArchiveFailure]
+    read_only: str | None
+    lead: str | None
+    clock_fault: str | None
+    silent_carriers: Mapping[str, float]
+    holds: Sequence[Hold]
+    lacking: Sequence[Lacking]
+    left: Sequence[LeftShare]
+    unsent: Sequence[Unsent]
+
+    def runs(self, role: str) -> bool:
+        """Return whether a process of the role was heard of within half a minute."""
+        return bool(dict(self.sample.processes).get(role))
+
+    def without(self, role: str) -> str | None:
+        """Return the page of the cause where nothing of the role runs."""
+        return None if self.runs(role) else "RoleDown"
 
     @property
-    def state(self) -> str:
-        """By the list's own filter."""
-        return "failing" if self.disabled_seconds is None else "disabled"
+    def late_subscriptions(self) -> list[SubscriptionGauges]:
+        """Those whose oldest notification waits for too long."""
+        return _late(self.sample)
 
-    @property
-    def sentence(self) -> str:
-        """What happened to it."""
-        host = URL(self.url).host or "?"
-        if self.disabled_seconds is not None:
-            return f"{host} was disabled {duration(self.disabled_seconds)} ago ({self.disabled_why}); {self.waiting:,} notifications wait"
-        answer = self.last_outcome if self.last_status_code is None else f"{self.last_outcome}, {self.last_status_code}"
-        return (
-            f"{host} has taken nothing for {duration(self.failing_seconds or 0)} "
-            f"({self.failures} tries failed, the last: {answer}); {self.waiting:,} notifications wait"
-        )
+
+class Check(NamedTuple):
+    """One question about the running service. `well`: what doctor says where nothing is found."""
+
+    about: str
+    well: str
+    find: Callable[[Facts], Iterable[Finding]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +114,7 @@ class ServiceStatus:
     sample: Sample
     queue: QueueDepths
     pushes: Mapping[str, Pushes]
-    troubles: list[Trouble]
+    troubles: list[Finding]
 
     @property
     def needs_human(self) -> bool:
@@ -137,68 +123,86 @@ class ServiceStatus:
 
 
 async def read_status(connection: AsyncConnection[Any]) -> ServiceStatus:
-    """Reads and judges."""
-    sample, queue = await read_sample(connection), await read_depths(connection)
-    refusal = await (await connection.execute(_SQL["refusal"])).fetchone()
-    silent = await (await connection.execute(_SQL["silent"])).fetchall()
-    pushes = await (await connection.execute(_SQL["pushes"])).fetchall()
-    lacking = await lacking_workers(connection)
-    read_only = await why_not_writable(connection)
-    late = [each for each in sample.subscriptions if each.oldest_ready_seconds > NOTIFICATION_SECONDS_MAX]
-    asked = {"count_max": _COUNT_MAX, "named_max": _NAMED_MAX, "late": [each.subscription_id for each in late]}
-    unsent = [Unsent(*row) for row in await (await connection.execute(_SQL["unsent"], asked)).fetchall()]
-    troubles = [
-        *_refusal(refusal),
-        *_archive(await read_refusal(connection), await read_archive_failures(connection)),
-        *_promises(sample),
-        *_pushes(sample, read_only),
-        *(() if read_only is not None else _roles(sample)),
-        *_database(sample),
-        *await _sealing(connection, sample),
-        *_carriers(queue, dict(silent)),
-        *(Trouble(urgency=Urgency.HUMAN, about=one.carrier_id, text=one.sentence, page="WorkersOutdated") for one in lacking),
-        *(
-            Trouble(urgency=Urgency.NOW if left.is_stuck else Urgency.HUMAN, about=left.carrier_id, text=left.sentence, page="Lag")
-            for left in left_shares(await list_readings(connection))
-        ),
-        *_dead_letters(sample),
-        *_unsent(unsent),
-        *_slow(late, {one.subscription_id for one in unsent}),
-    ]
-    order = list(Urgency)
-    troubles.sort(key=lambda trouble: order.index(trouble.urgency))
-    return ServiceStatus(sample=sample, queue=queue, pushes={carrier_id: Pushes(*rest) for carrier_id, *rest in pushes}, troubles=troubles)
+    """Read, and judge by all checks."""
+    facts = await read_facts(connection)
+    rows = await (await connection.execute(_SQL["pushes"])).fetchall()
+    return ServiceStatus(
+        sample=facts.sample,
+        queue=facts.queue,
+        pushes={carrier_id: Pushes(*counts) for carrier_id, *counts in rows},
+        troubles=worst_first(finding for check in CHECKS for finding in check.find(facts)),
+    )
 
 
-def _refusal(refusal: tuple[Any, ...] | None) -> Iterator[Trouble]:
-    if refusal is not None:
-        why, seconds = refusal
+async def read_facts(connection: AsyncConnection[Any]) -> Facts:
+    """Read what the checks judge."""
+
+    async def rows(query: str, parameters: Mapping[str, Any] | None = None) -> list[Any]:
+        return await (await connection.execute(_SQL[query], parameters)).fetchall()
+
+    sample = await read_sample(connection)
+    asked = {"count_max": _COUNT_MAX, "named_max": NAMED_MAX, "late": [each.subscription_id for each in _late(sample)]}
+    lead = await silent_lead(connection) if sample.oldest_unsealed_seconds > UNSEALED_SECONDS_MAX else None
+    return Facts(
+        sample=sample,
+        queue=await read_depths(connection),
+        refusal=next(iter(await rows("refusal")), None),
+        archive_refusal=await read_refusal(connection),
+        archive_failures=await read_archive_failures(connection),
+        read_only=await why_not_writable(connection),
+        lead=None if lead is None else lead.sentence,
+        clock_fault=await _clock_fault(connection),
+        silent_carriers=dict(await rows("silent")),
+        holds=[Hold(carrier_id=carrier_id, seconds=seconds, by=by, why=why) for carrier_id, seconds, by, why in await rows("holds")],
+        lacking=await lacking_workers(connection),
+        left=left_shares(await list_readings(connection)),
+        unsent=[Unsent(*row) for row in await rows("unsent", asked)],
+    )
+
+
+def _late(sample: Sample) -> list[SubscriptionGauges]:
+    return [each for each in sample.subscriptions if each.oldest_ready_seconds > NOTIFICATION_SECONDS_MAX]
+
+
+async def _clock_fault(connection: AsyncConnection[Any]) -> str | None:
+    try:
+        await ClockCheck().check(connection)
+    except ClockError as error:
+        return str(error)
+    return None
+
+
+def _refusal(facts: Facts) -> Iterator[Finding]:
+    if facts.refusal is not None:
+        why, seconds = facts.refusal
         text = f"for {duration(seconds)} nothing is sealed and nobody is notified: {why}"
-        yield Trouble(urgency=Urgency.NOW, about="sealer", text=text, page="SealerRefuses")
+        yield Finding(urgency=Urgency.NOW, about="sealer", text=text, page="SealerRefuses")
 
 
-def _archive(refusal: ArchiveRefusal | None, failures: Sequence[ArchiveFailure]) -> Iterator[Trouble]:
-    if refusal is not None:
+def _archive(facts: Facts) -> Iterator[Finding]:
+    if (refusal := facts.archive_refusal) is not None:
         text = f"for {duration(refusal.seconds)} nothing is archived and nothing leaves the database: {refusal.why}"
-        yield Trouble(urgency=Urgency.NOW, about="archive", text=text, page="ArchiveRefused")
-    for failure in failures:
+        yield Finding(urgency=Urgency.NOW, about="archive", text=text, page="ArchiveRefused")
+    for failure in facts.archive_failures:
         text = f"{failure.periods:,} {failure.unit} cannot be archived and stay in the database; the last: {failure.why}"
-        yield Trouble(urgency=Urgency.HUMAN, about="archive", text=text, page="ArchiveRefused")
+        yield Finding(urgency=Urgency.HUMAN, about="archive", text=text, page="ArchiveRefused")
 
 
-def _promises(sample: Sample) -> Iterator[Trouble]:
-    for promise in sample.promises:
+def _promises(facts: Facts) -> Iterator[Finding]:
+    for promise in facts.sample.promises:
         if promise.missing:
             what = "acknowledged messages are nowhere" if promise.promise == "settled" else "notifications that are due are nowhere"
-            yield Trouble(urgency=Urgency.NOW, about="promises", text=f"{promise.missing:,} {what}", page="PromiseBroken")
+            yield Finding(urgency=Urgency.NOW, about="promises", text=f"{promise.missing:,} {what}", page="PromiseBroken")
 
 
-def _pushes(sample: Sample, read_only: str | None) -> Iterator[Trouble]:
-    """What carriers are refused now, and why."""
-    now = Trouble(urgency=Urgency.NOW, about="pushes", text="", page="AckAvailability")
-    if read_only is not None:
-        yield replace(now, text=f"the database takes no writes ({read_only}): no push is acknowledged, and nothing is processed")
-    pushes = last_minute(sample.running)
+def _pushes(facts: Facts) -> Iterator[Finding]:
+    """Say what carriers are refused now, and why."""
+    now = Finding(urgency=Urgency.NOW, about="pushes", text="", page="AckAvailability")
+    if facts.read_only is not None:
+        yield replace(now, text=f"the database takes no writes ({facts.read_only}): no push is acknowledged, and nothing is processed")
+    reports = [process.ingest for process in facts.sample.running if process.ingest is not None and not process.is_silent]
+    full = [report for report in reports if report.is_disk_full]
+    pushes = last_minute(facts.sample.running)
     refused = {code: count for code, count in pushes.refused.items() if code not in _OF_THE_SENDER}
     missed = sum(refused.values())
     if missed and missed / (missed + pushes.acknowledged) > UNACKNOWLEDGED_SHARE_MAX:
@@ -208,21 +212,20 @@ def _pushes(sample: Sample, read_only: str | None) -> Iterator[Trouble]:
             f"{count:,} {code}{f' ({CAUSES[code]})' if code in CAUSES else ''}"
             for code, count in sorted(refused.items(), key=lambda item: -item[1])
         )
-        yield replace(now, text=f"{shown} % of the pushes of the last minute were not acknowledged: {causes}")
-    reports = [process.ingest for process in sample.running if process.ingest is not None and not process.is_silent]
-    full = [report for report in reports if report.is_disk_full]
+        text = f"{shown} % of the pushes of the last minute were not acknowledged: {causes}"
+        yield replace(now, text=text, cause="DiskFilling" if full and Code.STORAGE_LOW in refused else None)
     if full:
         free, bound = min(report.disk_free_bytes or 0 for report in full), max(report.disk_free_bytes_min for report in full)
         text = f"the database's disk has {free / 1e9:.2f} GB free; below {bound / 1e9:.2f} GB every push is refused (storage_low)"
         yield replace(now, text=text, page="DiskFilling")
 
 
-def _silent(sample: Sample) -> Iterator[Trouble]:
+def _silent(sample: Sample) -> Iterator[Finding]:
     """Processes that missed their heartbeats, each while others of its role may go on."""
     running = dict(sample.processes)
     for process in (each for each in sample.running if each.is_silent):
         seen = f"{process.role} on {process.host} (process {process.pid}) was last heard of {duration(process.seen_seconds_ago)} ago"
-        trouble = Trouble(urgency=Urgency.NOTE, about="processes", text=f"{seen}, and was started again", page="RoleDown")
+        trouble = Finding(urgency=Urgency.NOTE, about="processes", text=f"{seen}, and was started again", page="RoleDown")
         if process.is_replaced:
             yield trouble
         elif process.role in _TAKES_WEBHOOKS:
@@ -232,85 +235,100 @@ def _silent(sample: Sample) -> Iterator[Trouble]:
             yield replace(trouble, text=f"{seen}: frozen, killed or cut off; others of its role go on")
 
 
-def _roles(sample: Sample) -> Iterator[Trouble]:
-    yield from _silent(sample)
-    running = dict(sample.processes)
+def _roles(facts: Facts) -> Iterator[Finding]:
+    if facts.read_only is not None:
+        # nobody can be heard of
+        return
+    yield from _silent(facts.sample)
     for role in _ROLES:
-        if not running.get(role):
+        if not facts.runs(role):
             text = f"no {role} was heard of within half a minute"
-            yield Trouble(urgency=Urgency.NOW, about="processes", text=text, page="RoleDown")
-    if not running.get("ingress") and not running.get("api"):
-        yield Trouble(urgency=Urgency.NOW, about="processes", text="nothing takes webhooks: neither ingress nor api runs", page="RoleDown")
+            yield Finding(urgency=Urgency.NOW, about="processes", text=text, page="RoleDown")
+    if not any(map(facts.runs, _TAKES_WEBHOOKS)):
+        yield Finding(urgency=Urgency.NOW, about="processes", text="nothing takes webhooks: neither ingress nor api runs", page="RoleDown")
 
 
-def _database(sample: Sample) -> Iterator[Trouble]:
-    if sample.oldest_unsealed_seconds > UNSEALED_SECONDS_MAX:
-        text = f"the oldest entry has waited {duration(sample.oldest_unsealed_seconds)} to be sealed: feed, stream and proofs stop there"
-        yield Trouble(urgency=Urgency.NOW, about="sealer", text=text, page="SealerStopped")
+def _sealing(facts: Facts) -> Iterator[Finding]:
+    """Say that it stands still, and who or what holds it up: no sealer, a leader that is stopped, clocks that contradict each other."""
+    stopped = Finding(urgency=Urgency.NOW, about="sealer", text="", page="SealerStopped", cause=facts.without("sealer"))
+    seconds = facts.sample.oldest_unsealed_seconds
+    if seconds > UNSEALED_SECONDS_MAX:
+        yield replace(stopped, text=f"the oldest entry has waited {duration(seconds)} to be sealed: feed, stream and proofs stop there")
+    if facts.lead is not None:
+        yield replace(stopped, text=facts.lead)
+    if facts.clock_fault is not None:
+        text = f"feed, stream and proofs wait: {facts.clock_fault}"
+        yield Finding(urgency=Urgency.NOW, about="clock", text=text, page="ClocksDiffer")
+
+
+def _database(facts: Facts) -> Iterator[Finding]:
+    sample = facts.sample
     horizon = sample.partition_horizon_seconds
     if horizon is not None and horizon < HORIZON_SECONDS_MIN:
         text = f"in {duration(horizon)} a table has no partition left, and every append stops"
-        yield Trouble(urgency=Urgency.NOW, about="partitions", text=text, page="PartitionHorizon")
+        yield Finding(urgency=Urgency.NOW, about="partitions", text=text, page="PartitionHorizon")
     if sample.oldest_transaction_seconds > TRANSACTION_SECONDS_MAX:
         text = f"a transaction has been open for {duration(sample.oldest_transaction_seconds)}: dead rows pile up"
-        yield Trouble(urgency=Urgency.HUMAN, about="database", text=text, page="OldTransaction")
+        yield Finding(urgency=Urgency.HUMAN, about="database", text=text, page="OldTransaction")
 
 
-async def _sealing(connection: AsyncConnection[Any], sample: Sample) -> list[Trouble]:
-    """Who or what holds it up: a leader that is stopped, or clocks that contradict each other."""
-    found = []
-    if sample.oldest_unsealed_seconds > UNSEALED_SECONDS_MAX and (lead := await silent_lead(connection)) is not None:
-        found.append(Trouble(urgency=Urgency.NOW, about="sealer", text=lead.sentence, page="SealerStopped"))
-    try:
-        await ClockCheck().check(connection)
-    except ClockError as error:
-        text = f"feed, stream and proofs wait: {error}"
-        found.append(Trouble(urgency=Urgency.NOW, about="clock", text=text, page="ClocksDiffer"))
-    return found
-
-
-def _carriers(queue: QueueDepths, silent: Mapping[str, float]) -> Iterator[Trouble]:
-    for carrier_id, lane in queue["carriers"].items():
-        oldest, held = lane["oldest_ready_seconds"], lane["oldest_held_seconds"]
+def _carriers(facts: Facts) -> Iterator[Finding]:
+    for carrier_id, lane in facts.queue["carriers"].items():
+        oldest = lane["oldest_ready_seconds"]
         if oldest is not None and oldest > READY_SECONDS_MAX:
             text = f"{lane['ready']:,} messages wait, the first for {duration(oldest)}; the promise is 2 minutes"
-            yield Trouble(urgency=Urgency.NOW, about=carrier_id, text=text, page="Lag")
-        if lane["held"]:
-            text = f"on hold: {lane['held']:,} messages wait, the first for {duration(held or 0)}"
-            urgency = Urgency.HUMAN if (held or 0) > HELD_SECONDS_MAX else Urgency.NOTE
-            yield Trouble(urgency=urgency, about=carrier_id, text=text, page="CarrierHeld")
-    for carrier_id, seconds in silent.items():
+            yield Finding(urgency=Urgency.NOW, about=carrier_id, text=text, page="Lag", cause=facts.without("worker"))
+    for carrier_id, seconds in facts.silent_carriers.items():
         text = f"pushed nothing for {duration(seconds)}, and plenty at this time yesterday"
-        yield Trouble(urgency=Urgency.HUMAN, about=carrier_id, text=text, page="CarrierSilent")
+        yield Finding(urgency=Urgency.HUMAN, about=carrier_id, text=text, page="CarrierSilent")
 
 
-def _dead_letters(sample: Sample) -> Iterator[Trouble]:
-    for kind, cause, count in sorted(sample.dead_letters, key=lambda row: -row[2]):
+def _holds(facts: Facts) -> Iterator[Finding]:
+    """Name each kill switch that is on, with who turned it on and why."""
+    for hold in facts.holds:
+        lanes = [lane for name, lane in facts.queue["carriers"].items() if hold.carrier_id in {ALL, name}]
+        oldest = max((lane["oldest_held_seconds"] or 0 for lane in lanes), default=0.0)
+        waiting = sum(lane["held"] for lane in lanes)
+        kept = f"{waiting:,} messages wait, the first for {duration(oldest)}" if waiting else "no message waits"
+        text = f"on hold for {duration(hold.seconds)}, by {hold.by}{f': {hold.why}' if hold.why else ''}; {kept}"
+        urgency = Urgency.HUMAN if oldest > HELD_SECONDS_MAX else Urgency.NOTE
+        yield Finding(urgency=urgency, about="all carriers" if hold.carrier_id == ALL else hold.carrier_id, text=text, page="CarrierHeld")
+
+
+def _readings(facts: Facts) -> Iterator[Finding]:
+    """Name carriers that nobody reads as their rollout says."""
+    for lacking in facts.lacking:
+        yield Finding(urgency=Urgency.HUMAN, about=lacking.carrier_id, text=lacking.sentence, page="WorkersOutdated")
+    for left in facts.left:
+        urgency = Urgency.NOW if left.is_stuck else Urgency.HUMAN
+        yield Finding(urgency=urgency, about=left.carrier_id, text=left.sentence, page="Lag")
+
+
+def _dead_letters(facts: Facts) -> Iterator[Finding]:
+    for kind, cause, count in sorted(facts.sample.dead_letters, key=lambda row: -row[2]):
         text = f"{count:,} dead letters wait: {kind}, {cause}"
         page = "UnknownCodes" if kind == "code" else "DeadLettersGrow"
-        yield Trouble(urgency=Urgency.HUMAN, about="dead letters", text=text, page=page)
+        yield Finding(urgency=Urgency.HUMAN, about="dead letters", text=text, page=page)
 
 
-def _unsent(unsent: Sequence[Unsent]) -> Iterator[Trouble]:
-    for state, group in groupby(unsent, key=lambda one: one.state):
-        worst, *others = group
-        if worst.alike > _NAMED_MAX:
-            text = f"{worst.alike:,} are {state}; the first of them: {worst.sentence}"
-            yield replace(_SUBSCRIBER, about="subscriptions", text=text, subscription_state=state)
-        else:
-            yield from (_about(one.subscription_id, one.sentence) for one in (worst, *others))
+def _subscriptions(facts: Facts) -> Iterator[Finding]:
+    yield from unsent_findings(facts.unsent)
+    unsent_ids = {one.subscription_id for one in facts.unsent}
+    yield from slow_findings(facts.late_subscriptions, unsent_ids, cause=facts.without("notifier"))
 
 
-def _slow(late: Sequence[SubscriptionGauges], unsent_ids: Collection[str]) -> Iterator[Trouble]:
-    slow = sorted((each for each in late if each.subscription_id not in unsent_ids), key=lambda each: -each.oldest_ready_seconds)
-    shown = slow if len(slow) <= _NAMED_MAX else slow[:1]
-    for each in shown:
-        text = f"{each.waiting:,} notifications wait, the first for {duration(each.oldest_ready_seconds)}: it is slow, or limited"
-        yield _about(each.subscription_id, text)
-    if len(slow) > len(shown):
-        text = f"so do {len(slow) - len(shown)} more at least: they are slow, or limited"
-        yield replace(_SUBSCRIBER, about="subscriptions", text=text)
-
-
-def _about(subscription_id: str, text: str) -> Trouble:
-    return replace(_SUBSCRIBER, about=f"subscription {subscription_id[:8]}", text=text, subscription_id=subscription_id)
+CHECKS: Final = (
+    Check("pushes", "are acknowledged", _pushes),
+    Check("promises", "nothing acknowledged is missing, and no notification that was due", _promises),
+    Check("processes", "every role runs", _roles),
+    Check("sealer", "does not refuse the log", _refusal),
+    Check("sealing", "keeps up, and the clocks agree", _sealing),
+    Check("database", "has partitions for days to come, and no old transaction", _database),
+    Check("archive", "refuses nothing", _archive),
+    Check("carriers", "no message waits for long, and none has fallen silent", _carriers),
+    Check("kill switch", "is off for all", _holds),
+    Check("readers", "each carrier is read as its rollout says", _readings),
+    Check("dead letters", "none", _dead_letters),
+    Check("subscriptions", "each takes what it is sent", _subscriptions),
+)
+"""The cheap checks, that `GET /v1/status` makes; doctor makes them too."""

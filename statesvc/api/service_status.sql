@@ -2,6 +2,11 @@
 -- Why nothing is sealed and nobody is notified, and since when.
 SELECT r.why, extract(epoch FROM statesvc.clock() - r.since)::float8 FROM statesvc.sealing_refusal r;
 
+-- name: holds
+-- The kill switches that are on: of which carrier (`*`: of all), for how long, who turned it on and why.
+SELECT r.carrier_id, extract(epoch FROM statesvc.clock() - r.changed_at)::float8, r.changed_by, r.why
+FROM statesvc.rollout r WHERE r.hold ORDER BY r.carrier_id;
+
 -- name: silent
 -- Carriers that pushed plenty at this time yesterday, and nothing for hours.
 SELECT l.carrier_id, extract(epoch FROM statesvc.clock() - max(t.last_at))::float8

@@ -1,13 +1,14 @@
 """`GET /v1/status`: how the service does, worst first; what `statesvc status` and the console's first page show."""
 
 from dataclasses import asdict
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
 from typing_extensions import TypedDict
 
 from statesvc.api.operation_context import Context
-from statesvc.api.service_status import ServiceStatus, Trouble, Urgency, read_status
+from statesvc.api.service_status import ServiceStatus, read_status
+from statesvc.health.finding import Finding
 from statesvc.health.reconciler import PromiseStatus
 from statesvc.health.running_processes import last_minute
 from statesvc.http.call import Call
@@ -18,10 +19,14 @@ from statesvc.queue.depths import QueueDepths
 class ShownTrouble(TypedDict):
     """What is wrong, in a sentence."""
 
-    urgency: Annotated[Urgency, Field(description="`now`: a promise is broken; `human`: it waits for a decision; `note`: nobody need act.")]
+    urgency: Annotated[
+        Literal["now", "human", "note"],
+        Field(description="`now`: a promise is broken; `human`: it waits for a decision; `note`: nobody need act."),
+    ]
     about: str
     text: str
     page: Annotated[str | None, Field(description="Of docs/runbook: what to do. Null: nothing is to be done.")]
+    cause: Annotated[str | None, Field(description="The page of what this follows from, which stands before it. Null: a cause.")]
     subscription_id: str | None
     subscription_state: Annotated[str | None, Field(description="Of many subscriptions: the state that all of them have.")]
 
@@ -84,10 +89,14 @@ def shown_status(status: ServiceStatus) -> ShownStatus:
     }
 
 
-def shown_trouble(trouble: Trouble) -> ShownTrouble:
+def shown_trouble(trouble: Finding) -> ShownTrouble:
     """As it is answered."""
     shown: ShownTrouble = {**asdict(trouble)}  # type: ignore[typeddict-item]
-    return {**shown, "page": None if trouble.page is None else f"docs/runbook/{trouble.page}.md"}
+    return {**shown, "page": _path(trouble.page), "cause": _path(trouble.cause)}
+
+
+def _path(page: str | None) -> str | None:
+    return None if page is None else f"docs/runbook/{page}.md"
 
 
 def _pushes(counts: dict[str, Any]) -> HourOfPushes:

@@ -10,11 +10,11 @@ from psycopg import AsyncConnection
 from events.crypto.sealing import SealError
 from events.merkle.checkpoint import NoteError, read_checkpoint
 from statesvc.cli.doctor.archive_checks import check_body_archive, check_log_archive
-from statesvc.cli.doctor.finding import Finding, fail, ok, warn
 from statesvc.cli.doctor.log_checks import check_tombstones
 from statesvc.database.keyring_store import MasterKeyError, load_keyring
 from statesvc.database.kms.kms import KmsError
 from statesvc.database.queries import queries
+from statesvc.health.finding import Finding, fail, ok, warn
 from statesvc.log.checkpoint_store import CheckpointStoreError, checkpoint_store_at, read_published
 from statesvc.log.checkpoints import latest_head
 from statesvc.roles.master_key import key_sources, open_sources

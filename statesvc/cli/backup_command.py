@@ -12,8 +12,8 @@ import orjson
 
 from statesvc.cli.backup_checks import check_backup, check_base_backups, unknown_base_backups
 from statesvc.cli.doctor.doctor import write_findings
-from statesvc.cli.doctor.finding import Finding, fail
 from statesvc.cli.session import service_connection
+from statesvc.health.finding import Finding, fail
 from statesvc.settings.service_settings import Settings, load_settings
 
 _MANIFEST: Final = "backup_manifest"

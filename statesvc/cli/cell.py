@@ -14,9 +14,9 @@ from statesvc.cli.cell_check import check_cells
 from statesvc.cli.cell_databases import address_in, all_databases
 from statesvc.cli.cell_status import read_cells, show_cells, write_cells
 from statesvc.cli.command_error import CommandError
-from statesvc.cli.doctor.finding import Severity
 from statesvc.cli.output import write_json, write_line, write_table
 from statesvc.cli.session import actor
+from statesvc.health.finding import Urgency
 from statesvc.http.keys.key_store import copy, read_all
 from statesvc.settings.service_settings import load_settings
 from statesvc.subscriptions.key_revocation import revoke_key
@@ -115,11 +115,11 @@ def _add(file: Path, options: argparse.Namespace) -> None:
 def _check(directory: CellDirectory, *, as_json: bool) -> int:
     findings = asyncio.run(check_cells(directory))
     if as_json:
-        write_json([{"severity": finding.severity.value, "about": finding.about, "text": finding.text} for finding in findings])
+        write_json([{"severity": finding.urgency.value, "about": finding.about, "text": finding.text} for finding in findings])
     else:
         for finding in findings:
-            write_line(f"{finding.severity.value:4}  {finding.about}: {finding.text}")
-    return 1 if any(finding.severity is Severity.FAIL for finding in findings) else 0
+            write_line(f"{finding.urgency.value:4}  {finding.about}: {finding.text}")
+    return 1 if any(finding.urgency is Urgency.NOW for finding in findings) else 0
 
 
 def _configure_move(moving: argparse.ArgumentParser) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import aiohttp
@@ -13,11 +13,11 @@ from events.carriers import CARRIERS
 from statesvc.cells.directory import CellDirectory
 from statesvc.cli.cell_databases import address_of
 from statesvc.cli.doctor.checks import check_database
-from statesvc.cli.doctor.finding import Finding, fail, ok, warn
 from statesvc.cli.session import connect
 from statesvc.database.migration_files import compare, read_migrations
 from statesvc.database.migrator import read_ledger
 from statesvc.database.queries import queries
+from statesvc.health.finding import Finding, fail, ok, warn
 
 _SQL: Final = queries("statesvc.cli", "cell_check")
 _ANSWER: Final = aiohttp.ClientTimeout(total=10)
@@ -57,7 +57,7 @@ async def check_cells(directory: CellDirectory) -> list[Finding]:
 
 def _about_cell(name: str, finding: Finding) -> Finding:
     """What doctor finds in a cell."""
-    return Finding(finding.severity, f"{name}: {finding.about}", finding.text)
+    return replace(finding, about=f"{name}: {finding.about}")
 
 
 async def _answers(client: aiohttp.ClientSession, name: str, url: str) -> Finding:

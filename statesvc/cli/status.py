@@ -2,17 +2,30 @@
 
 import argparse
 import asyncio
+import shutil
 import sys
+import textwrap
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, Final
 
 from statesvc.background.duration import duration
 from statesvc.cli.api_calls import Calls
 from statesvc.cli.output import write_json, write_line, write_table
+from statesvc.cli.presentation import paint
 from statesvc.cli.service_calls import api_calls, away
+from statesvc.telemetry.colour import Colour
 
 MARKS: Final = {"now": "NOW", "human": "DO", "note": "note"}
+COLOURS: Final = {"NOW": Colour.RED, "DO": Colour.YELLOW, "note": Colour.DIM}
+_PROMISES: Final = {"settled": "Messages", "notified": "Notifications"}
+_DAYS: Final = 8
+_GAP: Final = "  "
+_MARK_WIDTH: Final = 6
+_ABOUT_WIDTH_MAX: Final = 24
+_TEXT_WIDTH_MIN: Final = 20
 _WATCH_SECONDS: Final = 2.0
 _CLEAR: Final = "\x1b[H\x1b[2J"
 
@@ -65,29 +78,72 @@ async def _watch(calls: Calls, options: argparse.Namespace) -> int:
 
 
 def _write_head(named: Mapping[str, str]) -> None:
-    write_line(f"{time.strftime('%Y-%m-%d %H:%M:%S')}  {' '.join(named.values())}")
+    write_line(f"{time.strftime('%Y-%m-%d %H:%M:%SZ', time.gmtime())}  {' '.join(named.values())}")
 
 
 def _show_troubles(troubles: Sequence[Mapping[str, Any]]) -> None:
-    write_table(("", "ABOUT", "", "SEE"), [(MARKS[one["urgency"]], one["about"], one["text"], one["page"]) for one in troubles])
+    """Show each thing to do once: what follows from it stands below it."""
+    about_width = min(max(len(one["about"]) for one in troubles), _ABOUT_WIDTH_MAX)
+    indent = " " * (_MARK_WIDTH + about_width + len(_GAP))
+    causes = [one for one in troubles if one.get("cause") is None]
+    for index, one in enumerate(causes):
+        mark = MARKS[one["urgency"]]
+        _write_indented(f"{mark:<{_MARK_WIDTH}}{one['about']:<{about_width}}{_GAP}", one["text"], COLOURS[mark])
+        page = one["page"]
+        if page is None or page in {other["page"] for other in causes[index + 1 :]}:
+            continue
+        for text in _effects([each for each in troubles if each.get("cause") == page]):
+            _write_indented(f"{indent}so: ", text)
+        write_line(paint(f"{indent}> statesvc runbook {page.rpartition('/')[2].removesuffix('.md')}", Colour.DIM))
+
+
+def _effects(effects: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Say those of one kind together, the first of them in full."""
+    for _, group in groupby(effects, key=itemgetter("page")):
+        first, *others = group
+        also = f" (and {', '.join(one['about'] for one in others)})" if others else ""
+        yield f"{first['about']}: {first['text']}{also}"
+
+
+def _write_indented(start: str, text: str, colour: Colour | None = None) -> None:
+    """Wrap the text on a terminal; its lines begin below each other."""
+    width = shutil.get_terminal_size().columns - len(start)
+    lines = textwrap.wrap(text, width) if sys.stdout.isatty() and width >= _TEXT_WIDTH_MIN else [text]
+    write_line(paint(start[:_MARK_WIDTH], colour) + start[_MARK_WIDTH:] + lines[0])
+    for line in lines[1:]:
+        write_line(" " * len(start) + line)
 
 
 def _show(status: Mapping[str, Any]) -> None:
     if status["troubles"]:
         _show_troubles(status["troubles"])
     else:
-        write_line("all is well")
+        write_line(paint("all is well", Colour.GREEN))
     write_line("")
     for promise in status["promises"]:
-        seconds = promise["behind_seconds"]
-        behind = "never compared" if seconds is None else f"compared up to {duration(seconds)} ago"
-        counts = f"{promise['expected']:,} in eight days, {promise['waiting']:,} wait, {promise['missing']:,} missing"
-        write_line(f"{promise['promise']}: {counts}; {behind}")
+        write_line(_accounted(promise))
     _show_carriers(status)
-    outbox = status["queue"]["outbox"]
-    write_line(f"outbox: {outbox['ready']:,} ready, {outbox['leased']:,} on their way, {outbox['scheduled']:,} to be tried later")
-    running = ", ".join(f"{count} {role}" for role, count in sorted(status["processes"].items())) or "none"
-    write_line(f"processes: {running}; database: {status['database_bytes'] / 1e9:,.2f} GB")
+    write_line(f"Sending: {_sending(status['queue']['outbox'])}")
+    running = ", ".join(f"{count} {role}" for role, count in sorted(status["processes"].items())) or "no process"
+    write_line(f"Running: {running}; database: {status['database_bytes'] / 1e9:,.2f} GB")
+
+
+def _accounted(promise: Mapping[str, Any]) -> str:
+    """Say whether all that was promised in the last days is there, or on its way."""
+    name, seconds = _PROMISES[promise["promise"]], promise["behind_seconds"]
+    checked = "not checked yet" if seconds is None else f"checked {duration(seconds)} ago"
+    expected, waiting, missing = promise["expected"], promise["waiting"], promise["missing"]
+    if not expected:
+        return f"{name}: none in {_DAYS} days ({checked})"
+    if not waiting and not missing:
+        return f"{name}: all {expected:,} of {_DAYS} days accounted for ({checked})"
+    lost = f", {paint(f'{missing:,} MISSING', Colour.RED)}" if missing else ""
+    return f"{name}: {expected - waiting - missing:,} of {expected:,} of {_DAYS} days done, {waiting:,} wait{lost} ({checked})"
+
+
+def _sending(outbox: Mapping[str, int]) -> str:
+    parts = ((outbox["ready"], "to be sent"), (outbox["leased"], "on their way"), (outbox["scheduled"], "to be tried again later"))
+    return ", ".join(f"{count:,} {words}" for count, words in parts if count) or "no notification waits"
 
 
 def _show_carriers(status: Mapping[str, Any]) -> None:
@@ -97,7 +153,7 @@ def _show_carriers(status: Mapping[str, Any]) -> None:
     if lanes:
         write_line("")
         write_table(
-            ("CARRIER", "LAST PUSH", "NEW IN AN HOUR", "REPEATED", "REFUSED", "READY", "OLDEST", "IN WORK", "LATER", "HELD"),
+            ("CARRIER", "LAST PUSH", "IN AN HOUR", "REPEATED", "REFUSED", "READY", "OLDEST", "IN WORK", "LATER", "HELD"),
             [
                 (
                     carrier_id,
@@ -111,6 +167,7 @@ def _show_carriers(status: Mapping[str, Any]) -> None:
                 )
                 for carrier_id, lane in sorted(lanes.items())
             ],
+            wide=("IN WORK", "LATER"),
         )
         write_line("")
 

@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from statesvc.api.service_status import ServiceStatus, Trouble, read_status
+from statesvc.api.service_status import ServiceStatus, read_status
 from statesvc.console.charts import Bar, bars
 from statesvc.console.screen import PageRequest, Screen
 from statesvc.database.pool import Connections
 from statesvc.database.queries import queries
+from statesvc.health.finding import Finding
 from statesvc.http.keys.key_store import Scope
 
 _SQL: Final = queries("statesvc.console", "overview")
@@ -56,7 +57,7 @@ class Overview:
         return Screen(path="/console", title="Overview", template="overview.html", scope=Scope.OPS, show=self.show, menu="Overview")
 
 
-def _place(trouble: Trouble, visit: PageRequest) -> str | None:
+def _place(trouble: Finding, visit: PageRequest) -> str | None:
     path = _PLACES.get(trouble.page or "")
     if path is None or not visit.is_shown(path):
         return None

@@ -9,8 +9,8 @@ from typing import Any, Final
 from psycopg import AsyncConnection
 
 from statesvc.bodies.day_ledger import DayRecord, archives, due_days
-from statesvc.cli.doctor.finding import Finding, fail, ok, warn
 from statesvc.cli.storage import hot_time
+from statesvc.health.finding import Finding, fail, ok, warn
 from statesvc.log.archive.archive_identity import read_refusal
 from statesvc.log.archive.file_names import index_of
 from statesvc.log.archive.folder import ArchivePath, archive_folder, file_fault, size_fault, size_of

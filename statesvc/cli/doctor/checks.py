@@ -2,18 +2,18 @@
 
 import shutil
 from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 import psycopg
 from psycopg import AsyncConnection
 
 from events.carriers import CARRIERS, INSTALLED
-from statesvc.api.service_status import Urgency, read_status
+from statesvc.api.service_status import CHECKS, read_facts
 from statesvc.cli.carrier_authentication import accepted, described, open_points
 from statesvc.cli.doctor.archive_checks import check_body_archive, check_log_archive
 from statesvc.cli.doctor.connection_check import check_connections
 from statesvc.cli.doctor.disk_check import check_disk_lasts
-from statesvc.cli.doctor.finding import Finding, fail, ok, warn
 from statesvc.cli.doctor.interpreter import check_interpreter
 from statesvc.cli.doctor.log_checks import check_database_roles, check_log_privileges, check_logins, check_sealed_log, check_tombstones
 from statesvc.cli.doctor.pooler_checks import check_pooler
@@ -30,20 +30,17 @@ from statesvc.database.migrator import read_ledger
 from statesvc.database.partitions import missing_partitions
 from statesvc.database.queries import queries
 from statesvc.database.service_connection import encoding_fault
+from statesvc.health.finding import Finding, Urgency, fail, ok, warn
 from statesvc.maintenance.due_times import seconds_in_future
-from statesvc.reading.foreign_readings import left_shares, list_readings
 from statesvc.roles.carrier_names import unknown_carriers
 from statesvc.roles.master_key import key_sources, open_sources
-from statesvc.sealer.clock_check import CLOCK_SECONDS_MAX, ClockCheck, ClockError
+from statesvc.sealer.clock_check import CLOCK_SECONDS_MAX
 from statesvc.settings.carrier_settings import WEBHOOK_SECRET_PREFIX
 from statesvc.settings.service_settings import SECTIONS, Settings
 from statesvc.settings.variable_names import unknown_variables
 
 HORIZON_DAYS_MIN: Final = 7
 CLOCK_SECONDS_OFF_MAX: Final = 1.0
-
-SAID_ELSEWHERE: Final = frozenset({"CarrierHeld", "ClocksDiffer", "DeadLettersGrow", "PartitionHorizon", "SealerStopped", "UnknownCodes"})
-"""Pages of troubles that checks of doctor's own name."""
 
 _SQL = queries("statesvc.cli.doctor", "checks")
 
@@ -149,8 +146,8 @@ async def _database(connection: AsyncConnection[Any], settings: Settings, *, is_
         _clock(connection),
         _partitions(connection),
         _keys(connection, settings),
-        check_waiting(connection),
-        _service(connection),
+        check_locked(connection),
+        check_service(connection),
         check_disk_lasts(connection, settings),
         check_body_archive(connection, settings),
         check_log_archive(connection, settings),
@@ -167,8 +164,8 @@ async def check_database(connection: AsyncConnection[Any]) -> AsyncIterator[Find
         check_log_privileges(connection),
         _clock(connection),
         _partitions(connection),
-        check_waiting(connection),
-        _service(connection),
+        check_locked(connection),
+        check_service(connection),
     ):
         async for finding in part:
             yield finding
@@ -181,10 +178,6 @@ async def _clock(connection: AsyncConnection[Any]) -> AsyncIterator[Finding]:
         yield fail("clock", "statesvc.clock() was redefined: leases, schedules and recorded times are not to be trusted")
     else:
         yield ok("clock", "is the server's own")
-    try:
-        await ClockCheck().check(connection)
-    except ClockError as error:
-        yield fail("clock", str(error))
     ahead = await seconds_in_future(connection)
     if ahead > CLOCK_SECONDS_MAX:
         text = f"queues hold times up to {ahead:,.0f} s in the future: the database's clock was ahead"
@@ -226,17 +219,8 @@ async def _keys(connection: AsyncConnection[Any], settings: Settings) -> AsyncIt
         yield ok("master key", "opens the keys of this database")
 
 
-async def check_waiting(connection: AsyncConnection[Any]) -> AsyncIterator[Finding]:
-    """What waits for a human, for the end of a kill switch, or for another transaction."""
-    dead_letters, held = await _one(connection, "waiting")
-    if held:
-        yield warn("kill switch", f"on for {', '.join('all' if each == '*' else each for each in held)}: `statesvc rollout release`")
-    for left in left_shares(await list_readings(connection)):
-        yield warn(f"readers of {left.carrier_id}", left.sentence)
-    if dead_letters:
-        yield warn("dead letters", f"{dead_letters} wait for a human: `statesvc dead-letters list`")
-    else:
-        yield ok("dead letters", "none")
+async def check_locked(connection: AsyncConnection[Any]) -> AsyncIterator[Finding]:
+    """Name messages that wait for another transaction."""
     postponed = await (await connection.execute(_SQL["postponed"])).fetchone()
     if postponed is not None:
         messages, carriers, seconds, pid, holder, held_seconds = postponed
@@ -247,11 +231,15 @@ async def check_waiting(connection: AsyncConnection[Any]) -> AsyncIterator[Findi
         yield warn("locked shipments", text + hint)
 
 
-async def _service(connection: AsyncConnection[Any]) -> AsyncIterator[Finding]:
-    """What `statesvc status` finds, but for what other checks say."""
-    for trouble in (await read_status(connection)).troubles:
-        if trouble.urgency is not Urgency.NOTE and trouble.page not in SAID_ELSEWHERE:
-            yield warn(trouble.about, f"{trouble.text}: docs/runbook/{trouble.page}.md")
+async def check_service(connection: AsyncConnection[Any]) -> AsyncIterator[Finding]:
+    """Make the checks of `statesvc status`. What is urgent there need not be a fault of the installation."""
+    facts = await read_facts(connection)
+    for check in CHECKS:
+        found = list(check.find(facts))
+        for finding in found:
+            yield replace(finding, urgency=Urgency.HUMAN) if finding.urgency is Urgency.NOW else finding
+        if not found:
+            yield ok(check.about, check.well)
 
 
 async def _one(connection: AsyncConnection[Any], query: str) -> tuple[Any, ...]:

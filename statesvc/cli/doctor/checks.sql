@@ -35,8 +35,3 @@ LEFT JOIN LATERAL (
     ORDER BY a.xact_start LIMIT 1
 ) h ON true
 WHERE p.messages > 0;
-
--- name: waiting
--- What waits for a human, and which kill switches are on.
-SELECT (SELECT count(*) FROM statesvc.dead_letter d WHERE d.resolved_at IS NULL) AS dead_letters,
-    (SELECT coalesce(array_agg(r.carrier_id ORDER BY r.carrier_id), '{}') FROM statesvc.rollout r WHERE r.hold) AS held;

@@ -4,8 +4,8 @@ from typing import Any, Final
 
 from psycopg import AsyncConnection
 
-from statesvc.cli.doctor.finding import Finding, fail, ok, warn
 from statesvc.database.room import read_room
+from statesvc.health.finding import Finding, fail, ok, warn
 from statesvc.health.running_processes import read_processes
 from statesvc.roles.connection_limits import DIRECT, ONE_OF_EACH, ConnectionPlan
 from statesvc.settings.service_settings import CONNECTIONS_MIN, Settings

@@ -5,8 +5,8 @@ from typing import Any, Final
 
 from psycopg import AsyncConnection
 
-from statesvc.cli.doctor.finding import Finding, fail, warn
 from statesvc.cli.storage import free_bytes, hot_time
+from statesvc.health.finding import Finding, fail, warn
 from statesvc.maintenance.storage_forecast import days_left
 from statesvc.maintenance.table_sizes import read_stored_data
 from statesvc.settings.service_settings import Settings

@@ -4,15 +4,18 @@ import argparse
 import asyncio
 import os
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from statesvc.cli.doctor.checks import run_checks
-from statesvc.cli.doctor.finding import Finding, Severity
 from statesvc.cli.output import write_json, write_line, write_table
+from statesvc.cli.presentation import Painted
+from statesvc.health.finding import Finding, Urgency
 from statesvc.settings.known_settings import ENV_FILE, documented_settings
 from statesvc.settings.service_settings import read_settings
+from statesvc.telemetry.colour import Colour
 
-MARKS = {Severity.OK: "ok", Severity.WARN: "WARN", Severity.FAIL: "FAIL"}
+MARKS: Final = {Urgency.OK: "ok", Urgency.NOTE: "note", Urgency.HUMAN: "WARN", Urgency.NOW: "FAIL"}
+_COLOURS: Final = {"ok": Colour.GREEN, "note": Colour.DIM, "WARN": Colour.YELLOW, "FAIL": Colour.RED}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -32,10 +35,19 @@ def run(options: argparse.Namespace) -> int:
 def write_findings(findings: Sequence[Finding], *, as_json: bool) -> int:
     """Prints them; the exit code: 1 where a check failed."""
     if as_json:
-        write_json([{"severity": finding.severity.value, "about": finding.about, "text": finding.text} for finding in findings])
+        write_json([{"severity": MARKS[one.urgency].lower(), "about": one.about, "text": one.text, "page": one.page} for one in findings])
     else:
-        write_table(("", "ABOUT", ""), [(MARKS[finding.severity], finding.about, finding.text) for finding in findings])
-    return 1 if any(finding.severity is Severity.FAIL for finding in findings) else 0
+        write_table(("", "ABOUT", ""), [(_mark(finding), finding.about, _text(finding)) for finding in findings])
+    return 1 if any(finding.urgency is Urgency.NOW for finding in findings) else 0
+
+
+def _mark(finding: Finding) -> Painted:
+    mark = MARKS[finding.urgency]
+    return Painted(mark, _COLOURS[mark])
+
+
+def _text(finding: Finding) -> str:
+    return finding.text if finding.page is None else f"{finding.text}: statesvc runbook {finding.page}"
 
 
 async def _findings() -> list[Finding]:

@@ -5,7 +5,7 @@ import sys
 import sysconfig
 from typing import NamedTuple
 
-from statesvc.cli.doctor.finding import Finding, ok, warn
+from statesvc.health.finding import Finding, ok, warn
 
 
 class Interpreter(NamedTuple):

@@ -7,13 +7,13 @@ import psycopg
 from psycopg import AsyncConnection
 
 from events.crypto.sealing import SealError
-from statesvc.cli.doctor.finding import Finding, fail, ok, warn
 from statesvc.cli.session import connect
 from statesvc.database.dsns import Dsns
 from statesvc.database.keyring_store import MasterKeyError
 from statesvc.database.kms.kms import KmsError
 from statesvc.database.log_guard import TRIGGERS
 from statesvc.database.queries import queries
+from statesvc.health.finding import Finding, fail, ok, warn
 from statesvc.log.checkpoint_store import CheckpointStoreError
 from statesvc.log.signing_keys import SigningKeyError, open_signers, read_keys
 from statesvc.log.timestamp_store import stamp_status

@@ -5,8 +5,8 @@ from typing import Final
 
 import psycopg
 
-from statesvc.cli.doctor.finding import Finding, fail, ok, warn
 from statesvc.database.dsns import Dsns
+from statesvc.health.finding import Finding, fail, ok, warn
 from statesvc.roles.pooler_faults import PoolerMode, limits_fault, listen_fault, pooler_mode, prepared_fault
 from statesvc.settings.service_settings import Settings
 

@@ -4,9 +4,9 @@ from typing import Final
 
 import psycopg
 
-from statesvc.cli.doctor.finding import Finding, ok, warn
 from statesvc.cli.session import connect
 from statesvc.database.queries import queries
+from statesvc.health.finding import Finding, ok, warn
 
 STALE_SECONDS: Final = 30.0
 """Above the pauses between the heartbeats of the processes, so that something is held up."""

@@ -6,9 +6,9 @@ from typing import Any, Final
 
 from psycopg import AsyncConnection
 
-from statesvc.cli.doctor.finding import Finding, fail, ok, warn
 from statesvc.database.queries import queries
 from statesvc.database.session_settings import WHOLE_TRANSACTIONS_SINCE
+from statesvc.health.finding import Finding, fail, ok, warn
 
 OLDEST_SERVER: Final = 160000
 MINORS: Final[Mapping[int, tuple[tuple[int, str], ...]]] = MappingProxyType(

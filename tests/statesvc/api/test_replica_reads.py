@@ -20,10 +20,10 @@ from statesvc.api.personal_reads import PersonalReadings
 from statesvc.api.replica_reads import STALENESS_HEADER, Replica
 from statesvc.api.routes import routes
 from statesvc.api.served_context import served_context
-from statesvc.cli.doctor.finding import Severity
 from statesvc.cli.doctor.replica_check import check_replica
 from statesvc.database.keyring_store import load_keyring
 from statesvc.database.pool import Pool, make_pool
+from statesvc.health.finding import Urgency
 from statesvc.http.app import build_app
 from statesvc.http.keys.api_keys import Keys
 from statesvc.log.archive.log_archive import LogArchive
@@ -160,7 +160,7 @@ async def test_archived_months_are_left_to_the_primary(standby: Standby) -> None
 
 async def test_one_that_was_promoted_or_replayed_nothing_is_not_believed_and_doctor_says_so(standby: Standby) -> None:
     url = make_conninfo(standby.database.service_dsn, options="-c search_path=recovering,pg_catalog")
-    assert (await check_replica(url)).severity is Severity.OK
+    assert (await check_replica(url)).urgency is Urgency.OK
     await standby.fall_behind(90)
     assert "90 s behind" in (await check_replica(url)).text
     await standby.execute("UPDATE recovering.replayed SET at = NULL")
@@ -185,4 +185,4 @@ async def test_one_that_is_gone_is_missed_by_nobody(standby: Standby) -> None:
     assert (await standby.ask(max_staleness=60)).body["status"] == "delivered"
     assert standby.outcomes == ["away"]
     away = await check_replica(make_conninfo(standby.database.service_dsn, port=1))
-    assert (away.severity, "does not answer" in away.text) == (Severity.WARN, True)
+    assert (away.urgency, "does not answer" in away.text) == (Urgency.HUMAN, True)

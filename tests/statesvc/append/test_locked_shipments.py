@@ -22,7 +22,7 @@ from events.vocabulary import Verdict
 from statesvc.api.submission.submit import Submitted, submit
 from statesvc.append.append_batch import AppendBatch, WhenLocked
 from statesvc.append.transaction import append
-from statesvc.cli.doctor.checks import check_waiting
+from statesvc.cli.doctor.checks import check_locked
 from statesvc.database.wakeups.channels import INBOX
 from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.waker import Waker
@@ -99,7 +99,7 @@ async def test_while_a_shipment_is_locked_everything_else_is_settled(two_carrier
             await shop.until(LEFT, 40)
             assert await shop.value("SELECT count(*) FROM statesvc.inbox WHERE retries > 0") == 0, "uncharged"
             await shop.until("SELECT count(*) FROM statesvc.inbox WHERE postponed < 3", 0)
-            waiting = [each async for each in check_waiting(shop.connection) if each.about == "locked shipments"]
+            waiting = [each async for each in check_locked(shop.connection) if each.about == "locked shipments"]
             assert "40 of acme wait for a shipment that another transaction has locked" in waiting[0].text
             assert f"pid {holder.info.backend_pid}" in waiting[0].text
             assert 'statesvc_messages_postponed_total{carrier="acme"}' in shop.context.telemetry.exposition().decode()

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from statesvc.api.service_status import Urgency, read_status
+from statesvc.api.service_status import read_status
 from statesvc.bodies import day_pass
+from statesvc.health.finding import Urgency
 from statesvc.log.archive import archive_pass
 from statesvc.log.archive.archive_identity import MARKER, ArchiveIdentity, read_refusal
 from statesvc.log.archive.folder import archive_at, read_back

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from statesvc.cli.doctor.archive_checks import check_body_archive
-from statesvc.cli.doctor.finding import Finding, Severity
+from statesvc.health.finding import Finding, Urgency
 from statesvc.settings.service_settings import load_settings
 from tests.world.body_archivist import HOT_DAYS, Archivist
 
@@ -22,7 +22,7 @@ async def told(archivist: Archivist) -> list[Finding]:
 
 
 async def failures(archivist: Archivist) -> str:
-    return "\n".join(finding.text for finding in await told(archivist) if finding.severity is Severity.FAIL)
+    return "\n".join(finding.text for finding in await told(archivist) if finding.urgency is Urgency.NOW)
 
 
 async def archived_file(archivist: Archivist) -> tuple[date, Path]:
@@ -44,7 +44,7 @@ async def test_without_a_folder_archiving_is_off_and_doctor_says_so(archivist: A
     monkeypatch.delenv("STATESVC_ARCHIVE_DIR")
     monkeypatch.setenv("DATABASE_URL", "postgresql://nobody@nowhere/none")
     (finding,) = await told(archivist)
-    assert (finding.severity, finding.text.startswith("off:")) == (Severity.WARN, True)
+    assert (finding.urgency, finding.text.startswith("off:")) == (Urgency.HUMAN, True)
     monkeypatch.setenv("STATESVC_ARCHIVE_DIR", str(archivist.folder))
     await archived_file(archivist)
     monkeypatch.delenv("STATESVC_ARCHIVE_DIR")

@@ -43,7 +43,7 @@ def settings(database: Any, monkeypatch: pytest.MonkeyPatch) -> Settings:
 
 async def _findings(database: Any, settings: Settings, about: str) -> list[tuple[str, str]]:
     async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
-        return [(each.severity.value, each.text) async for each in check_database_roles(connection, settings) if each.about == about]
+        return [(each.urgency.value, each.text) async for each in check_database_roles(connection, settings) if each.about == about]
 
 
 @pytest.mark.usefixtures("own_processes")

@@ -10,7 +10,7 @@ import pytest
 
 from statesvc.cli.backup_checks import ReplicationSlot, WalArchiving, check_archiving, check_base_backups, check_provider, check_slots
 from statesvc.cli.backup_command import BaseBackupError, in_folder, in_stanza, stanza_times
-from statesvc.cli.doctor.finding import Finding, Severity
+from statesvc.health.finding import Finding, Urgency
 from statesvc.sealer.leadership import Publication
 from tests.world.database import Database
 from tests.world.shell import Shell, use
@@ -31,8 +31,8 @@ NOW = datetime(2026, 11, 23, tzinfo=UTC)
 DAYS = 35
 
 
-def severities(findings: list[Finding]) -> list[Severity]:
-    return [finding.severity for finding in findings]
+def severities(findings: list[Finding]) -> list[Urgency]:
+    return [finding.urgency for finding in findings]
 
 
 def archiving(**changes: object) -> list[Finding]:
@@ -40,54 +40,54 @@ def archiving(**changes: object) -> list[Finding]:
 
 
 def test_archiving_that_goes_well_is_well_though_it_failed_before() -> None:
-    assert severities(archiving()) == [Severity.OK]
+    assert severities(archiving()) == [Urgency.OK]
 
 
 def test_without_archiving_a_restore_misses_everything_since_the_base_backup() -> None:
     (found,) = archiving(is_on=False)
-    assert found.severity is Severity.FAIL
+    assert found.urgency is Urgency.NOW
     assert "everything since the last base backup" in found.text
-    assert severities(archiving(is_on=False, is_streamed=True)) == [Severity.WARN]
+    assert severities(archiving(is_on=False, is_streamed=True)) == [Urgency.HUMAN]
 
 
 def test_a_command_that_fails_is_named_with_its_file() -> None:
     (found,) = archiving(failed="000000010000000000000004", failed_seconds=3.0)
-    assert found.severity is Severity.FAIL
+    assert found.urgency is Urgency.NOW
     assert "000000010000000000000004" in found.text
-    assert severities(archiving(archived=None, archived_seconds=None, waiting_bytes=None)) == [Severity.FAIL]
+    assert severities(archiving(archived=None, archived_seconds=None, waiting_bytes=None)) == [Urgency.NOW]
 
 
 def test_archiving_that_stands_still_fails_only_while_something_waits() -> None:
     (found,) = archiving(archived_seconds=4000.0, waiting_bytes=90_000_000)
-    assert (found.severity, "90 MB" in found.text) == (Severity.FAIL, True)
-    assert severities(archiving(archived_seconds=4000.0, waiting_bytes=100)) == [Severity.OK]
+    assert (found.urgency, "90 MB" in found.text) == (Urgency.NOW, True)
+    assert severities(archiving(archived_seconds=4000.0, waiting_bytes=100)) == [Urgency.OK]
 
 
 def test_a_file_that_may_stay_open_for_ever_is_said() -> None:
-    assert severities(archiving(timeout_seconds=0)) == [Severity.OK, Severity.WARN]
+    assert severities(archiving(timeout_seconds=0)) == [Urgency.OK, Urgency.HUMAN]
 
 
 def test_what_a_provider_restores_is_taken_as_stated() -> None:
     well, longer = check_provider(35, backup_days=35), check_provider(36, backup_days=35)
-    assert (well.severity, "last 35 days, as STATESVC_BACKUP_PROVIDER_DAYS states" in well.text) == (Severity.OK, True)
-    assert (longer.severity, "for longer than erasures say" in longer.text) == (Severity.WARN, True)
+    assert (well.urgency, "last 35 days, as STATESVC_BACKUP_PROVIDER_DAYS states" in well.text) == (Urgency.OK, True)
+    assert (longer.urgency, "for longer than erasures say" in longer.text) == (Urgency.HUMAN, True)
 
 
 def test_slots_without_a_reader_and_those_left_behind_are_named() -> None:
     well = ReplicationSlot(name="standby", behind_bytes=10, status="reserved", is_active=True)
-    assert severities(list(check_slots([well]))) == [Severity.OK]
+    assert severities(list(check_slots([well]))) == [Urgency.OK]
     idle, lost = check_slots(
         [well, ReplicationSlot("old", 3e9, "extended", is_active=False), ReplicationSlot("gone", 0, "lost", is_active=False)]
     )
-    assert (idle.severity, "old has no reader and holds 3,000 MB" in idle.text) == (Severity.WARN, True)
-    assert (lost.severity, "gone" in lost.text) == (Severity.FAIL, True)
+    assert (idle.urgency, "old has no reader and holds 3,000 MB" in idle.text) == (Urgency.HUMAN, True)
+    assert (lost.urgency, "gone" in lost.text) == (Urgency.NOW, True)
 
 
 @pytest.mark.parametrize(
     ("ages", "found"),
-    [([], [Severity.FAIL]), ([3, 1], [Severity.OK]), ([20, 9], [Severity.WARN]), ([40, 1], [Severity.OK, Severity.WARN])],
+    [([], [Urgency.NOW]), ([3, 1], [Urgency.OK]), ([20, 9], [Urgency.HUMAN]), ([40, 1], [Urgency.OK, Urgency.HUMAN])],
 )
-def test_base_backups_are_neither_too_old_nor_retained_too_long(ages: list[int], found: list[Severity]) -> None:
+def test_base_backups_are_neither_too_old_nor_retained_too_long(ages: list[int], found: list[Urgency]) -> None:
     ended = [NOW - timedelta(days=age, minutes=1) for age in ages]
     assert severities(list(check_base_backups(ended, now=NOW, backup_days=DAYS))) == found
 

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from statesvc.cli.doctor.finding import Severity
 from statesvc.cli.doctor.interpreter import Interpreter, check_interpreter, interpreter
+from statesvc.health.finding import Urgency
 
 MAKEFILE = Path(__file__).parents[3] / "Makefile"
 
 
 def test_an_optimised_build_is_well_and_another_is_named_as_a_weakness() -> None:
-    assert check_interpreter(Interpreter(optimised=True, text="CPython 3.11.2")).severity is Severity.OK
+    assert check_interpreter(Interpreter(optimised=True, text="CPython 3.11.2")).urgency is Urgency.OK
     slow = check_interpreter(Interpreter(optimised=False, text="CPython 3.11.7"))
-    assert slow.severity is Severity.WARN
+    assert slow.urgency is Urgency.HUMAN
     assert slow.text.startswith("CPython 3.11.7")
 
 

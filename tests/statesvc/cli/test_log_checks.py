@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from statesvc.cli.doctor.finding import Finding, Severity
 from statesvc.cli.doctor.log_checks import check_sealed_log, check_tombstones
+from statesvc.health.finding import Finding, Urgency
 from statesvc.log.timestamp import Stamp
 from statesvc.log.timestamp_store import store_stamp
 from statesvc.settings.service_settings import load_settings
@@ -28,20 +28,20 @@ def settings(database: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def test_a_log_that_is_sealed_is_well(database: Any) -> None:
     async with story(database) as log:
-        assert [finding.severity for finding in await told(log)] == [Severity.OK]
+        assert [finding.urgency for finding in await told(log)] == [Urgency.OK]
         await log.act()
         await log.seal()
         (finding,) = await told(log)
-        assert (finding.severity, finding.text[:9]) == (Severity.OK, "1 entries")
+        assert (finding.urgency, finding.text[:9]) == (Urgency.OK, "1 entries")
 
 
 async def test_entries_that_nobody_seals_are_told(database: Any) -> None:
     async with story(database) as log:
         await log.act()
-        assert [finding.severity for finding in await told(log)] == [Severity.OK]
+        assert [finding.urgency for finding in await told(log)] == [Urgency.OK]
         await database.clock.advance(300)
         (finding,) = await told(log)
-        assert finding.severity is Severity.FAIL
+        assert finding.urgency is Urgency.NOW
         assert "is a sealer running" in finding.text
 
 
@@ -63,20 +63,20 @@ async def test_a_shelf_elsewhere_will_do(database: Any, monkeypatch: pytest.Monk
     monkeypatch.delenv("STATESVC_SEALER_CHECKPOINT_FILE")
     monkeypatch.setenv("STATESVC_CHECKPOINT_PUBLISH", "/mnt/elsewhere")
     async with story(database) as log:
-        assert [finding.severity for finding in await told(log)] == [Severity.OK]
+        assert [finding.urgency for finding in await told(log)] == [Urgency.OK]
 
 
 async def test_it_says_whether_erasures_survive_a_restore(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     alone = await check_tombstones(load_settings())
-    assert (alone.severity, "on this machine alone" in alone.text) == (Severity.WARN, True)
+    assert (alone.urgency, "on this machine alone" in alone.text) == (Urgency.HUMAN, True)
     monkeypatch.setenv("STATESVC_CHECKPOINT_PUBLISH", str(tmp_path))
-    assert (await check_tombstones(load_settings())).severity is Severity.OK
+    assert (await check_tombstones(load_settings())).urgency is Urgency.OK
     (tmp_path / "tombstones").write_text("no folder")
-    assert (await check_tombstones(load_settings())).severity is Severity.FAIL
+    assert (await check_tombstones(load_settings())).urgency is Urgency.NOW
     monkeypatch.delenv("STATESVC_CHECKPOINT_PUBLISH")
     monkeypatch.delenv("STATESVC_SEALER_CHECKPOINT_FILE")
     nowhere = await check_tombstones(load_settings())
-    assert (nowhere.severity, "no place outside" in nowhere.text) == (Severity.WARN, True)
+    assert (nowhere.urgency, "no place outside" in nowhere.text) == (Urgency.HUMAN, True)
 
 
 async def test_stamps_that_do_not_come_are_told(database: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,9 +86,9 @@ async def test_stamps_that_do_not_come_are_told(database: Any, monkeypatch: pyte
     async with story(database) as log:
         await log.act()
         head = await log.seal()
-        assert [(finding.severity, finding.text[:26]) for finding in await told(log)][1] == (Severity.WARN, "the last stamp came never:")
+        assert [(finding.urgency, finding.text[:26]) for finding in await told(log)][1] == (Urgency.HUMAN, "the last stamp came never:")
         await store_stamp(log.connection, head.tree_size, stamp, b"token")
-        assert (await told(log))[1].severity is Severity.OK
+        assert (await told(log))[1].urgency is Urgency.OK
         await log.act()
         await log.seal()
         assert "of the first 1 entries" in (await told(log))[1].text

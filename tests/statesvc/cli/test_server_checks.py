@@ -1,27 +1,27 @@
 """What doctor says about the server: its version and its housekeeping."""
 
-from statesvc.cli.doctor.finding import Severity
 from statesvc.cli.doctor.server_checks import MINORS, check_checkpoints, check_housekeeping, check_minor, check_version
+from statesvc.health.finding import Urgency
 
 
 def test_a_server_that_is_too_old_must_be_replaced() -> None:
-    assert check_version(150010).severity is Severity.FAIL
+    assert check_version(150010).urgency is Urgency.NOW
 
 
 def test_a_server_that_cannot_limit_a_whole_transaction_will_do_and_what_that_means_is_said() -> None:
     finding = check_version(160004)
-    assert finding.severity is Severity.WARN
+    assert finding.urgency is Urgency.HUMAN
     assert "transaction_timeout" in finding.text
 
 
 def test_a_newer_one_is_well() -> None:
-    assert check_version(170000).severity is check_version(180004).severity is Severity.OK
+    assert check_version(170000).urgency is check_version(180004).urgency is Urgency.OK
 
 
 def test_a_server_that_lacks_minor_releases_is_told_which() -> None:
     finding = check_minor(180004)
     assert finding is not None
-    assert finding.severity is Severity.WARN
+    assert finding.urgency is Urgency.HUMAN
     assert "PostgreSQL 18.4 has known faults" in finding.text
     assert "18.6 (2026-08-13)" in finding.text
     behind_by_one = check_minor(170011)
@@ -41,7 +41,7 @@ def test_a_server_that_keeps_house_beside_webhooks_is_well() -> None:
 
 def test_a_server_as_it_comes_makes_webhooks_wait() -> None:
     found = list(check_housekeeping(buffers_bytes=128 * 1024**2, wal_bytes=1024**3, writer_delay_ms=200, vacuums=True))
-    assert [finding.severity for finding in found] == [Severity.WARN] * 3
+    assert [finding.urgency for finding in found] == [Urgency.HUMAN] * 3
     assert "shared_buffers is 128 MB" in found[0].text
     assert "max_wal_size is 1024 MB" in found[1].text
     assert "wal_writer_delay is 200 ms" in found[2].text
@@ -49,13 +49,13 @@ def test_a_server_as_it_comes_makes_webhooks_wait() -> None:
 
 def test_a_server_that_takes_no_dead_rows_away_fails() -> None:
     (finding,) = check_housekeeping(buffers_bytes=1024**3, wal_bytes=2 * 1024**3, writer_delay_ms=10, vacuums=False)
-    assert finding.severity is Severity.FAIL
+    assert finding.urgency is Urgency.NOW
 
 
 def test_a_large_database_with_frequent_checkpoints_writes_whole_pages_too_often() -> None:
     gib = 1024**3
     size, timeout = check_checkpoints(size_bytes=40 * gib, wal_bytes=2 * gib, checkpoint_seconds=300)
-    assert size.severity is timeout.severity is Severity.WARN
+    assert size.urgency is timeout.urgency is Urgency.HUMAN
     assert "max_wal_size is 2048 MB with a database of 40 GB" in size.text
     assert "checkpoint_timeout is 300 s" in timeout.text
     assert list(check_checkpoints(size_bytes=40 * gib, wal_bytes=16 * gib, checkpoint_seconds=1800)) == []

@@ -4,7 +4,7 @@ import pytest
 from psycopg import AsyncConnection
 
 from statesvc.cli.doctor.disk_check import judge
-from statesvc.cli.doctor.finding import Severity
+from statesvc.health.finding import Urgency
 from tests.world.database import Database
 from tests.world.shell import Shell, use
 from tests.world.story import story
@@ -42,5 +42,5 @@ def test_doctor_says_in_time_that_the_disk_will_be_full() -> None:
     soon, at_once = judge(59), judge(6)
     assert soon is not None
     assert at_once is not None
-    assert (soon.severity, at_once.severity) == (Severity.WARN, Severity.FAIL)
+    assert (soon.urgency, at_once.urgency) == (Urgency.HUMAN, Urgency.NOW)
     assert "full in 59 days" in soon.text

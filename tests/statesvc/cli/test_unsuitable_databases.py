@@ -6,8 +6,8 @@ import psycopg
 import pytest
 from psycopg import AsyncConnection
 
-from statesvc.cli.doctor.finding import Severity
 from statesvc.cli.doctor.server_checks import check_server
+from statesvc.health.finding import Urgency
 from tests.world.database import Database
 from tests.world.postgres import Server, drop_database
 from tests.world.shell import Shell, use
@@ -48,9 +48,9 @@ async def test_entries_that_wait_for_their_time_are_named(database: Database, sh
 
 
 async def test_a_role_that_sees_only_its_own_sessions_is_named(database: Database) -> None:
-    async def about_sessions(dsn: str) -> list[Severity]:
+    async def about_sessions(dsn: str) -> list[Urgency]:
         async with await AsyncConnection.connect(dsn, autocommit=True) as connection:
-            return [finding.severity async for finding in check_server(connection) if finding.about == "sessions"]
+            return [finding.urgency async for finding in check_server(connection) if finding.about == "sessions"]
 
     assert await about_sessions(database.service_dsn) == []
-    assert await about_sessions(database.auditor_dsn) == [Severity.WARN]
+    assert await about_sessions(database.auditor_dsn) == [Urgency.HUMAN]

@@ -1,0 +1,76 @@
+"""Subscriptions that take nothing, or too little: what `GET /v1/status` says of them."""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
+from typing import Final, NamedTuple
+
+from yarl import URL
+
+from statesvc.background.duration import duration
+from statesvc.health.database_gauges import SubscriptionGauges
+from statesvc.health.finding import Finding, Urgency
+
+NAMED_MAX: Final = 3
+"""Subscriptions of one finding that are named each; more are one line, with the worst."""
+_SUBSCRIBER: Final = Finding(urgency=Urgency.HUMAN, about="", text="", page="SubscriberFailing")
+
+
+class Unsent(NamedTuple):
+    """A subscription that takes nothing. `alike`: how many are disabled as it is, or fail as it does."""
+
+    subscription_id: str
+    url: str
+    failing_seconds: float | None
+    failures: int | None
+    last_outcome: str | None
+    last_status_code: int | None
+    disabled_seconds: float | None
+    disabled_why: str | None
+    alike: int
+    waiting: int
+
+    @property
+    def state(self) -> str:
+        """Return its state by the list's own filter."""
+        return "failing" if self.disabled_seconds is None else "disabled"
+
+    @property
+    def sentence(self) -> str:
+        """Say what happened to it."""
+        host = URL(self.url).host or "?"
+        if self.disabled_seconds is not None:
+            return f"{host} was disabled {duration(self.disabled_seconds)} ago ({self.disabled_why}); {self.waiting:,} notifications wait"
+        answer = self.last_outcome if self.last_status_code is None else f"{self.last_outcome}, {self.last_status_code}"
+        return (
+            f"{host} has taken nothing for {duration(self.failing_seconds or 0)} "
+            f"({self.failures} tries failed, the last: {answer}); {self.waiting:,} notifications wait"
+        )
+
+
+def unsent_findings(unsent: Sequence[Unsent]) -> Iterator[Finding]:
+    """Name those that are disabled, and those of which every try fails."""
+    for state, group in groupby(unsent, key=lambda one: one.state):
+        worst, *others = group
+        if worst.alike > NAMED_MAX:
+            text = f"{worst.alike:,} are {state}; the first of them: {worst.sentence}"
+            yield replace(_SUBSCRIBER, about="subscriptions", text=text, subscription_state=state)
+        else:
+            yield from (_about(one.subscription_id, one.sentence) for one in (worst, *others))
+
+
+def slow_findings(late: Sequence[SubscriptionGauges], unsent_ids: Collection[str], *, cause: str | None) -> Iterator[Finding]:
+    """Name those that take less than comes. `cause`: the page of what holds all of them up."""
+    slow = sorted((each for each in late if each.subscription_id not in unsent_ids), key=lambda each: -each.oldest_ready_seconds)
+    shown = slow if len(slow) <= NAMED_MAX else slow[:1]
+    why = "nothing is sent" if cause else "it is slow, or limited"
+    for each in shown:
+        text = f"{each.waiting:,} notifications wait, the first for {duration(each.oldest_ready_seconds)}: {why}"
+        yield replace(_about(each.subscription_id, text), cause=cause)
+    if len(slow) > len(shown):
+        text = f"so do {len(slow) - len(shown)} more at least: {'nothing is sent' if cause else 'they are slow, or limited'}"
+        yield replace(_SUBSCRIBER, about="subscriptions", text=text, cause=cause)
+
+
+def _about(subscription_id: str, text: str) -> Finding:
+    return replace(_SUBSCRIBER, about=f"subscription {subscription_id[:8]}", text=text, subscription_id=subscription_id)

@@ -1,0 +1,67 @@
+"""What a check finds: one sentence about one thing. Doctor, status, the console and the checks of cells and backups say it alike."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Urgency(StrEnum):
+    """Who should act."""
+
+    NOW = "now"
+    """A promise is broken, or will be soon; or the installation cannot work."""
+    HUMAN = "human"
+    """Waits for a decision that the service cannot take; or works with a weakness."""
+    NOTE = "note"
+    """Worth knowing; nobody need do anything."""
+    OK = "ok"
+    """All is well. Of checks that say so; `GET /v1/status` has none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One sentence. `page`: of docs/runbook, without `.md`; None: nothing is to be done.
+
+    `cause`: the page of another finding that this one follows from. Of subscriptions: the one that it is about, or the state that all of
+    them have.
+    """
+
+    urgency: Urgency
+    about: str
+    text: str
+    page: str | None = None
+    cause: str | None = None
+    subscription_id: str | None = None
+    subscription_state: str | None = None
+
+
+def ok(about: str, text: str) -> Finding:
+    """Nothing is to be done."""
+    return Finding(urgency=Urgency.OK, about=about, text=text)
+
+
+def warn(about: str, text: str) -> Finding:
+    """It works, but has a weakness that a human should know."""
+    return Finding(urgency=Urgency.HUMAN, about=about, text=text)
+
+
+def fail(about: str, text: str) -> Finding:
+    """It must be repaired."""
+    return Finding(urgency=Urgency.NOW, about=about, text=text)
+
+
+def worst_first(findings: Iterable[Finding]) -> list[Finding]:
+    """Return them by urgency, what follows from another right behind it. A cause that was not found is none."""
+    order = list(Urgency)
+    ranked = sorted(findings, key=lambda finding: order.index(finding.urgency))
+    causes = {finding.page for finding in ranked if finding.cause is None}
+    effects = [finding for finding in ranked if finding.cause in causes and finding.cause is not None]
+    listed: list[Finding] = []
+    for finding in ranked:
+        if finding in effects:
+            continue
+        listed.append(finding)
+        following = [effect for effect in effects if effect.cause == finding.page]
+        listed += following
+        effects = [effect for effect in effects if effect not in following]
+    return listed
