@@ -82,7 +82,7 @@ async def test_doctor_says_what_the_auditor_has_too_much_and_migrate_takes_it_aw
         await owner.execute("GRANT UPDATE (to_status) ON statesvc.transition TO statesvc_auditor")
         await owner.execute("GRANT SELECT ON statesvc.body TO PUBLIC")
     ((severity, text),) = await _findings(database, settings, "auditor")
-    assert severity == "fail"
+    assert severity == "now"
     assert all(word in text for word in ("statesvc.stream.sealed_key", "transition (update)", "statesvc.body.sealed"))
     async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
         await owner.execute("REVOKE SELECT ON statesvc.body FROM PUBLIC")
@@ -92,13 +92,13 @@ async def test_doctor_says_what_the_auditor_has_too_much_and_migrate_takes_it_aw
 
 async def test_doctor_says_whether_the_guard_stands(database: Any, settings: Settings) -> None:
     ((severity, text),) = await _findings(database, settings, "log guard")
-    assert (severity, "statesvc migrate --guard" in text) == ("warn", True)
+    assert (severity, "statesvc migrate --guard" in text) == ("human", True)
     await install_guard(database.superuser_dsn)
     assert [severity for severity, _ in await _findings(database, settings, "log guard")] == ["ok"]
     async with await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as superuser:
         await superuser.execute(f"ALTER EVENT TRIGGER {TRIGGERS[1]} DISABLE".encode())
     ((severity, text),) = await _findings(database, settings, "log guard")
-    assert (severity, TRIGGERS[1] in text) == ("fail", True)
+    assert (severity, TRIGGERS[1] in text) == ("now", True)
 
 
 def test_the_guards_script_is_printed_for_a_superuser(capsys: pytest.CaptureFixture[str]) -> None:
