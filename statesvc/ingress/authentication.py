@@ -134,7 +134,7 @@ def _head_check(
         case UrlToken():
             return _url_token_check(scheme, secrets)
         case SignedWebToken():
-            return _web_token_check(scheme, secrets, now)
+            return _web_token_check(scheme, secrets)
         case OAuthToken():
             return _oauth_token_check(secrets, now)
         case _:
@@ -252,11 +252,11 @@ def _shared_header_check(scheme: SharedHeader, secrets: tuple[str, ...]) -> Head
     return check
 
 
-def _web_token_check(scheme: SignedWebToken, secrets: tuple[str, ...], now: Callable[[], float]) -> HeaderCheck:
+def _web_token_check(scheme: SignedWebToken, secrets: tuple[str, ...]) -> HeaderCheck:
     keys = [secret.encode() for secret in secrets]
 
     def check(headers: Strings, _query: Strings) -> bool:
-        return is_web_token(headers.get(scheme.header, "").strip(), keys=keys, now=now())
+        return is_web_token(headers.get(scheme.header, "").strip(), keys=keys)
 
     return check
 

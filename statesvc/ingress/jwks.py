@@ -6,8 +6,6 @@ connects to no address of a private network, like the notifier (`statesvc.delive
 """
 
 import asyncio
-import base64
-import binascii
 import errno
 import socket
 import time
@@ -18,7 +16,9 @@ from typing import Any, Final
 import orjson
 import structlog
 from aiohttp import ClientError, ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
-from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey, RSAPublicNumbers
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+from jwt.algorithms import RSAAlgorithm
+from jwt.exceptions import InvalidKeyError
 
 from statesvc.delivery.addresses import Network, may_connect
 
@@ -108,22 +108,11 @@ def parse_keys(document: bytes) -> Keys:
     return found
 
 
-def _rsa_key(member: Mapping[str, object]) -> RSAPublicKey | None:
+def _rsa_key(member: Mapping[str, Any]) -> RSAPublicKey | None:
     if member.get("kty") != "RSA" or member.get("use", "sig") != "sig" or member.get("alg", "RS256") != "RS256":
         return None
-    modulus, exponent = _number(member.get("n")), _number(member.get("e"))
-    if modulus is None or exponent is None or modulus.bit_length() < BITS_MIN:
-        return None
     try:
-        return RSAPublicNumbers(exponent, modulus).public_key()
-    except ValueError:
+        key = RSAAlgorithm.from_jwk(dict(member))
+    except (InvalidKeyError, ValueError, TypeError, AttributeError):
         return None
-
-
-def _number(printed: object) -> int | None:
-    if not isinstance(printed, str) or not printed.isascii():
-        return None
-    try:
-        return int.from_bytes(base64.urlsafe_b64decode(printed + "=" * (-len(printed) % 4)), "big")
-    except binascii.Error:
-        return None
+    return key if isinstance(key, RSAPublicKey) and key.key_size >= BITS_MIN else None

@@ -154,8 +154,8 @@ async def test_a_link_that_expired_was_altered_or_whose_key_ended_opens_nothing(
     tab = await portal.visit(path)
     token = await tab.form_token(page(mine))
     cookie = f"statesvc-portal={path.partition('link=')[2]}"
-    claims, _, signature = path.partition("link=")[2].partition(".")
-    other_claims = (await portal.link(await portal.key("other", Scope.SUBSCRIPTIONS))).partition("link=")[2].partition(".")[0]
+    claims, _, signature = path.partition("link=")[2].rpartition(".")
+    other_claims = (await portal.link(await portal.key("other", Scope.SUBSCRIPTIONS))).partition("link=")[2].rpartition(".")[0]
     ticket = TokenSigner(portal.api.keyring.token_key).sign("stream", {"key_id": "x"}, expires_at=datetime.now(UTC) + timedelta(hours=1))
     for altered in (f"{claims}.{signature[:-3]}AAA", f"{claims[1:]}.{signature}", f"{other_claims}.{signature}", claims, "", ticket):
         refused = await portal.tab().get(f"/portal?link={altered}")
