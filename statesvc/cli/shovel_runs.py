@@ -33,7 +33,7 @@ from statesvc.shovel.backup import BackupWriter, check_folder
 from statesvc.shovel.dry_run import classify, explain_message, read_samples
 from statesvc.shovel.fleet import NOTICE, REFUSED, Fleet, totals_line
 from statesvc.shovel.progress import TransferProgress
-from statesvc.shovel.source import ShovelError, Source, SourceLostError
+from statesvc.shovel.source import ShovelError, Source, SourceLostError, Unacknowledged
 from statesvc.shovel.source_message import Taken
 from statesvc.shovel.transfer import Pace, TransferTask, TransferTotals, pause, resume, transfer
 
@@ -87,18 +87,30 @@ async def _dry_run(options: argparse.Namespace) -> int:
     await source.open()
     try:
         waiting = await source.waiting()
+        unacknowledged = await source.unacknowledged(options.sample)
     finally:
         await source.close()
-    messages = await _sample(options, options.sample)
-    counted = classify(messages, mapping, now=datetime.now(UTC))
+    messages, now = await _sample(options, options.sample), datetime.now(UTC)
+    with_workers = () if unacknowledged is None else unacknowledged.messages
+    counted = classify(messages, mapping, now=now) + classify(with_workers, mapping, now=now, at="worker")
+    classified = len(messages) + len(with_workers)
     if options.json:
         classes = [{**kind._asdict(), "messages": count} for kind, count in counted.most_common()]
-        write_json({"waiting": waiting, "classified": len(messages), "classes": classes})
+        total = None if unacknowledged is None else unacknowledged.total
+        write_json({"waiting": waiting, "unacknowledged": total, "classified": classified, "classes": classes})
         return 0
-    write_line(f"{waiting:,} messages wait, {len(messages):,} of them were classified; nothing was taken")
+    write_line(
+        f"{waiting:,} messages wait, {_unacknowledged_words(unacknowledged)}; {classified:,} of them were classified, nothing was taken"
+    )
     if counted:
-        write_table(("QUEUE", "TASK", "BECOMES", "DUE", "MESSAGES"), [(*kind, f"{count:,}") for kind, count in counted.most_common()])
+        write_table(("QUEUE", "AT", "TASK", "BECOMES", "DUE", "MESSAGES"), [(*kind, f"{count:,}") for kind, count in counted.most_common()])
     return 0
+
+
+def _unacknowledged_words(unacknowledged: Unacknowledged | None) -> str:
+    if unacknowledged is None:
+        return "and what workers hold the broker does not say (rabbitmqctl list_queues name messages_unacknowledged)"
+    return f"{unacknowledged.total:,} more are with workers, unacknowledged"
 
 
 async def _take(options: argparse.Namespace) -> int:

@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime
 from typing import Final
 
 from events.carriers import CARRIERS
@@ -21,7 +22,7 @@ from statesvc.roles.master_key import open_master_keys
 from statesvc.settings.service_settings import Settings
 from statesvc.shovel.backup import check_folder
 from statesvc.shovel.redis_source import TakeUnacked
-from statesvc.shovel.source import ShovelError, Source, SourceLostError
+from statesvc.shovel.source import ShovelError, Source, SourceLostError, Wants
 from statesvc.shovel.sources import SourceOptions, is_endless, make_backup_source, make_source
 from statesvc.shovel.task_mapping import TaskMapping, parse_mapping
 
@@ -56,8 +57,9 @@ async def checked_source(options: argparse.Namespace) -> Source:
 
 def source_of(options: argparse.Namespace) -> Source:
     """The source, not asked yet."""
+    wants = None if options.dry_run or options.explain is not None else _wants(read_mapping(options))
     if options.restore:
-        return make_backup_source(options.backup, process=options.process or 0, processes=options.processes)
+        return make_backup_source(options.backup, process=options.process or 0, processes=options.processes, wants=wants)
     if options.source is None:
         raise CommandError("name the source: --from URL", exit_code=2)
     return make_source(
@@ -70,8 +72,13 @@ def source_of(options: argparse.Namespace) -> Source:
             visibility_seconds=options.visibility_timeout,
             process=options.process or 0,
             processes=options.processes,
+            wants=wants,
         ),
     )
+
+
+def _wants(mapping: TaskMapping) -> Wants | None:
+    return (lambda taken: mapping.wants(taken, now=datetime.now(UTC))) if mapping.leaves_some else None
 
 
 def goes_on(options: argparse.Namespace) -> bool:

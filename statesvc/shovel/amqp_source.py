@@ -15,7 +15,7 @@ from yarl import URL
 from statesvc.shovel.amqp_connection import connect, count_messages, existing, shown
 from statesvc.shovel.amqp_properties import wire_properties
 from statesvc.shovel.delayed_delivery import destination, is_delaying, level_names
-from statesvc.shovel.source import ShovelError, SourceLostError
+from statesvc.shovel.source import ShovelError, SourceLostError, Unacknowledged
 from statesvc.shovel.source_message import Taken, Transport
 
 _GATHER_SECONDS: Final = 0.005
@@ -111,6 +111,11 @@ class AmqpSource:
         finally:
             await channel.close()
         return found
+
+    async def unacknowledged(self, limit: int) -> Unacknowledged | None:
+        """None: AMQP does not tell one consumer of another's."""
+        del limit
+        return None
 
     async def close(self) -> None:
         """Waits until the broker has read what was acknowledged."""

@@ -12,32 +12,32 @@ from statesvc.shovel.backup import taken_from_record
 from statesvc.shovel.inbox_store import RECEIPT_DAYS
 from statesvc.shovel.source import ShovelError
 from statesvc.shovel.source_message import Taken, Transport
-from statesvc.shovel.task_mapping import Mapped, TaskMapping
+from statesvc.shovel.task_mapping import Mapped, TaskMapping, Unmapped
 
 _SHOWN = 400
 
 
 class Class(NamedTuple):
-    """One line of a dry run. `due`: now, later, or empty for what does not map."""
+    """One line of a dry run. `due`: now, later, or empty for what does not map. `at`: whether the queue has it, or a worker."""
 
     queue: str
+    at: str
     task: str
     becomes: str
     due: str
 
 
-def classify(messages: Iterable[Taken], mapping: TaskMapping, *, now: datetime) -> Counter[Class]:
-    """How many of each kind there are."""
+def classify(messages: Iterable[Taken], mapping: TaskMapping, *, now: datetime, at: str = "queue") -> Counter[Class]:
+    """Count the messages of each kind."""
     counted: Counter[Class] = Counter()
     for taken in messages:
         found = mapping.classify(taken, now=now)
         name = "" if found.task is None else found.task.name
         if isinstance(found, Mapped):
             is_later = found.task.eta is not None and found.task.eta > now
-            counted[Class(taken.queue, name, found.carrier_id, "later" if is_later else "now")] += 1
+            counted[Class(taken.queue, at, name, found.carrier_id, "later" if is_later else "now")] += 1
         else:
-            becomes = "stops the transfer" if mapping.refuses(found) else "dead letter"
-            counted[Class(taken.queue, name, f"{becomes}: {found.detail}", "")] += 1
+            counted[Class(taken.queue, at, name, f"{_fate(found, mapping)}: {found.detail}", "")] += 1
     return counted
 
 
@@ -49,7 +49,7 @@ def explain_message(taken: Taken, mapping: TaskMapping, *, now: datetime) -> Ite
         yield f"task       {task.name or '- (a plain message)'}"
         yield f"id         {task.id or '- (recognised by its body)'}"
     if not isinstance(found, Mapped):
-        yield f"becomes    {'nothing: it stops the transfer' if mapping.refuses(found) else f'a dead letter, {found.cause.value}'}"
+        yield f"becomes    {_fate(found, mapping)}, {found.cause.value}"
         yield f"because    {found.detail}"
         return
     rule = mapping.rules[found.rule - 1]
@@ -60,6 +60,12 @@ def explain_message(taken: Taken, mapping: TaskMapping, *, now: datetime) -> Ite
     yield f"known      as the same for {RECEIPT_DAYS} days from then"
     text = found.body.decode("utf-8", "replace")
     yield f"body       {len(found.body)} bytes from {rule.body}: {text[:_SHOWN]}{' ...' if len(text) > _SHOWN else ''}"
+
+
+def _fate(found: Unmapped, mapping: TaskMapping) -> str:
+    if mapping.refuses(found):
+        return "stops the transfer"
+    return "stays there" if mapping.leaves(found) else "dead letter"
 
 
 def read_samples(path: Path) -> Iterator[Taken]:

@@ -6,14 +6,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from statesvc.shovel.backup import backup_files, read_backup
-from statesvc.shovel.source import ShovelError
+from statesvc.shovel.source import ShovelError, Unacknowledged, Wants
 from statesvc.shovel.source_message import Taken, Transport
 
 
 class StoredSource:
-    """Ends; nothing is acknowledged. Of several processes each takes its share."""
+    """Ends; nothing is acknowledged. Of several processes each takes its share. `wants`: None for all messages."""
 
-    def __init__(self, *, process: int, processes: int) -> None:
+    def __init__(self, *, process: int, processes: int, wants: Wants | None) -> None:
+        self._wants = wants
         self._process = process
         self._processes = processes
         self._messages: Iterator[Taken] | None = None
@@ -25,7 +26,7 @@ class StoredSource:
 
     async def open(self) -> None:
         """Begins anew after it was closed."""
-        self._messages = itertools.islice(self.read(), self._process, None, self._processes)
+        self._messages = filter(self._wants or _all, itertools.islice(self.read(), self._process, None, self._processes))
 
     async def take(self, limit: int, *, wait_seconds: float) -> Sequence[Taken]:
         """The next ones."""
@@ -45,6 +46,11 @@ class StoredSource:
         """The first ones."""
         return list(itertools.islice(self.read(), limit))
 
+    async def unacknowledged(self, limit: int) -> Unacknowledged | None:
+        """Nothing."""
+        del limit
+        return Unacknowledged(0, ())
+
     async def close(self) -> None:
         """Safe to call twice."""
         self._messages = None
@@ -53,8 +59,8 @@ class StoredSource:
 class LineSource(StoredSource):
     """A file of JSON lines, compressed where its name ends with .gz."""
 
-    def __init__(self, path: Path, *, process: int, processes: int) -> None:
-        super().__init__(process=process, processes=processes)
+    def __init__(self, path: Path, *, process: int, processes: int, wants: Wants | None) -> None:
+        super().__init__(process=process, processes=processes, wants=wants)
         self._path = path
         if not path.is_file():
             raise ShovelError(f"there is no file {path}")
@@ -71,8 +77,8 @@ class LineSource(StoredSource):
 class BackupSource(StoredSource):
     """What was taken before."""
 
-    def __init__(self, folder: Path, *, process: int, processes: int) -> None:
-        super().__init__(process=process, processes=processes)
+    def __init__(self, folder: Path, *, process: int, processes: int, wants: Wants | None) -> None:
+        super().__init__(process=process, processes=processes, wants=wants)
         self._folder = folder
         backup_files(folder)
 
@@ -80,3 +86,7 @@ class BackupSource(StoredSource):
         """In the order in which they were taken."""
         for batch in read_backup(self._folder):
             yield from batch.messages
+
+
+def _all(_message: Taken) -> bool:
+    return True

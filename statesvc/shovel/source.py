@@ -1,7 +1,7 @@
 """What a source of messages gives: batches that stay its own until they are acknowledged; and why a transfer fails."""
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
 
 from statesvc.shovel.source_message import Taken
 
@@ -12,6 +12,17 @@ class ShovelError(ValueError):
 
 class SourceLostError(OSError):
     """The connection to the broker ended; what was not acknowledged waits there."""
+
+
+Wants = Callable[[Taken], bool]
+"""Whether a message is taken; the others stay for the workers that they are for."""
+
+
+class Unacknowledged(NamedTuple):
+    """What workers hold and have not acknowledged, above all tasks that wait for their ETA: how many, and the first of them."""
+
+    total: int
+    messages: Sequence[Taken]
 
 
 class Source(Protocol):
@@ -31,6 +42,9 @@ class Source(Protocol):
 
     async def sample(self, limit: int) -> Sequence[Taken]:
         """Some of those that wait, without taking them. Before `take`, or not at all."""
+
+    async def unacknowledged(self, limit: int) -> Unacknowledged | None:
+        """What workers hold now, which `waiting` does not count; None: the broker does not say."""
 
     async def close(self) -> None:
         """What was taken and not acknowledged waits there again. Safe to call twice."""

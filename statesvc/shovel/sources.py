@@ -10,7 +10,7 @@ from yarl import URL
 from statesvc.shovel.amqp_source import AmqpSource
 from statesvc.shovel.file_source import BackupSource, LineSource
 from statesvc.shovel.redis_source import RedisSource, TakeUnacked
-from statesvc.shovel.source import ShovelError, Source
+from statesvc.shovel.source import ShovelError, Source, Wants
 
 AMQP_SCHEMES: Final = ("amqp", "amqps")
 REDIS_SCHEMES: Final = ("redis", "rediss", "unix")
@@ -20,7 +20,7 @@ REDIS_SCHEMES: Final = ("redis", "rediss", "unix")
 class SourceOptions:
     """What a source is asked for. `delayed`: the prefix of the queues of native delayed delivery; None: leave them alone.
 
-    `process`: which one this is of `processes` that take from the same source.
+    `process`: which one this is of `processes` that take from the same source. `wants`: None for all messages.
     """
 
     queues: Sequence[str]
@@ -30,12 +30,18 @@ class SourceOptions:
     visibility_seconds: float = 3600
     process: int = 0
     processes: int = 1
+    wants: Wants | None = None
 
 
 def make_source(url: str, options: SourceOptions) -> Source:
     """Not open yet. Raises ShovelError."""
     place = parse_url(url)
     if place.scheme in AMQP_SCHEMES:
+        if options.wants is not None:
+            raise ShovelError(
+                'RabbitMQ hands over whatever comes next, so `"leave"` in the mapping is for Redis and files: let the producers route what '
+                "is to be taken into a queue of its own (`task_routes`), and take from that"
+            )
         if not options.queues and options.delayed is None:
             raise ShovelError("name the queues to take from: --queue NAME")
         return AmqpSource(place, options.queues, delayed=options.delayed, prefetch=options.prefetch)
@@ -50,9 +56,11 @@ def make_source(url: str, options: SourceOptions) -> Source:
             process=options.process,
             unacked=options.unacked,
             visibility_seconds=options.visibility_seconds,
+            wants=options.wants,
         )
     if place.scheme in {"", "file"}:
-        return LineSource(Path(place.path if place.scheme else url), process=options.process, processes=options.processes)
+        path = Path(place.path if place.scheme else url)
+        return LineSource(path, process=options.process, processes=options.processes, wants=options.wants)
     raise ShovelError(f"nothing is taken from {place.scheme!r}: use amqp://, amqps://, redis://, rediss:// or a file")
 
 
@@ -61,9 +69,9 @@ def is_endless(url: str) -> bool:
     return parse_url(url).scheme in {*AMQP_SCHEMES, *REDIS_SCHEMES}
 
 
-def make_backup_source(folder: Path, *, process: int, processes: int) -> Source:
+def make_backup_source(folder: Path, *, process: int, processes: int, wants: Wants | None) -> Source:
     """What an earlier transfer took. Raises ShovelError where there is no backup."""
-    return BackupSource(folder, process=process, processes=processes)
+    return BackupSource(folder, process=process, processes=processes, wants=wants)
 
 
 def parse_url(url: str) -> URL:

@@ -13,8 +13,9 @@ carriers = { "carrier-ups" = "ups", "carrier-dhl" = "dhl_unified" }
 body = "body"
 encoding = "base64"             # of a text; "text" if left out
 ```
-The first rule that fits counts. What none fits goes to the dead letters (`unmapped = "refuse"` stops instead), and a message that can't be
-read at all, such as a pickle, stops the transfer (`unreadable = "dead_letters"` goes on).
+The first rule that fits counts. What none fits goes to the dead letters (`unmapped = "refuse"` stops instead, `"leave"` lets it stay for
+the worker that it is for), and a message that can't be read at all, such as a pickle, stops the transfer (`unreadable = "dead_letters"` or
+`"leave"` go on).
 """
 
 import base64
@@ -79,8 +80,8 @@ class MappingRule(_Strict):
 
 class _File(_Strict):
     rules: tuple[MappingRule, ...] = Field(min_length=1)
-    unmapped: Literal["dead_letters", "refuse"] = "dead_letters"
-    unreadable: Literal["dead_letters", "refuse"] = "refuse"
+    unmapped: Literal["dead_letters", "refuse", "leave"] = "dead_letters"
+    unreadable: Literal["dead_letters", "refuse", "leave"] = "refuse"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,9 +147,26 @@ class TaskMapping:
             return found
         return Unmapped(cause=Cause.UNMAPPED_TASK, detail=found, task=task, identity=unmapped_identity(task.identity))
 
+    @property
+    def leaves_some(self) -> bool:
+        """Whether messages may stay at their source."""
+        return "leave" in {self._file.unmapped, self._file.unreadable}
+
+    def wants(self, taken: Taken, *, now: datetime) -> bool:
+        """Tell whether a message is taken from its source, for the inbox, the dead letters or to stop the transfer."""
+        found = self.classify(taken, now=now)
+        return isinstance(found, Mapped) or not self.leaves(found)
+
+    def leaves(self, found: Unmapped) -> bool:
+        """Tell whether the file says that such a message stays."""
+        return self._rule_for(found) == "leave"
+
     def refuses(self, found: Unmapped) -> bool:
-        """Whether the file says that such a message stops the transfer."""
-        return (self._file.unreadable if found.task is None else self._file.unmapped) == "refuse"
+        """Tell whether the file says that such a message stops the transfer."""
+        return self._rule_for(found) == "refuse"
+
+    def _rule_for(self, found: Unmapped) -> str:
+        return self._file.unreadable if found.task is None else self._file.unmapped
 
     def read(self, taken: Taken, *, now: datetime) -> Mapped | Unmapped:
         """What becomes of a message. Raises ShovelError where it stops the transfer."""

@@ -21,6 +21,7 @@ from kombu.transport.native_delayed_delivery import (
 
 TASK: Final = "shop.tracking.ingest"
 OTHER: Final = "shop.mail.send"
+THIRD: Final = "shop.stock.count"
 LEDGER: Final = "CELERY_TEST_LEDGER"
 BROKER: Final = "CELERY_TEST_BROKER"
 QUORUM: Final = "CELERY_TEST_QUORUM"
@@ -50,6 +51,7 @@ def make_app(broker: str, *, quorum: bool = False, names: Sequence[str] = ("fast
     )
     app.task(name=TASK)(_ingest)
     app.task(name=OTHER)(_ingest)
+    app.task(name=THIRD)(_ingest)
     return app
 
 

@@ -138,9 +138,9 @@ class Transfer:
         """Where everything that was taken lies."""
         return self.folder / "backup"
 
-    async def start(self, *more: str) -> Process:
+    async def start(self, *more: str, mapping: str = MAPPING) -> Process:
         """Until the source is empty."""
-        (self.folder / "mapping.toml").write_text(MAPPING)
+        (self.folder / "mapping.toml").write_text(mapping)
         given = ("--from", self.source, "--mapping", str(self.folder / "mapping.toml"), "--until-empty", "--processes", str(self.processes))
         return await self._start(*given, *more)
 

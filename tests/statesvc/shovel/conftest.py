@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+import redis
 from psycopg import AsyncConnection
 
 from tests.world.brokers import RabbitMq, Redis, running_rabbitmq, running_redis
@@ -25,6 +26,15 @@ async def rabbitmq(own_processes: None, tmp_path_factory: pytest.TempPathFactory
 async def redis_server(own_processes: None, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Redis]:  # noqa: ARG001 - a mark
     async with running_redis(tmp_path_factory.mktemp("redis")) as server:
         yield server
+
+
+@pytest.fixture
+def client(redis_server: Redis) -> Any:
+    """To a Redis that holds nothing but what kombu declared, which it remembers for the life of this process."""
+    with redis.Redis(port=redis_server.port) as found:
+        for key in [key for key in found.scan_iter("*") if not key.startswith(b"_kombu")]:
+            found.delete(key)
+        yield found
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import redis
 
 from tests.statesvc.shovel.conftest import World
 from tests.world.brokers import Redis
@@ -18,13 +17,6 @@ from tests.world.shovel_story import body
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 
 LATER = datetime(2031, 5, 4, 3, 2, 1, 987654, tzinfo=UTC)
-
-
-@pytest.fixture
-def client(redis_server: Redis) -> Any:
-    with redis.Redis(port=redis_server.port) as found:
-        found.flushall()
-        yield found
 
 
 async def produce(redis_server: Redis, count: int) -> dict[str, datetime | None]:

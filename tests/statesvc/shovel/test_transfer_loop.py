@@ -11,7 +11,7 @@ import pytest
 
 from events.carriers import CARRIERS
 from statesvc.shovel import transfer as loop
-from statesvc.shovel.source import ShovelError, SourceLostError
+from statesvc.shovel.source import ShovelError, SourceLostError, Unacknowledged
 from statesvc.shovel.source_message import Taken
 from statesvc.shovel.task_mapping import parse_mapping
 from statesvc.shovel.transfer import Pace, TransferTask, pause, resume, transfer
@@ -45,6 +45,10 @@ class FakeSource:
     async def sample(self, limit: int) -> Sequence[Taken]:
         del limit
         return []
+
+    async def unacknowledged(self, limit: int) -> Unacknowledged | None:
+        del limit
+        return None
 
     async def close(self) -> None:
         pass
