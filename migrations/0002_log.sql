@@ -76,6 +76,10 @@ CREATE TABLE statesvc.stream (
     CHECK ((sealed_key IS NULL) = (erased_at IS NOT NULL))
 ) WITH (fillfactor = 70);
 CREATE INDEX stream_number ON statesvc.stream (carrier_id, number);
+-- by the last characters, backwards; here, where a row's indexes are written once, and not in the projection, where at each change. Fifteen
+-- take as much room as nine do, and sixteen a quarter more: of all that is written for a search, most are pages that this index touches first
+-- after a checkpoint
+CREATE INDEX stream_number_end ON statesvc.stream (reverse(right(number, 15)) text_pattern_ops);
 -- without `version` in its predicate: else no append to a shipment would be a heap-only update
 CREATE INDEX stream_named ON statesvc.stream (named_at) WHERE named_at IS NOT NULL;
 

@@ -29,8 +29,8 @@ CREATE TABLE statesvc.shipment (
     due_at timestamptz,
     state bytea NOT NULL
 ) WITH (fillfactor = 70);
--- by number alone, too: carriers share some
-CREATE INDEX shipment_number ON statesvc.shipment (number, carrier_id);
+-- by number alone, too: carriers share some; and by how it begins, which takes an order byte by byte
+CREATE INDEX shipment_number ON statesvc.shipment (number text_pattern_ops, carrier_id);
 -- most shipments have ended; who looks for those that have not never reads past them
 CREATE INDEX shipment_updated ON statesvc.shipment (terminal, recorded_at, shipment_id);
 CREATE INDEX shipment_due ON statesvc.shipment (due_at) WHERE due_at IS NOT NULL;

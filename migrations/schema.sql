@@ -1127,7 +1127,7 @@ WITH (fillfactor='70');
 ALTER TABLE ONLY statesvc.shipment
     ADD CONSTRAINT shipment_pkey PRIMARY KEY (shipment_id);
 CREATE INDEX shipment_due ON statesvc.shipment USING btree (due_at) WHERE (due_at IS NOT NULL);
-CREATE INDEX shipment_number ON statesvc.shipment USING btree (number, carrier_id);
+CREATE INDEX shipment_number ON statesvc.shipment USING btree (number text_pattern_ops, carrier_id);
 CREATE INDEX shipment_updated ON statesvc.shipment USING btree (terminal, recorded_at, shipment_id);
 
 CREATE TABLE statesvc.shipment_references (
@@ -1173,7 +1173,7 @@ WITH (fillfactor='70');
 ALTER TABLE ONLY statesvc.shipment_spare
     ADD CONSTRAINT shipment_spare_pkey PRIMARY KEY (shipment_id);
 CREATE INDEX shipment_spare_due_at_idx ON statesvc.shipment_spare USING btree (due_at) WHERE (due_at IS NOT NULL);
-CREATE INDEX shipment_spare_number_carrier_id_idx ON statesvc.shipment_spare USING btree (number, carrier_id);
+CREATE INDEX shipment_spare_number_carrier_id_idx ON statesvc.shipment_spare USING btree (number text_pattern_ops, carrier_id);
 CREATE INDEX shipment_spare_terminal_recorded_at_shipment_id_idx ON statesvc.shipment_spare USING btree (terminal, recorded_at, shipment_id);
 
 CREATE TABLE statesvc.shipment_touched (
@@ -1222,6 +1222,7 @@ ALTER TABLE ONLY statesvc.stream
     ADD CONSTRAINT stream_pkey PRIMARY KEY (shipment_id);
 CREATE INDEX stream_named ON statesvc.stream USING btree (named_at) WHERE (named_at IS NOT NULL);
 CREATE INDEX stream_number ON statesvc.stream USING btree (carrier_id, number);
+CREATE INDEX stream_number_end ON statesvc.stream USING btree (reverse("right"(number, 15)) text_pattern_ops);
 CREATE INDEX stream_parcel ON statesvc.stream USING btree (parcel_id) WHERE (parcel_id IS NOT NULL);
 
 CREATE TABLE statesvc.subscription (

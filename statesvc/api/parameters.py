@@ -8,6 +8,7 @@ from uuid import UUID
 from pydantic import AwareDatetime, BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
+from events.carriers import CARRIERS
 from events.identity.ids import NAMES_BYTES_MAX
 from statesvc.api.personal_reads import Include
 from statesvc.api.replica_reads import MaxStaleness
@@ -16,6 +17,8 @@ from statesvc.http.paging import PageParameters
 
 _NUMBER: Final = re.compile(r"[-+ ]?[0-9_.eE+-]+")
 _DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+# without the number, which may be somebody's: a problem repeats no value
+_OF_NUMBER: Final = "that bear a number: /v1/shipments?tracking_number=..."
 _PLUS_READ_AS_BLANK: Final = re.compile(r" (?=\d\d:?\d\d$)")
 
 
@@ -32,6 +35,17 @@ def _day(value: object) -> object:
     """Pydantic would take seconds since 1970 too."""
     if isinstance(value, str) and _NUMBER.fullmatch(value) and not _DAY.fullmatch(value):
         raise PydanticCustomError("day", "should be a day such as 2026-03-01")
+    return value
+
+
+def _shipment_id(value: object) -> object:
+    """Lead whoever asks for a carrier or a number in the place of an id to the list that takes it."""
+    if isinstance(value, str):
+        try:
+            return UUID(value)
+        except ValueError:
+            wanted = f"of one carrier: /v1/shipments?carrier_id={value}" if value in CARRIERS else _OF_NUMBER
+            raise PydanticCustomError("shipment_id", "is no shipment id; shipments {wanted}", {"wanted": wanted}) from None
     return value
 
 
@@ -91,7 +105,7 @@ class AuditParameters(ShipmentParameters):
 class ShipmentIdParameters(ClosedModel):
     """One shipment by its id."""
 
-    shipment_id: Annotated[UUID, Field(description="As feed, stream and lists name it.")]
+    shipment_id: Annotated[UUID, BeforeValidator(_shipment_id), Field(description="As feed, stream and lists name it.")]
     as_of: AsOf = None
     include: Include = None
     max_staleness: MaxStaleness = None

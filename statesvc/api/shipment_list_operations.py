@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 from uuid import UUID
 
 from psycopg import AsyncConnection
@@ -20,10 +20,10 @@ from statesvc.http.paging import Page, PageParameters, decode_cursor, encode_cur
 from statesvc.http.problem import Code, Problem
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.shipments.models import ListedShipment
+from statesvc.shipments.number_search import TooManyMatchesError, number_part, numbers_with
 from statesvc.shipments.references import AttachedTo, ReferenceText, ReferenceTooCommonError, numbers_of_reference
 from statesvc.shipments.shipment_list import (
-    AFTER_ALL,
-    BEGINNING,
+    BEGINNING_OF_TIME,
     END_OF_TIME,
     ListPosition,
     ShipmentFilter,
@@ -37,13 +37,13 @@ NUMBERS_MAX: Final = 50
 
 
 class ListParameters(PageParameters):
-    """Shipments, those that changed first come first."""
+    """Which shipments, and which of them come first."""
 
     tracking_number: Annotated[
         Name | None,
         Field(
             description="Only those that bear this number, whichever carrier's, or one of these, separated by commas; "
-            "case, blanks and hyphens do not matter."
+            "case, blanks and hyphens do not matter. `1Z999*`: those that begin so; `*12345`: those that end so, at least 4 characters."
         ),
     ] = None
     reference: Annotated[
@@ -67,6 +67,13 @@ class ListParameters(PageParameters):
             description="Only those that are not at their end and of which nothing was heard for this long (ISO 8601: `P3D`, `PT36H`).",
         ),
     ] = None
+    order: Annotated[
+        Literal["oldest", "newest"],
+        Field(
+            description="Of the last change: the one that changed longest ago first, so that none is missed; or the newest first, "
+            "where one that changes while you read the pages is not shown again."
+        ),
+    ] = "oldest"
     max_staleness: MaxStaleness = None
 
 
@@ -74,31 +81,43 @@ class ListParameters(PageParameters):
     "GET /v1/shipments",
     scope="read",
     tag="shipments",
-    rules=("The `reference` stands with more than 1,000 numbers.", f"`tracking_number` has more than {NUMBERS_MAX} numbers."),
+    rules=(
+        "The `reference` stands with more than 1,000 numbers.",
+        f"`tracking_number` has more than {NUMBERS_MAX} numbers, or `*` and less than 4 characters.",
+    ),
     response_headers=STALENESS,
-    problems=(Code.INVALID_CURSOR,),
+    problems=(Code.INVALID_CURSOR, Code.TOO_MANY),
 )
 async def list_shipments(context: Context, call: Call[ListParameters, None]) -> Page[ListedShipment]:
     """Find and list shipments.
 
     In the order of their last change: one that changes while you read the pages comes again at the end, with its new state, and none is
-    missed. Bounds of time stay as they were for the first page. A page may be short, or empty, and still have a `next_cursor`. Never holds
-    personal fields.
+    missed; `order=newest` begins with the newest change. Bounds of time stay as they were for the first page. A page may be short, or
+    empty, and still have a `next_cursor`. A part of a number that more than 1,000 shipments share is `too_many`. Never holds personal
+    fields.
     """
     wanted = call.parameters
     bound_to = wanted.model_dump(mode="json", exclude={"limit", "cursor", "max_staleness"})
     keyring = None if wanted.reference is None else await context.keyring()
 
     async def read(connection: AsyncConnection[Any], _archive: LogArchive) -> Page[ListedShipment]:
-        if wanted.cursor is None:
-            after = BEGINNING if wanted.updated_after is None else ListPosition(wanted.updated_after, AFTER_ALL)
-            before = await _before(connection, wanted)
-        else:
-            after, before = _resumed(wanted.cursor, bound_to)
+        position, before = (None, await _before(connection, wanted)) if wanted.cursor is None else _resumed(wanted.cursor, bound_to)
         attached_to = None
         if wanted.reference is not None and keyring is not None:
             attached_to = await _attached_to(connection, keyring, wanted.reference)
-        shipments, end = await list_with_awaited(connection, _filter(wanted, before, attached_to), after=after, limit=wanted.limit)
+        sought = ShipmentFilter(
+            carrier_id=wanted.carrier_id,
+            status=wanted.status,
+            reason=wanted.reason,
+            service=wanted.service,
+            numbers=None if wanted.tracking_number is None else await _numbers(connection, wanted.tracking_number, wanted.carrier_id),
+            attached_to=attached_to,
+            since=wanted.updated_after or BEGINNING_OF_TIME,
+            before=before,
+            is_open=wanted.stalled_for is not None,
+            newest_first=wanted.order == "newest",
+        )
+        shipments, end = await list_with_awaited(connection, sought, after=position or sought.beginning, limit=wanted.limit)
         cursor = None
         if end is not None:
             cursor = encode_cursor([end.recorded_at.isoformat(), str(end.shipment_id), before.isoformat()], bound_to)
@@ -114,28 +133,22 @@ async def _attached_to(connection: AsyncConnection[Any], keyring: Keyring, refer
         raise Problem(Code.INVALID_REQUEST, str(error)) from None
 
 
-def _filter(asked: ListParameters, before: datetime, attached_to: Sequence[AttachedTo] | None) -> ShipmentFilter:
-    numbers = None if asked.tracking_number is None else _numbers(asked.tracking_number, asked.carrier_id)
-    return ShipmentFilter(
-        carrier_id=asked.carrier_id,
-        status=asked.status,
-        reason=asked.reason,
-        service=asked.service,
-        numbers=numbers,
-        attached_to=attached_to,
-        before=before,
-        is_open=asked.stalled_for is not None,
-    )
-
-
-def _numbers(asked: str, carrier_id: str | None) -> list[str]:
+async def _numbers(connection: AsyncConnection[Any], asked: str, carrier_id: str | None) -> list[str]:
     """As they are compared. What holds a comma may be one number, too: `canonical` takes any text for one."""
-    printed = [asked, *(part for part in asked.split(",") if part.strip())] if "," in asked else [asked]
+    try:
+        part = number_part(asked)
+        if part is not None:
+            return await numbers_with(connection, part)
+    except ValueError as error:
+        raise Problem(Code.INVALID_REQUEST, f"`tracking_number`: {error}") from None
+    except TooManyMatchesError as error:
+        raise Problem(Code.TOO_MANY, str(error)) from None
+    printed = [asked, *(number for number in asked.split(",") if number.strip())] if "," in asked else [asked]
     if len(printed) > NUMBERS_MAX + 1:
         raise Problem(Code.INVALID_REQUEST, f"`tracking_number` takes {NUMBERS_MAX} numbers at most, separated by commas")
     if carrier_id is not None:
-        return sorted({number_of(carrier_id, each) for each in printed})
-    return sorted({number for each in printed for number in numbers_in_any_spelling(each)})
+        return sorted({number_of(carrier_id, number) for number in printed})
+    return sorted({number for one in printed for number in numbers_in_any_spelling(one)})
 
 
 async def _before(connection: AsyncConnection[Any], asked: ListParameters) -> datetime:

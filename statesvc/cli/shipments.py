@@ -1,19 +1,22 @@
-"""`statesvc shipments find|show|history`: one parcel for a terminal, without personal fields: the API shows those, and records to whom."""
+"""`statesvc shipments list|find|show|history`: parcels on a terminal, without personal fields: the API shows those, and records to whom."""
 
 import argparse
 import asyncio
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Final, cast
 
 from statesvc.cli.api_calls import CallRefusedError, Calls, Json
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.operation_table import add_fields
 from statesvc.cli.output import cell, write_json, write_line, write_table
 from statesvc.cli.service_calls import api_calls
+from statesvc.shipments.sought import searches
 
 _PAGE: Final = 200
 _EVENTS_MAX: Final = 1000
+_LISTED: Final = 50
 _NUMBER: Final = ("carrier_id", "tracking_number")
+_FILTERS: Final = ("carrier_id", "status", "reason", "service", "stalled_for", "updated_after", "updated_before")
 _UNREAD: Final = "or it has not been read yet: `statesvc queue` says what waits"
 _SHOWN: Final = (
     "shipment_id",
@@ -37,10 +40,15 @@ _SHOWN: Final = (
 def configure(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    summary = "by its number alone, or by a shipper's reference"
-    action = actions.add_parser("find", help=summary, description="which carriers' shipments bear a number, or belong to an order")
+    summary = "those that changed last, the newest first"
+    action = actions.add_parser("list", help=summary, description=summary)
+    add_fields(action, "list_shipments", *_FILTERS)
+    action.add_argument("--limit", type=int, default=_LISTED, help=f"how many, up to {_PAGE} (default {_LISTED})")
+    action.add_argument("--json", action="store_true", help="for scripts")
+    summary = "by its number, the last 4 or more characters of it, how it begins, or a shipper's reference"
+    action = actions.add_parser("find", help=summary, description=summary)
     wanted = action.add_mutually_exclusive_group(required=True)
-    wanted.add_argument("tracking_number", nargs="?", metavar="tracking")
+    wanted.add_argument("sought", nargs="?", metavar="text", help="`*12345`: only numbers that end so; `1Z99*`: only those that begin so")
     wanted.add_argument("--reference", help="an order id, or another value that the shipper attached")
     action.add_argument("--json", action="store_true", help="for scripts")
     for name, summary in (("show", "where it is"), ("history", "how it got there")):
@@ -56,8 +64,8 @@ def run(options: argparse.Namespace) -> int:
 
 async def _run(options: argparse.Namespace) -> int:
     async with api_calls(options) as calls:
-        if options.action == "find":
-            await _find(calls, options)
+        if options.action in {"list", "find"}:
+            _write_list(await (_list if options.action == "list" else _find)(calls, options), as_json=options.json)
             return 0
         given = {name: getattr(options, name) for name in (*_NUMBER, "discriminator", "as_of")}
         try:
@@ -69,13 +77,25 @@ async def _run(options: argparse.Namespace) -> int:
     return 0
 
 
-async def _find(calls: Calls, options: argparse.Namespace) -> None:
-    page = await calls.call("list_shipments", tracking_number=options.tracking_number, reference=options.reference, limit=_PAGE)
-    found = page["items"]
-    if not found:
-        what = "this number" if options.reference is None else "a number with this reference"
-        raise CommandError(f"no carrier named {what}, {_UNREAD}")
-    if options.json:
+async def _list(calls: Calls, options: argparse.Namespace) -> Sequence[Json]:
+    wanted = {name: getattr(options, name) for name in _FILTERS}
+    page = await calls.call("list_shipments", **wanted, order="newest", limit=options.limit)
+    if not page["items"]:
+        raise CommandError("no shipment fits")
+    return cast("Sequence[Json]", page["items"])
+
+
+async def _find(calls: Calls, options: argparse.Namespace) -> Sequence[Json]:
+    for wanted in searches(options.sought) if options.reference is None else [{"reference": options.reference}]:
+        page = await calls.call("list_shipments", **wanted, order="newest", limit=_PAGE)
+        if page["items"]:
+            return cast("Sequence[Json]", page["items"])
+    what = "this number, or one that ends or begins so" if options.reference is None else "a number with this reference"
+    raise CommandError(f"no carrier named {what}, {_UNREAD}")
+
+
+def _write_list(found: Sequence[Json], *, as_json: bool) -> None:
+    if as_json:
         write_json(found)
         return
     columns = ("carrier_id", "tracking_number", "discriminator", "status", "reason", "last_event_at", "shipment_id")

@@ -18,6 +18,7 @@ from statesvc.http.inner_calls import Json
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.paging import LIMIT_MAX
 from statesvc.http.problem import Code, Problem
+from statesvc.shipments.sought import searches
 
 LIST: Final = "/console/shipments"
 ONE: Final = LIST + "/{carrier_id}/{tracking_number}"
@@ -45,11 +46,18 @@ async def show_list(visit: PageRequest) -> Mapping[str, Any] | Redirect:
     """What was searched for, or a page of those that the filters leave; one alone is shown at once."""
     wanted = {name: visit.query(name).strip() for name in ("carrier_id", "status", "stalled_for")}
     sought = visit.query("q").strip()
-    page = await _page(visit, wanted) if not sought else await _found(visit, sought)
+    too_many = ""
+    try:
+        page = await _page(visit, wanted) if not sought else await _found(visit, sought)
+    except Problem as problem:
+        if problem.code is not Code.TOO_MANY:
+            raise
+        too_many, page = problem.detail, {"items": [], "next_cursor": None}
     if sought and len(page["items"]) == 1:
         return Redirect(path_of(page["items"][0]))
     return {
         "sought": sought,
+        "too_many": too_many,
         "wanted": wanted,
         "lines": [(shipment, path_of(shipment, is_one_of_several=bool(sought))) for shipment in page["items"]],
         "next_cursor": page["next_cursor"],
@@ -61,13 +69,13 @@ async def show_list(visit: PageRequest) -> Mapping[str, Any] | Redirect:
 
 async def _page(visit: PageRequest, wanted: Mapping[str, str]) -> Json:
     given = {name: value for name, value in wanted.items() if value}
-    return await visit.call_api("GET /v1/shipments", **given, cursor=visit.query("cursor") or None)
+    return await visit.call_api("GET /v1/shipments", **given, order="newest", cursor=visit.query("cursor") or None)
 
 
 async def _found(visit: PageRequest, sought: str) -> Json:
-    """By the number, whichever carrier's it is; by what a shipper attached; by the id."""
-    for how in ("tracking_number", "reference"):
-        page = await _unless(Code.INVALID_REQUEST, visit.call_api("GET /v1/shipments", **{how: sought}, limit=LIMIT_MAX))
+    """By the number, whichever carrier's it is, by what a shipper attached, by a part of the number; by the id."""
+    for wanted in () if _is_uuid(sought) else searches(sought):
+        page = await _unless(Code.INVALID_REQUEST, visit.call_api("GET /v1/shipments", **wanted, order="newest", limit=LIMIT_MAX))
         if page is not None and page["items"]:
             return page
     found = (

@@ -44,6 +44,7 @@ class Code(StrEnum):
     UNSUPPORTED_MEDIA_TYPE = "unsupported_media_type"
     UNSUPPORTED_CONTENT_ENCODING = "unsupported_content_encoding"
     INVALID_REQUEST = "invalid_request"
+    TOO_MANY = "too_many"
     TOO_MANY_REQUESTS = "too_many_requests"
     INTERNAL_ERROR = "internal_error"
     DATABASE_UNAVAILABLE = "database_unavailable"
@@ -129,6 +130,9 @@ PROBLEM_KINDS: Final[Mapping[Code, ProblemKind]] = {
         HTTPStatus.UNPROCESSABLE_ENTITY,
         "The request breaks the contract",
         "Correct what `errors` names; the same request is refused again.",
+    ),
+    Code.TOO_MANY: ProblemKind(
+        HTTPStatus.UNPROCESSABLE_ENTITY, "Too many match", "Give more characters of the number; or list shipments by another filter."
     ),
     Code.TOO_MANY_REQUESTS: ProblemKind(HTTPStatus.TOO_MANY_REQUESTS, "Too many requests", "Wait as long as `Retry-After` says."),
     Code.INTERNAL_ERROR: ProblemKind(

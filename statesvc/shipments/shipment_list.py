@@ -36,17 +36,17 @@ class ListPosition(NamedTuple):
 
 AFTER_ALL: Final = UUID(int=2**128 - 1)
 """After all shipments that changed at the same time."""
-BEGINNING: Final = ListPosition(datetime(1, 1, 1, tzinfo=UTC), AFTER_ALL)
+BEGINNING_OF_TIME: Final = datetime(1, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShipmentFilter:
-    """Which shipments.
+    """Which shipments, and in which order.
 
-    `numbers`: bearing one of these, as they are compared; None: any. `before`: unchanged since then.
+    `numbers`: bearing one of these, as they are compared; None: any. `since`: changed after that; `before`: unchanged since then.
     `attached_to`: bearing one of these of its carrier; None: any.
 
-    `is_open`: those from which a further scan is expected, alone.
+    `is_open`: those from which a further scan is expected, alone. `newest_first`: in the order of their last change, backwards.
     """
 
     carrier_id: str | None = None
@@ -55,8 +55,20 @@ class ShipmentFilter:
     service: str | None = None
     numbers: Sequence[str] | None = None
     attached_to: Sequence[AttachedTo] | None = None
+    since: datetime = BEGINNING_OF_TIME
     before: datetime = END_OF_TIME
     is_open: bool = False
+    newest_first: bool = False
+
+    @property
+    def beginning(self) -> ListPosition:
+        """Return the position before the first of them."""
+        return ListPosition(END_OF_TIME if self.newest_first else self.since, AFTER_ALL)
+
+    def follows(self, position: ListPosition, after: ListPosition) -> bool:
+        """Return whether a position comes after another in this order, within the bounds of time."""
+        is_later = position < after if self.newest_first else position > after
+        return is_later and self.since < position.recorded_at < self.before
 
 
 _SPELLINGS: Final = tuple({recipe_of(carrier_id).ignored_in_number: carrier_id for carrier_id in CARRIERS}.values())
@@ -79,7 +91,7 @@ async def unchanged_since(connection: AsyncConnection[Any], duration: timedelta)
 async def list_shipments(
     connection: AsyncConnection[Any], wanted: ShipmentFilter, *, after: ListPosition, limit: int
 ) -> tuple[list[StoredShipment], ListPosition | None]:
-    """A page in the order of the last change, and where the next one begins (None: this is the last).
+    """A page in the order of the last change, or backwards, and where the next one begins (None: this is the last).
 
     A filter that fits few shipments may give a short or empty page that is not the last: each page reads `SCAN_MAX` shipments at most.
     """
@@ -89,7 +101,9 @@ async def list_shipments(
         "reason": wanted.reason,
         "service": wanted.service,
         **_wanted_numbers(wanted),
+        "since": wanted.since,
         "before": wanted.before,
+        "newest": wanted.newest_first,
         "open": wanted.status not in TERMINAL,
         "ended": not wanted.is_open and (wanted.status is None or wanted.status in TERMINAL),
         "after_recorded_at": after.recorded_at,
@@ -103,6 +117,8 @@ async def list_shipments(
         if wanted.attached_to is not None
         else "list_shipments_of_number"
         if is_of_numbers
+        else "list_newest_shipments"
+        if wanted.newest_first
         else "list_shipments"
     )
     cursor = connection.cursor(binary=True, row_factory=dict_row)
@@ -113,7 +129,9 @@ async def list_shipments(
         return rows[:limit], ListPosition(last.recorded_at, last.shipment_id)
     if is_of_numbers:
         return rows, None
-    end = await (await connection.execute(_SQL["scan_end"], parameters, binary=True)).fetchone()
+    end = await (
+        await connection.execute(_SQL["newest_scan_end" if wanted.newest_first else "scan_end"], parameters, binary=True)
+    ).fetchone()
     return rows, None if end is None else ListPosition(*end)
 
 
@@ -127,8 +145,8 @@ async def list_with_awaited(
         numbers = [AttachedTo(*each) for each in zip(*_wanted_numbers(wanted).values(), strict=True)]
         awaited = [each.listed() for each in await awaited_numbers(connection, numbers) if wanted.carrier_id in {None, each.carrier_id}]
         places = [(ListPosition(each["recorded_at"], each["shipment_id"]), each) for each in awaited]
-        lines += [line for line in places if line[0] > after and line[0].recorded_at < wanted.before]
-        lines.sort(key=_POSITION)
+        lines += [line for line in places if wanted.follows(line[0], after)]
+        lines.sort(key=_POSITION, reverse=wanted.newest_first)
         if len(lines) > limit:
             end = lines[limit - 1][0]
     return [line for _, line in lines[:limit]], end

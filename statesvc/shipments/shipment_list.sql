@@ -43,22 +43,65 @@ SELECT s.recorded_at, s.shipment_id FROM (
 ORDER BY s.recorded_at, s.shipment_id
 OFFSET %(scan_max)s - 1 LIMIT 1;
 
--- name: list_shipments_of_number
--- The same among the shipments that bear a number, whichever carrier's: an index range of a few rows. OFFSET 0: planned for
--- each number anew, and to weigh a merge of the two tables the planner reads both ends of both keys.
+-- name: list_newest_shipments
+-- The same, the newest change first: one that changes while the pages are read moves to the beginning, and is not shown again.
 SELECT s.shipment_id, s.carrier_id, s.tracking_number, s.discriminator, s.status, s.reason, s.status_since, s.terminal, s.flags, s.version,
     s.last_event_at, s.recorded_at, s.first_recorded_at, s.estimated_delivery, s.service, s.delivered_at, s.attempts, s.signed_by_event_id,
     t.sealed_key, t.head_hash, greatest(t.recorded_at, t.entries_until) AS last_entry_at, s.state
-FROM statesvc.shipment s
+FROM (
+    (
+        SELECT * FROM statesvc.shipment
+        WHERE NOT terminal AND %(open)s AND (recorded_at, shipment_id) < (%(after_recorded_at)s::timestamptz, %(after_shipment_id)s::uuid)
+            AND recorded_at > %(since)s::timestamptz AND recorded_at < %(before)s::timestamptz
+        ORDER BY recorded_at DESC, shipment_id DESC LIMIT %(scan_max)s
+    ) UNION ALL (
+        SELECT * FROM statesvc.shipment
+        WHERE terminal AND %(ended)s AND (recorded_at, shipment_id) < (%(after_recorded_at)s::timestamptz, %(after_shipment_id)s::uuid)
+            AND recorded_at > %(since)s::timestamptz AND recorded_at < %(before)s::timestamptz
+        ORDER BY recorded_at DESC, shipment_id DESC LIMIT %(scan_max)s
+    )
+    ORDER BY recorded_at DESC, shipment_id DESC LIMIT %(scan_max)s
+) s JOIN statesvc.stream t USING (shipment_id)
+WHERE (%(status)s::text IS NULL OR s.status = %(status)s) AND (%(reason)s::text IS NULL OR s.reason = %(reason)s)
+    AND (%(carrier_id)s::text IS NULL OR s.carrier_id = %(carrier_id)s)
+    AND (%(service)s::text IS NULL OR lower(s.service) = lower(%(service)s))
+ORDER BY s.recorded_at DESC, s.shipment_id DESC
+LIMIT %(limit)s;
+
+-- name: newest_scan_end
+-- The last shipment that `list_newest_shipments` may have looked at.
+SELECT s.recorded_at, s.shipment_id FROM (
+    (
+        SELECT recorded_at, shipment_id FROM statesvc.shipment
+        WHERE NOT terminal AND %(open)s AND (recorded_at, shipment_id) < (%(after_recorded_at)s::timestamptz, %(after_shipment_id)s::uuid)
+            AND recorded_at > %(since)s::timestamptz AND recorded_at < %(before)s::timestamptz
+        ORDER BY recorded_at DESC, shipment_id DESC LIMIT %(scan_max)s
+    ) UNION ALL (
+        SELECT recorded_at, shipment_id FROM statesvc.shipment
+        WHERE terminal AND %(ended)s AND (recorded_at, shipment_id) < (%(after_recorded_at)s::timestamptz, %(after_shipment_id)s::uuid)
+            AND recorded_at > %(since)s::timestamptz AND recorded_at < %(before)s::timestamptz
+        ORDER BY recorded_at DESC, shipment_id DESC LIMIT %(scan_max)s
+    )
+) s
+ORDER BY s.recorded_at DESC, s.shipment_id DESC
+OFFSET %(scan_max)s - 1 LIMIT 1;
+
+-- name: list_shipments_of_number
+-- The same among the shipments that bear one of these numbers, whichever carrier's, in either order: an index range of a few rows for each.
+-- OFFSET 0: planned for each number anew, and to weigh a merge of the two tables the planner reads both ends of both keys.
+SELECT s.shipment_id, s.carrier_id, s.tracking_number, s.discriminator, s.status, s.reason, s.status_since, s.terminal, s.flags, s.version,
+    s.last_event_at, s.recorded_at, s.first_recorded_at, s.estimated_delivery, s.service, s.delivered_at, s.attempts, s.signed_by_event_id,
+    t.sealed_key, t.head_hash, greatest(t.recorded_at, t.entries_until) AS last_entry_at, s.state
+FROM (SELECT * FROM statesvc.shipment WHERE number = ANY (%(numbers)s::text[]) OFFSET 0) s
 CROSS JOIN LATERAL (SELECT * FROM statesvc.stream WHERE shipment_id = s.shipment_id OFFSET 0) t
-WHERE s.number = ANY (%(numbers)s::text[])
-    AND ((NOT s.terminal AND %(open)s) OR (s.terminal AND %(ended)s))
-    AND (s.recorded_at, s.shipment_id) > (%(after_recorded_at)s::timestamptz, %(after_shipment_id)s::uuid)
-    AND s.recorded_at < %(before)s::timestamptz
+WHERE ((NOT s.terminal AND %(open)s) OR (s.terminal AND %(ended)s))
+    AND CASE WHEN %(newest)s::boolean THEN (s.recorded_at, s.shipment_id) < (%(after_recorded_at)s::timestamptz, %(after_shipment_id)s::uuid)
+        ELSE (s.recorded_at, s.shipment_id) > (%(after_recorded_at)s::timestamptz, %(after_shipment_id)s::uuid) END
+    AND s.recorded_at > %(since)s::timestamptz AND s.recorded_at < %(before)s::timestamptz
     AND (%(status)s::text IS NULL OR s.status = %(status)s) AND (%(reason)s::text IS NULL OR s.reason = %(reason)s)
     AND (%(carrier_id)s::text IS NULL OR s.carrier_id = %(carrier_id)s)
     AND (%(service)s::text IS NULL OR lower(s.service) = lower(%(service)s))
-ORDER BY s.recorded_at, s.shipment_id
+ORDER BY CASE WHEN %(newest)s THEN s.recorded_at END DESC, CASE WHEN %(newest)s THEN s.shipment_id END DESC, s.recorded_at, s.shipment_id
 LIMIT %(limit)s;
 
 -- name: list_shipments_of_references
@@ -67,15 +110,16 @@ SELECT s.shipment_id, s.carrier_id, s.tracking_number, s.discriminator, s.status
     s.last_event_at, s.recorded_at, s.first_recorded_at, s.estimated_delivery, s.service, s.delivered_at, s.attempts, s.signed_by_event_id,
     t.sealed_key, t.head_hash, greatest(t.recorded_at, t.entries_until) AS last_entry_at, s.state
 FROM unnest(%(carrier_ids)s::text[], %(numbers)s::text[]) AS r(carrier_id, number)
-JOIN statesvc.shipment s ON s.number = r.number AND s.carrier_id = r.carrier_id
+CROSS JOIN LATERAL (SELECT * FROM statesvc.shipment WHERE number = r.number AND carrier_id = r.carrier_id OFFSET 0) s
 CROSS JOIN LATERAL (SELECT * FROM statesvc.stream WHERE shipment_id = s.shipment_id OFFSET 0) t
 WHERE ((NOT s.terminal AND %(open)s) OR (s.terminal AND %(ended)s))
-    AND (s.recorded_at, s.shipment_id) > (%(after_recorded_at)s::timestamptz, %(after_shipment_id)s::uuid)
-    AND s.recorded_at < %(before)s::timestamptz
+    AND CASE WHEN %(newest)s::boolean THEN (s.recorded_at, s.shipment_id) < (%(after_recorded_at)s::timestamptz, %(after_shipment_id)s::uuid)
+        ELSE (s.recorded_at, s.shipment_id) > (%(after_recorded_at)s::timestamptz, %(after_shipment_id)s::uuid) END
+    AND s.recorded_at > %(since)s::timestamptz AND s.recorded_at < %(before)s::timestamptz
     AND (%(status)s::text IS NULL OR s.status = %(status)s) AND (%(reason)s::text IS NULL OR s.reason = %(reason)s)
     AND (%(carrier_id)s::text IS NULL OR s.carrier_id = %(carrier_id)s)
     AND (%(service)s::text IS NULL OR lower(s.service) = lower(%(service)s))
-ORDER BY s.recorded_at, s.shipment_id
+ORDER BY CASE WHEN %(newest)s THEN s.recorded_at END DESC, CASE WHEN %(newest)s THEN s.shipment_id END DESC, s.recorded_at, s.shipment_id
 LIMIT %(limit)s;
 
 -- name: unchanged_since

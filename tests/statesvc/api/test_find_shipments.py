@@ -39,6 +39,86 @@ async def test_several_numbers_are_found_at_once(api: Any, scan: Any) -> None:
     assert "50 numbers at most" in refused.body["detail"]
 
 
+async def test_numbers_are_found_by_their_beginning_and_by_their_last_characters(api: Any, scan: Any) -> None:
+    await api.carriers.say(
+        scan("1Z99A12345", Status.IN_TRANSIT), scan("1Z99B12345", Status.DELIVERED), scan("1Z98\u00e4", Status.IN_TRANSIT)
+    )
+    await api.carriers.say(scan("99A12345", Status.IN_TRANSIT), scan("12345X", Status.IN_TRANSIT), carrier_id="fedex")
+    assert await found(api, tracking_number="1z-99*") == [("ups", "1Z99A12345"), ("ups", "1Z99B12345")]
+    assert await found(api, tracking_number="1Z*", status="in_transit") == [("ups", "1Z99A12345"), ("ups", "1Z98\u00e4")]
+    assert await found(api, tracking_number="*1-2345") == [("ups", "1Z99A12345"), ("ups", "1Z99B12345"), ("fedex", "99A12345")]
+    assert await found(api, tracking_number="*9a 12345", carrier_id="fedex") == [("fedex", "99A12345")]
+    assert await found(api, tracking_number="12345*") == [("fedex", "12345X")]
+    assert await found(api, tracking_number="*z98\u00e4") == [("ups", "1Z98\u00e4")]
+    assert await found(api, tracking_number="*54321") == await found(api, tracking_number="Z99*") == []
+    await api.carriers.say(scan("111222233334444555", Status.IN_TRANSIT), scan("991222233334444555", Status.IN_TRANSIT))
+    assert len(await found(api, tracking_number="*222233334444555")) == 2
+    assert await found(api, tracking_number="*91222233334444555") == [("ups", "991222233334444555")]
+    for short in ("*", "*345", "**", "-*"):
+        refused = await api.get("/v1/shipments", params={"tracking_number": short})
+        assert (refused.status, refused.body["code"]) == (422, "invalid_request"), short
+
+
+async def test_a_part_that_too_many_numbers_share_asks_for_more_characters(api: Any, database: Any, scan: Any) -> None:
+    await api.carriers.say(scan("1ZX00055", Status.IN_TRANSIT))
+    async with await psycopg.AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
+        own = {
+            "shipment_id": "md5(s.shipment_id::text || n)::uuid",
+            **dict.fromkeys(("number", "tracking_number"), "s.number || n || '00055'"),
+        }
+        for table in ("stream", "shipment"):
+            named = "SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0"
+            columns = [name for (name,) in await (await owner.execute(named, (f"statesvc.{table}",))).fetchall()]
+            copied = ", ".join(own.get(name, name) for name in columns)
+            await owner.execute(
+                f"INSERT INTO statesvc.{table} ({', '.join(columns)})"
+                f" SELECT {copied} FROM statesvc.{table} s, generate_series(1, 1000) n".encode()
+            )
+    for part in ("*00055", "1ZX*"):
+        refused = await api.get("/v1/shipments", params={"tracking_number": part})
+        assert (refused.status, refused.body["code"]) == (422, "too_many"), part
+        assert "more than 1,000 shipments match: give more characters" in refused.body["detail"]
+    assert await found(api, tracking_number="*7700055") != []
+
+
+async def test_the_newest_change_comes_first_when_asked_for_and_pages_go_on_from_there(api: Any, scan: Any, clock: Any) -> None:
+    for hour, number in enumerate(("N1", "N2", "N3", "N4")):
+        middle = await clock(hour)
+        await api.carriers.say(scan(number, Status.DELIVERED if hour % 2 else Status.IN_TRANSIT))
+    pages = await api.pages("/v1/shipments", order="newest", limit="3")
+    assert [[item["tracking_number"] for item in page] for page in pages] == [["N4", "N3", "N2"], ["N1"]]
+    pages = await api.pages("/v1/shipments", order="newest", limit="1", tracking_number="N*", carrier_id="ups")
+    assert [item["tracking_number"] for page in pages for item in page] == ["N4", "N3", "N2", "N1"]
+    assert await found(api, order="newest", updated_before=middle, status="in_transit") == [("ups", "N3"), ("ups", "N1")]
+    assert await found(api, order="newest", updated_after=middle) == await found(api, updated_after=middle)
+    first = (await api.get("/v1/shipments", params={"order": "newest", "limit": "1"})).body
+    await clock(9)
+    await api.carriers.say(scan("N1", Status.OUT_FOR_DELIVERY, minutes=5))
+    rest = (await api.get("/v1/shipments", params={"order": "newest", "limit": "9", "cursor": first["next_cursor"]})).body
+    assert [item["tracking_number"] for item in rest["items"]] == ["N3", "N2"]
+    assert (await api.get("/v1/shipments", params={"limit": "9", "cursor": first["next_cursor"]})).body["code"] == "invalid_cursor"
+
+
+async def test_references_list_newest_first_too(api: Any, scan: Any, clock: Any) -> None:
+    for hour, number in enumerate(("R1", "R2", "R3")):
+        await clock(hour)
+        await api.call("PUT", f"/v1/shipments/ups/{number}/references", scopes="ingest", json={"order_id": "O-7"})
+    await clock(5)
+    await api.carriers.say(scan("R2", Status.IN_TRANSIT))
+    pages = await api.pages("/v1/shipments", order="newest", limit="1", reference="o-7")
+    assert [item["tracking_number"] for page in pages for item in page] == ["R2", "R3", "R1"]
+
+
+async def test_a_carrier_or_a_number_in_the_place_of_an_id_is_led_to_the_list(api: Any) -> None:
+    for asked, hint in (
+        ("ups", "shipments of one carrier: /v1/shipments?carrier_id=ups"),
+        ("1Z 99", "shipments that bear a number: /v1/shipments?tracking_number=..."),
+    ):
+        refused = await api.get(f"/v1/shipments/{asked}")
+        assert (refused.status, refused.body["errors"][0]["pointer"]) == (422, "/query/shipment_id")
+        assert hint in refused.body["errors"][0]["detail"]
+
+
 async def test_a_barcode_finds_the_parcel(api: Any, scan: Any) -> None:
     await api.carriers.say(scan(BARCODE[8:], Status.IN_TRANSIT), carrier_id="usps")
     assert await found(api, tracking_number=BARCODE) == [("usps", BARCODE[8:])]

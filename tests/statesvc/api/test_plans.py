@@ -9,7 +9,7 @@ from psycopg import AsyncConnection
 from events.vocabulary import Status
 from statesvc.database.queries import queries
 from statesvc.shipments.find import FoundShipment, find_shipment
-from statesvc.shipments.shipment_list import BEGINNING, END_OF_TIME
+from statesvc.shipments.shipment_list import AFTER_ALL, BEGINNING_OF_TIME, END_OF_TIME
 
 READ = "statesvc.shipments"
 WINDOW = {"after": 0, "upto": 9, "limit": 10}
@@ -56,7 +56,9 @@ async def test_a_number_alone_is_looked_up_by_its_index_and_open_shipments_by_th
         "reason": None,
         "service": None,
         "numbers": ["1"],
+        "since": BEGINNING_OF_TIME,
         "before": END_OF_TIME,
+        "newest": False,
         "open": True,
         "ended": False,
     }
@@ -69,6 +71,13 @@ async def test_a_number_alone_is_looked_up_by_its_index_and_open_shipments_by_th
         assert "using shipment_updated" in read
         assert re.search(r"Index Cond: \(\(terminal = false\) AND \(ROW\(recorded_at, shipment_id\) > ", read)
         assert "terminal = true" not in read
+    for name in ("list_newest_shipments", "newest_scan_end"):
+        read = await plan(api, "shipment_list", name, asked)
+        assert "Index Scan Backward using shipment_updated" in read or "Index Only Scan Backward using shipment_updated" in read
+        assert re.search(r"Index Cond: \(\(terminal = false\) AND \(ROW\(recorded_at, shipment_id\) < ", read)
+    part: dict[str, Any] = {"since": "543", "until": "543\U0010ffff", "limit": 9}
+    assert "Index Cond: ((number ~>=~ " in await plan(api, "number_search", "numbers_beginning", part)
+    assert "Index Scan using stream_number_end" in await plan(api, "number_search", "numbers_ending", part)
 
 
 async def test_a_search_by_number_reads_nothing_to_be_planned(api: Any, scan: Any, database: Any) -> None:
@@ -77,8 +86,9 @@ async def test_a_search_by_number_reads_nothing_to_be_planned(api: Any, scan: An
     async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
         await owner.execute("ANALYZE")
     asked: dict[str, Any] = dict.fromkeys(("carrier_id", "status", "reason", "service"))
-    asked |= {"numbers": ["7"], "carrier_ids": ["ups"], "open": True, "ended": True, "before": END_OF_TIME, "limit": 2}
-    asked |= {"after_recorded_at": BEGINNING.recorded_at, "after_shipment_id": BEGINNING.shipment_id}
+    asked |= {"numbers": ["7"], "carrier_ids": ["ups"], "open": True, "ended": True, "limit": 2}
+    asked |= {"newest": False, "since": BEGINNING_OF_TIME, "before": END_OF_TIME}
+    asked |= {"after_recorded_at": BEGINNING_OF_TIME, "after_shipment_id": AFTER_ALL}
     for name in ("list_shipments_of_number", "list_shipments_of_references"):
         explained = "EXPLAIN (ANALYZE, BUFFERS, SUMMARY OFF) " + queries(READ, "shipment_list")[name]
         for _ in range(2):

@@ -172,6 +172,11 @@ async def test_a_parcel_is_shown_without_what_is_personal(database: Database, sh
     assert [each["shipment_id"] for each in await shell.json("shipments", "find", "--reference", "order 7")] == [shown["shipment_id"]]
     assert [each["version"] for each in await shell.json("shipments", "find", "--reference", "order 9")] == [0]
     assert "1Z9 " in await shell("shipments", "find", "--reference", "order 9")
+    for sought in (row[1][-5:], f"*{row[1][-5:]}", row[1][:6], f"{row[1][:6]}*", "order 7"):
+        assert shown["shipment_id"] in [each["shipment_id"] for each in await shell.json("shipments", "find", sought)], sought
+    assert "one that ends or begins so" in await shell("shipments", "find", "0NOTHING0", exit_code=1)
+    assert [each["carrier_id"] for each in await shell.json("shipments", "list", "--carrier", row[0])] == [row[0]]
+    assert "no shipment fits" in await shell("shipments", "list", "--updated-after", "2999-01-01T00:00:00Z", exit_code=1)
     assert "with this reference" in await shell("shipments", "find", "--reference", "order 8", exit_code=1)
     events = await shell.json("shipments", "history", row[0], row[1])
     assert [event["version"] for event in events]

@@ -1,0 +1,57 @@
+"""Numbers found by a part of them: how they begin, or their last characters, which is what a customer reads out."""
+
+from typing import Any, Final, NamedTuple
+
+from psycopg import AsyncConnection
+
+from events.spelling import normalize_number
+from statesvc.database.queries import queries
+from statesvc.shipments.sought import PART_CHARS_MIN
+
+_SQL = queries("statesvc.shipments", "number_search")
+
+ANY_REST: Final = "*"
+MATCHES_MAX: Final = 1000
+"""How many shipments a search looks at before it asks for more characters."""
+_END_INDEXED: Final = 15
+_AFTER_ALL_CHARACTERS: Final = "\U0010ffff"
+
+
+class TooManyMatchesError(LookupError):
+    """A part that very many numbers share finds none of them."""
+
+    def __init__(self) -> None:
+        super().__init__(f"more than {MATCHES_MAX:,} shipments match: give more characters of the number")
+
+
+class NumberPart(NamedTuple):
+    """How numbers begin, or end, as they are compared."""
+
+    characters: str
+    is_end: bool
+
+
+def number_part(printed: str) -> NumberPart | None:
+    """Return what `1Z999*` or `*12345` asks for; None for a whole number. Raises ValueError where it says too little."""
+    if len(printed) > 1 and printed.startswith(ANY_REST):
+        end = normalize_number(printed.removeprefix(ANY_REST))
+        if len(end) < PART_CHARS_MIN:
+            raise ValueError(f"after `*` at least the last {PART_CHARS_MIN} characters of the number are needed")
+        return NumberPart(end, is_end=True)
+    if not printed.endswith(ANY_REST):
+        return None
+    beginning = normalize_number(printed.removesuffix(ANY_REST))
+    if not beginning:
+        raise ValueError("`*` stands behind the beginning of a number, or before its last characters")
+    return NumberPart(beginning, is_end=False)
+
+
+async def numbers_with(connection: AsyncConnection[Any], part: NumberPart) -> list[str]:
+    """Return the numbers of shipments that begin or end so. Raises TooManyMatchesError."""
+    since = part.characters[: -_END_INDEXED - 1 : -1] if part.is_end else part.characters
+    asked = {"since": since, "until": since + _AFTER_ALL_CHARACTERS, "limit": MATCHES_MAX + 1}
+    query = _SQL["numbers_ending" if part.is_end else "numbers_beginning"]
+    rows = await (await connection.execute(query, asked)).fetchall()
+    if len(rows) > MATCHES_MAX:
+        raise TooManyMatchesError
+    return sorted({number for (number,) in rows if not part.is_end or number.endswith(part.characters)})
