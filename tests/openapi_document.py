@@ -15,7 +15,6 @@ from statesvc.api.routes import routes as api_routes
 from statesvc.api.served_context import served_context
 from statesvc.api.stream.routes import routes as stream_routes
 from statesvc.api.stream.tickets import Tickets
-from statesvc.api.stream.transition_feed import routes as transition_feed_routes
 from statesvc.api.submission.routes import routes as submission_routes
 from statesvc.api.subscriptions.routes import routes as subscription_routes
 from statesvc.http.health import health_routes
@@ -35,8 +34,7 @@ def calls() -> list[Route]:
         *object.__new__(Tokens).routes(),
         *_calls(submission_routes),
         *api_routes(context),
-        *stream_routes(streams=None, tickets=object.__new__(Tickets)),  # type: ignore[arg-type]
-        *_calls(transition_feed_routes),
+        *stream_routes(context, streams=NOTHING, tickets=object.__new__(Tickets)),
         *subscription_routes(context),
         *_calls(health_routes),
     ]

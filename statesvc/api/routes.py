@@ -11,12 +11,12 @@ from statesvc.api import evidence_operations as evidence
 from statesvc.api import expectation_operations as expectations
 from statesvc.api import key_operations as keys
 from statesvc.api import legal_hold_operations as legal_holds
-from statesvc.api import log_calls as log
+from statesvc.api import log_operations as log
 from statesvc.api import lookup_operations as lookups
 from statesvc.api import message_operations as messages
 from statesvc.api import queue_operations as queue
 from statesvc.api import reference_operations as references
-from statesvc.api import report_calls as reports
+from statesvc.api import report_operations as reports
 from statesvc.api import rollout_operations as rollouts
 from statesvc.api import shipment_list_operations as shipment_list
 from statesvc.api import shipment_operations as shipments
@@ -36,11 +36,11 @@ def routes(context: Context) -> Sequence[Route]:
         *routes_of(erasure.OPERATIONS, context),
         *routes_of(messages.OPERATIONS, context),
         *routes_of(evidence.OPERATIONS, context),
-        *log.routes(context.pool, context.log_archive()),
+        *routes_of(log.OPERATIONS, context),
         *routes_of(dead_letters.OPERATIONS, context),
         *routes_of(code_mappings.OPERATIONS, context),
         *routes_of(expectations.OPERATIONS, context),
-        *reports.routes(context.pool),
+        *routes_of(reports.OPERATIONS, context),
         *routes_of(rollouts.OPERATIONS, context),
         *routes_of(legal_holds.OPERATIONS, context),
         *routes_of(queue.OPERATIONS, context),

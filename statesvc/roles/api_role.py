@@ -24,7 +24,6 @@ from statesvc.api.served_context import served_context
 from statesvc.api.stream.routes import routes as stream_routes
 from statesvc.api.stream.streams import Streams, limits_of
 from statesvc.api.stream.tickets import Tickets
-from statesvc.api.stream.transition_feed import routes as transition_feed_routes
 from statesvc.api.submission.routes import routes as submission_routes
 from statesvc.api.subscriptions.routes import routes as subscription_routes
 from statesvc.background.process_pool import ProcessPool
@@ -93,8 +92,6 @@ async def run(launch: Launch) -> int:
             refused=base.refusals.count,
         )
 
-        signer = TokenSigner(base.keyring.token_key)
-
         def drain() -> None:
             # streams end now, not when the server stops: their clients come back elsewhere
             base.readiness.drain()
@@ -118,8 +115,7 @@ async def run(launch: Launch) -> int:
             *ingress.routes,
             *submission_routes(pool=base.pool, keyring=base.keyring, waker=base.waker, writer=launch.worker_id, archive=log_archive),
             *api_routes(context),
-            *stream_routes(streams, Tickets(signer)),
-            *transition_feed_routes(base.pool, log_archive),
+            *stream_routes(context, streams, Tickets(TokenSigner(base.keyring.token_key))),
             *subscription_routes(context),
         ]
         base.metrics.sample_first(sampling(launch, base))

@@ -7,12 +7,15 @@ from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from events.vocabulary import Status
+from statesvc.api.operation_context import Context
 from statesvc.api.parameters import Name
+from statesvc.api.stream import tickets as ticket_operations
+from statesvc.api.stream import transition_feed
 from statesvc.api.stream.streams import EVENT_STREAM, Streams
 from statesvc.api.stream.tickets import CHOICES_MAX, PATH, Tickets
 from statesvc.api.stream.window import Selection, StreamedData
 from statesvc.http.keys.signed_token import TOKEN_CHARS_MAX
-from statesvc.http.operation import RequestHeader, Route, parameters, raw_route
+from statesvc.http.operation import RequestHeader, Route, parameters, raw_route, routes_of
 from statesvc.http.problem import OK, Code, Problem, Violation
 from statesvc.log.cursor import CURSOR_PATTERN, LogCursor, read_cursor
 
@@ -48,8 +51,8 @@ class StreamParameters(BaseModel):
         return self
 
 
-def routes(streams: Streams, tickets: Tickets) -> Sequence[Route]:
-    """The stream, and the tickets to it."""
+def routes(context: Context, streams: Streams, tickets: Tickets) -> Sequence[Route]:
+    """The stream, the tickets to it, and what it said in the past."""
 
     async def stream(request: web.Request) -> web.StreamResponse:
         asked = parameters(request, StreamParameters)
@@ -63,7 +66,7 @@ def routes(streams: Streams, tickets: Tickets) -> Sequence[Route]:
         )
 
     return [
-        *tickets.routes(),
+        *routes_of(ticket_operations.OPERATIONS, context),
         raw_route(
             f"GET {PATH}",
             stream,
@@ -89,6 +92,7 @@ def routes(streams: Streams, tickets: Tickets) -> Sequence[Route]:
             rules=("A `ticket` names carriers and statuses: it comes alone, or with `after`.",),
             deadline_seconds=None,
         ),
+        *routes_of(transition_feed.OPERATIONS, context),
     ]
 
 

@@ -11,7 +11,7 @@ import psycopg
 import structlog
 from aiohttp import hdrs, web
 
-from statesvc.api.log_calls import lost_cursor
+from statesvc.api.log_operations import lost_cursor
 from statesvc.api.stream.admission import CHECK_SECONDS, Admission, LoadShedder
 from statesvc.api.stream.follower import PING_SECONDS, Channel, Follower, StreamEnd
 from statesvc.api.stream.tail import Hearing, Pages, Tail

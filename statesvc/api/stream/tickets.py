@@ -4,7 +4,6 @@ A browser's EventSource sends no `Authorization`, and an API key has no business
 fetches a ticket for it. It opens streams until it expires, none after its key was revoked; a stream that is open goes on.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Final
@@ -15,12 +14,14 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
 from events.vocabulary import Status
+from statesvc.api.operation_context import Context
 from statesvc.api.parameters import Name
 from statesvc.api.stream.window import Selection
-from statesvc.http.keys.api_keys import Caller, Keys, caller_of
+from statesvc.http.call import Call
+from statesvc.http.keys.api_keys import Caller, Keys
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.keys.signed_token import TokenRefusedError, TokenSigner
-from statesvc.http.operation import Credential, Reply, Route, answer, body, route
+from statesvc.http.operation import Credential, operation
 from statesvc.http.problem import CREATED, Code, Problem
 
 TICKET_SECONDS: Final = 60
@@ -56,13 +57,12 @@ class Tickets:
 
     signer: TokenSigner
 
-    async def create(self, request: web.Request) -> Reply[StreamTicket]:
-        """A ticket in the name of the caller's key."""
-        asked = body(request, TicketRequest)
+    def ticket(self, caller: Caller, wanted: TicketRequest) -> StreamTicket:
+        """Make a ticket in the name of the caller's key."""
         expires_at = datetime.now(UTC) + timedelta(seconds=TICKET_SECONDS)
-        claims = {"key_id": caller_of(request).key_id, "carriers": asked.carrier_id, "statuses": asked.status}
+        claims = {"key_id": caller.key_id, "carriers": wanted.carrier_id, "statuses": wanted.status}
         ticket = self.signer.sign(_PURPOSE, claims, expires_at=expires_at)
-        return answer({"ticket": ticket, "path": f"{PATH}?{urlencode({_TICKET: ticket})}", "expires_at": expires_at}, status=CREATED)
+        return {"ticket": ticket, "path": f"{PATH}?{urlencode({_TICKET: ticket})}", "expires_at": expires_at}
 
     async def bearer(self, request: web.Request, keys: Keys) -> Caller | None:
         """The holder of the key that made the request's ticket; None without one. Raises the problem 401."""
@@ -88,26 +88,25 @@ class Tickets:
         scheme = {"type": "apiKey", "in": "query", "name": _TICKET, "description": "Of `POST /v1/stream/tickets`."}
         return Credential(name=_TICKET, scheme=scheme, caller=self.bearer)
 
-    def routes(self) -> Sequence[Route]:
-        """The call."""
-        return [
-            route(
-                f"POST {PATH}/tickets",
-                self.create,
-                operation_id="create_stream_ticket",
-                summary="A ticket for a browser's EventSource",
-                description=f"Good for {TICKET_SECONDS} s, for this selection of the stream and nothing else. Fetch it on your server, "
-                "give it to the page: `new EventSource(path)`. When the page has to come back later, it asks your server for the next "
-                "ticket and appends `&after=` with the last id that it has.",
-                scope="read",
-                tag="log",
-                request=TicketRequest,
-                is_body_optional=True,
-                response=StreamTicket,
-                statuses={CREATED: "made"},
-            )
-        ]
+
+@operation(
+    f"POST {PATH}/tickets",
+    description=f"Good for {TICKET_SECONDS} s, for this selection of the stream and nothing else. Fetch it on your server, "
+    "give it to the page: `new EventSource(path)`. When the page has to come back later, it asks your server for the next "
+    "ticket and appends `&after=` with the last id that it has.",
+    scope="read",
+    tag="log",
+    is_body_optional=True,
+    statuses={CREATED: "made"},
+)
+async def create_stream_ticket(context: Context, call: Call[None, TicketRequest]) -> StreamTicket:
+    """A ticket for a browser's EventSource."""
+    keyring = await context.keyring()
+    return Tickets(TokenSigner(keyring.token_key)).ticket(call.caller, call.body)
 
 
 def _refused(why: str) -> Problem:
     return Problem(Code.UNAUTHENTICATED, f"the ticket opens no stream: {why}; get a new one by POST {PATH}/tickets")
+
+
+OPERATIONS: Final = (create_stream_ticket,)

@@ -4,23 +4,22 @@ Same items, same selection, same cursors as the stream: read to the end, then fo
 or repeated in between. The whole log with its proofs is `/v1/feed`, for scope `audit`.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
-from aiohttp import web
 from psycopg import AsyncConnection
 from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
 from events.vocabulary import Status
-from statesvc.api.log_calls import FEED_DEFAULT, FEED_MAX, lost_cursor
+from statesvc.api.log_operations import FEED_DEFAULT, FEED_MAX, lost_cursor
+from statesvc.api.operation_context import Context
 from statesvc.api.parameters import Name
 from statesvc.api.stream.tail import ENTRIES_MAX, LogEnd
 from statesvc.api.stream.tickets import CHOICES_MAX
 from statesvc.api.stream.window import Selection, StreamedTransition, streamed
-from statesvc.database.pool import Connections
-from statesvc.http.operation import Reply, Route, answer, parameters, route
+from statesvc.http.call import Call
+from statesvc.http.operation import operation
 from statesvc.http.problem import Code, Problem
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.checkpoints import latest_head
@@ -66,61 +65,46 @@ class _Found:
     """Up to where the log was read."""
 
 
-@dataclass(frozen=True, slots=True)
-class TransitionFeedCall:
-    """The handler."""
+@operation("GET /v1/feed/transitions", scope="read", tag="log", problems=(Code.INVALID_CURSOR, Code.CURSOR_LOST, Code.LOG_UNAVAILABLE))
+async def list_transitions(context: Context, call: Call[TransitionFeedParameters, None]) -> TransitionFeed:
+    """Changes of status from the beginning.
 
-    pool: Connections
-    archive: LogArchive
-
-    async def page(self, request: web.Request) -> Reply[TransitionFeed]:
-        """At most `limit` transitions of the selection."""
-        asked = parameters(request, TransitionFeedParameters)
-        selection = Selection(carriers=frozenset(asked.carrier_id), statuses=frozenset(asked.status))
-        async with self.pool.connection() as connection:
-            end = LogEnd.of(await latest_head(connection))
-            try:
-                after = await resume(connection, read_cursor(asked.after), epoch=end.epoch)
-                if after.epoch > end.epoch or after.index >= max(end.tree_size, 1):
-                    raise Problem(Code.INVALID_CURSOR, f"the log has {end.tree_size} entries: `after` was given by another log")
-                found = await self._read(connection, selection, begin=after.index + 1, end=end.tree_size, limit=asked.limit)
-            except LostCursorError as error:
-                raise lost_cursor(error) from error
-            except MissingEntryError as error:
-                raise Problem(Code.INTERNAL_ERROR, str(error)) from error
-        cursor = str(LogCursor(end.epoch, found.last_index))
-        more = found.last_index + 1 < end.tree_size
-        return answer({"items": found.items, "next_cursor": cursor if more else None, "cursor": cursor})
-
-    async def _read(self, connection: AsyncConnection[Any], selection: Selection, *, begin: int, end: int, limit: int) -> _Found:
-        items: list[StreamedTransition] = []
-        for _ in range(_PAGES_MAX):
-            if begin >= end:
-                break
-            page_end = min(begin + ENTRIES_MAX, end)
-            for transition in await read_transitions(connection, begin=begin, end=page_end, archive=self.archive):
-                if selection.takes(carrier_id=transition.carrier_id, status=transition.to_status):
-                    items.append(streamed(transition))
-                    if len(items) == limit:
-                        return _Found(items, transition.index)
-            begin = page_end
-        return _Found(items, begin - 1)
+    What `/v1/stream` sends, in pages and from any place of the log: to fill a store with the past. Go on with `after` set to `cursor` while
+    `next_cursor` is not null, then open the stream with the same `after`. 410 as there.
+    """
+    wanted = call.parameters
+    selection = Selection(carriers=frozenset(wanted.carrier_id), statuses=frozenset(wanted.status))
+    async with context.pool.connection() as connection:
+        end = LogEnd.of(await latest_head(connection))
+        try:
+            after = await resume(connection, read_cursor(wanted.after), epoch=end.epoch)
+            if after.epoch > end.epoch or after.index >= max(end.tree_size, 1):
+                raise Problem(Code.INVALID_CURSOR, f"the log has {end.tree_size} entries: `after` was given by another log")
+            entries = range(after.index + 1, end.tree_size)
+            found = await _read(connection, context.log_archive(), selection, entries, limit=wanted.limit)
+        except LostCursorError as error:
+            raise lost_cursor(error) from error
+        except MissingEntryError as error:
+            raise Problem(Code.INTERNAL_ERROR, str(error)) from error
+    cursor = str(LogCursor(end.epoch, found.last_index))
+    more = found.last_index + 1 < end.tree_size
+    return {"items": found.items, "next_cursor": cursor if more else None, "cursor": cursor}
 
 
-def routes(pool: Connections, archive: LogArchive) -> Sequence[Route]:
-    """The one call."""
-    return [
-        route(
-            "GET /v1/feed/transitions",
-            TransitionFeedCall(pool, archive).page,
-            operation_id="list_transitions",
-            summary="Changes of status from the beginning",
-            description="What `/v1/stream` sends, in pages and from any place of the log: to fill a store with the past. Go on with "
-            "`after` set to `cursor` while `next_cursor` is not null, then open the stream with the same `after`. 410 as there.",
-            scope="read",
-            tag="log",
-            parameters=TransitionFeedParameters,
-            response=TransitionFeed,
-            problems=(Code.INVALID_CURSOR, Code.CURSOR_LOST, Code.LOG_UNAVAILABLE),
-        )
-    ]
+async def _read(connection: AsyncConnection[Any], archive: LogArchive, selection: Selection, entries: range, *, limit: int) -> _Found:
+    items: list[StreamedTransition] = []
+    begin, end = entries.start, entries.stop
+    for _ in range(_PAGES_MAX):
+        if begin >= end:
+            break
+        page_end = min(begin + ENTRIES_MAX, end)
+        for transition in await read_transitions(connection, begin=begin, end=page_end, archive=archive):
+            if selection.takes(carrier_id=transition.carrier_id, status=transition.to_status):
+                items.append(streamed(transition))
+                if len(items) == limit:
+                    return _Found(items, transition.index)
+        begin = page_end
+    return _Found(items, begin - 1)
+
+
+OPERATIONS: Final = (list_transitions,)

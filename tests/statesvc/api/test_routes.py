@@ -7,7 +7,6 @@ from statesvc.api.routes import routes
 from statesvc.api.served_context import served_context
 from statesvc.api.stream.routes import routes as stream_routes
 from statesvc.api.stream.tickets import Tickets
-from statesvc.api.stream.transition_feed import routes as transition_feed_routes
 from statesvc.http.keys.signed_token import TokenSigner
 from statesvc.http.openapi import build_document
 from tests.world.api import Api
@@ -15,8 +14,8 @@ from tests.world.api import Api
 
 def test_the_calls_are_described_as_valid_openapi() -> None:
     nothing = cast("Any", None)
-    read = routes(served_context(pool=nothing, keyring=nothing, waker=nothing, readings=nothing))
-    calls = [*read, *stream_routes(nothing, Tickets(TokenSigner(b""))), *transition_feed_routes(nothing, nothing)]
+    context = served_context(pool=nothing, keyring=nothing, waker=nothing, readings=nothing)
+    calls = [*routes(context), *stream_routes(context, nothing, Tickets(TokenSigner(b"")))]
     described = build_document(calls, version="1")
     OpenAPIV31SpecValidator(described).validate()
     scopes = {

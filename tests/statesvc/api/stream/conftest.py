@@ -16,10 +16,10 @@ from events.crypto.sealing import SealingKey
 from events.entry.kinds import Provenance, rfc3339
 from events.event import Reading
 from events.identity.ids import identify
+from statesvc.api.served_context import served_context
 from statesvc.api.stream.routes import routes
 from statesvc.api.stream.streams import StreamLimits, Streams
 from statesvc.api.stream.tickets import Tickets
-from statesvc.api.stream.transition_feed import routes as transition_feed_routes
 from statesvc.append.append_batch import AppendBatch
 from statesvc.append.transaction import append
 from statesvc.database.pool import PoolLimits, make_pool
@@ -153,7 +153,9 @@ def staged(database: Any) -> StageMaker:
         async with story(database) as log:
             key_id, key = await create_key(log.connection, name="test", scopes=[Scope.READ], created_by="test")
             tickets = Tickets(TokenSigner(log.keyring.token_key))
-            app = build_app([*routes(streams, tickets), *transition_feed_routes(opened, LogArchive(None))], keys=keys)
+            nothing: Any = None
+            context = served_context(pool=opened, keyring=log.keyring, waker=nothing, readings=nothing)
+            app = build_app(routes(context, streams, tickets), keys=keys)
             async with TestClient(TestServer(app)) as client:
                 yield Stage(log, streams, client, telemetry, key, key_id)
                 streams.stop()

@@ -1,0 +1,168 @@
+"""`GET /v1/reports/promises...`: how carriers met what they promised, the parcels that were late, and both as files."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from functools import partial
+from typing import Annotated, Any, Final, Literal
+from uuid import UUID
+
+from aiohttp import hdrs
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from statesvc.api.operation_context import Context
+from statesvc.api.parameters import Day, Name
+from statesvc.api.report_files import MEDIA_TYPES, ParquetUnavailableError, ReportFormat, as_file
+from statesvc.http.call import Call
+from statesvc.http.closed_model import ClosedModel
+from statesvc.http.operation import RawAnswer, operation
+from statesvc.http.paging import LIMIT_DEFAULT, LIMIT_MAX, Page, decode_cursor, encode_cursor
+from statesvc.http.problem import Code, Problem
+from statesvc.shipments.promise_report import (
+    DIMENSIONS,
+    FROM_THE_START,
+    Dimension,
+    LateParcel,
+    PromiseFilter,
+    PromiseGroup,
+    PromisePosition,
+    late_parcels,
+    promise_groups,
+)
+
+LATE_MAX: Final = 100_000
+"""Rows of a file; more are asked for in several ranges of days."""
+_PATH: Final = "/v1/reports/promises"
+_BY_ANY: Final = "|".join(DIMENSIONS)
+
+
+class PromiseParameters(ClosedModel):
+    """Which promises."""
+
+    since: Annotated[Day | None, Field(description="Promised for this day or later; left out: the last 90 days and those to come.")] = None
+    until: Annotated[Day | None, Field(description="Promised for a day before this one.")] = None
+    carrier_id: Annotated[Name | None, Field(description="Of this carrier only.")] = None
+    service: Annotated[Name | None, Field(description="Of this service only, as the carrier names it; case does not matter.")] = None
+    lane: Annotated[str | None, Field(pattern=r"^[A-Z]{2}-[A-Z]{2}$", description="Country of the first and of the last scan.")] = None
+
+    def filter(self, context: Context) -> PromiseFilter:
+        """As the report takes it. Raises Problem."""
+        if self.carrier_id is not None:
+            context.carrier(self.carrier_id)
+        return PromiseFilter(since=self.since, until=self.until, carrier_id=self.carrier_id, service=self.service, lane=self.lane)
+
+
+class PromiseReportParameters(PromiseParameters):
+    """Which promises, and how they are counted."""
+
+    by: Annotated[
+        str,
+        Field(
+            pattern=rf"^({_BY_ANY})(,({_BY_ANY})){{0,3}}$",
+            description="What they are counted by: any of `carrier`, `service`, `lane`, `month`, joined by commas.",
+        ),
+    ] = ",".join(DIMENSIONS)
+
+    @property
+    def dimensions(self) -> list[Dimension]:
+        """In the order of the contract."""
+        return [each for each in DIMENSIONS if each in self.by.split(",")]
+
+
+class LateParameters(PromiseParameters):
+    """A page of late parcels."""
+
+    limit: Annotated[int, Field(ge=1, le=LIMIT_MAX, description="Items per page.")] = LIMIT_DEFAULT
+    cursor: Annotated[str | None, Field(max_length=1024, description="`next_cursor` of the page before.")] = None
+
+
+class PromiseExportParameters(PromiseReportParameters):
+    """Which table, in which form."""
+
+    table: Annotated[Literal["groups", "late"], Field(description="The counts, or the late parcels.")] = "groups"
+    format: ReportFormat = "csv"
+
+
+class PromiseReport(TypedDict):
+    """How carriers met what they promised."""
+
+    groups: list[PromiseGroup]
+
+
+_operation = partial(operation, scope="read", tag="reports", is_computed=True, deadline_seconds=30.0)
+
+
+@_operation(f"GET {_PATH}", problems=(Code.UNKNOWN_CARRIER,))
+async def report_promises(context: Context, call: Call[PromiseReportParameters, None]) -> PromiseReport:
+    """How carriers met what they promised.
+
+    The promise is the first estimate that the carrier gave; it is met by a delivery before the midnight that ends its day, where the
+    parcel was delivered.
+    """
+    wanted = call.parameters
+    async with context.pool.connection() as connection:
+        return {"groups": await promise_groups(connection, wanted.filter(context), wanted.dimensions)}
+
+
+@_operation(f"GET {_PATH}/late", problems=(Code.UNKNOWN_CARRIER, Code.INVALID_CURSOR))
+async def list_late_parcels(context: Context, call: Call[LateParameters, None]) -> Page[LateParcel]:
+    """List parcels late against their promise.
+
+    For claims: delivered after the promised day, or not delivered though it is over; the earliest promise first.
+    """
+    wanted = call.parameters
+    bound_to = {"list": "late", **wanted.model_dump(mode="json", exclude={"limit", "cursor"})}
+    after = FROM_THE_START if wanted.cursor is None else _position(wanted.cursor, bound_to)
+    async with context.pool.connection() as connection:
+        found = await late_parcels(connection, wanted.filter(context), after=after, limit=wanted.limit + 1)
+    page = found[: wanted.limit]
+    is_last = len(found) <= wanted.limit
+    cursor = None if is_last else encode_cursor([page[-1]["promised_until"].isoformat(), str(page[-1]["shipment_id"])], bound_to)
+    return Page(page, cursor)
+
+
+@_operation(
+    f"GET {_PATH}/export",
+    rules=(
+        "The file would have more than 100,000 rows.",
+        "Parquet takes the extra `archive` of the installation.",
+    ),
+    response_types=tuple(MEDIA_TYPES.values()),
+    problems=(Code.UNKNOWN_CARRIER,),
+)
+async def export_promises(context: Context, call: Call[PromiseExportParameters, None]) -> RawAnswer[None]:
+    """Promises as CSV or Parquet.
+
+    In CSV a text that a spreadsheet would compute has an apostrophe before it.
+    """
+    wanted = call.parameters
+    rows: Sequence[Any]
+    async with context.pool.connection() as connection:
+        if wanted.table == "groups":
+            rows = await promise_groups(connection, wanted.filter(context), wanted.dimensions)
+            columns = [*PromiseGroup.__annotations__]
+        else:
+            rows = await late_parcels(connection, wanted.filter(context), limit=LATE_MAX + 1)
+            columns = [*LateParcel.__annotations__]
+    if len(rows) > LATE_MAX:
+        raise Problem(Code.INVALID_REQUEST, f"there are more than {LATE_MAX:,} rows: narrow `since`, `until` or `carrier_id`")
+    try:
+        content = as_file(rows, columns, wanted.format)
+    except ParquetUnavailableError as error:
+        raise Problem(Code.INVALID_REQUEST, str(error)) from error
+    call.headers[hdrs.CONTENT_DISPOSITION] = f'attachment; filename="promises-{wanted.table}.{wanted.format}"'
+    return RawAnswer(content, MEDIA_TYPES[wanted.format])
+
+
+def _position(cursor: str, bound_to: dict[str, Any]) -> PromisePosition:
+    try:
+        promised_until, shipment_id = decode_cursor(cursor, bound_to, fields=2)
+        instant = datetime.fromisoformat(promised_until)
+        if instant.tzinfo is not None:
+            return PromisePosition(instant, UUID(shipment_id))
+    except (AttributeError, TypeError, ValueError):
+        pass
+    raise Problem(Code.INVALID_CURSOR, "the cursor names nothing that is here; start again without one")
+
+
+OPERATIONS: Final = (report_promises, list_late_parcels, export_promises)
