@@ -36,6 +36,7 @@ _SECRETS: Final = {
     re.compile(r"\beyJ[\w-]+\.[\w-]+"): "eyJleHAiOjE3Nzc2MjYwMDB9.c2lnbmF0dXJl",
     re.compile(r"\bss_[0-9a-f]{12}_[\w-]{43}"): "ss_0123456789ab_C2FVsBQIhrscChlQIMV-b5sSYspob7oDC2FVsBQIhrs",
     re.compile(r'"[0-9a-f]{12}"'): '"0123456789ab"',
+    re.compile(r'"[^"]+-(ingress|api|worker|notifier|sealer)-\d+-[0-9a-f]{8}"'): r'"host-\1-100-01234567"',
     re.compile(r"\bwhsec_[\w+/=-]+"): "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD",
     re.compile(r"\bwhpk_[\w+/=-]+"): "whpk_C2FVsBQIhrscChlQIMV+b5sSYspob7oDAAAAAAA=",
 }

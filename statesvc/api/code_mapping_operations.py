@@ -52,7 +52,7 @@ from statesvc.repair.teaching.unmapped_codes import UnmappedCode, unmapped_codes
 
 MESSAGES_MAX: Final = 2_000
 SECONDS_MAX: Final = 15.0
-_LONG_SECONDS: Final = 30.0
+LONG_SECONDS: Final = 30.0
 _TAG: Final = "codes"
 _MAPPINGS: Final = "/v1/carriers/{carrier_id}/mappings"
 
@@ -181,7 +181,7 @@ async def teach_code(context: Context, call: Call[CarrierMappingParameters, Teac
     tag=_TAG,
     problems=(Code.UNKNOWN_CARRIER,),
     is_computed=True,
-    deadline_seconds=_LONG_SECONDS,
+    deadline_seconds=LONG_SECONDS,
 )
 async def preview_code_mapping(context: Context, call: Call[CarrierMappingParameters, PreviewRequest]) -> MappingPreview:
     """Preview a mapping.
@@ -192,9 +192,7 @@ async def preview_code_mapping(context: Context, call: Call[CarrierMappingParame
     carrier = context.carrier(call.parameters.carrier_id)
     printed = _printed(call.body, carrier)
     keyring = await context.keyring()
-    task = RereadTask(
-        carrier=carrier, keyring=keyring, writer=writer("preview"), actor=call.caller.actor, rolls_back=True, archive=context.archive
-    )
+    task = RereadTask(carrier=carrier, keyring=keyring, writer=writer("preview"), rolls_back=True, archive=context.archive)
     digest = keyring.carrier_digest(carrier.carrier_id)
     meaning = call.body.meaning.meaning if call.body.meaning is not None else None
     async with context.pool.connection() as connection:
@@ -237,7 +235,7 @@ async def get_code_mapping(context: Context, call: Call[MappingParameters, None]
     scope="ops",
     tag=_TAG,
     problems=(Code.UNKNOWN_CARRIER, Code.NOT_FOUND, Code.INVALID_CURSOR),
-    deadline_seconds=_LONG_SECONDS,
+    deadline_seconds=LONG_SECONDS,
     parts=CallParts(summed=("messages", "corrected", "retracted", "added", "unreadable", "transitions", "notifications")),
 )
 async def renormalize_code_mapping(context: Context, call: Call[RenormalizeParameters, RenormalizeRequest]) -> Renormalized:

@@ -16,6 +16,7 @@ from statesvc.api import lookup_operations as lookups
 from statesvc.api import message_operations as messages
 from statesvc.api import queue_operations as queue
 from statesvc.api import reference_operations as references
+from statesvc.api import renormalize_operations as renormalize
 from statesvc.api import report_operations as reports
 from statesvc.api import rollout_operations as rollouts
 from statesvc.api import shipment_list_operations as shipment_list
@@ -39,6 +40,7 @@ def routes(context: Context) -> Sequence[Route]:
         *routes_of(log.OPERATIONS, context),
         *routes_of(dead_letters.OPERATIONS, context),
         *routes_of(code_mappings.OPERATIONS, context),
+        *routes_of(renormalize.OPERATIONS, context),
         *routes_of(expectations.OPERATIONS, context),
         *routes_of(reports.OPERATIONS, context),
         *routes_of(rollouts.OPERATIONS, context),

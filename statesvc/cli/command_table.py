@@ -39,7 +39,7 @@ GROUPS: Final[Mapping[str, Mapping[str, ListedCommand]]] = {
         "runbook": ListedCommand("statesvc.cli.runbook_command", "what to do: a page of the runbook, or their list"),
         "dead-letters": ListedCommand("statesvc.cli.dead_letters", "what gave up and waits for a human: replay or discard", calls_api=True),
         "rollout": ListedCommand("statesvc.cli.rollout", "try another normalizer; hold and release a carrier", calls_api=True),
-        "renormalize": ListedCommand("statesvc.cli.renormalize_command", "read history again, append corrections"),
+        "renormalize": ListedCommand("statesvc.cli.renormalize_command", "read history again, append corrections", calls_api=True),
         "rebuild": ListedCommand("statesvc.cli.rebuild_command", "rebuild a projection from the log, alongside live traffic"),
         "expectations": ListedCommand("statesvc.cli.expectation_commands", "when a parcel counts as stalled or overdue", calls_api=True),
     },

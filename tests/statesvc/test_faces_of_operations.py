@@ -217,6 +217,7 @@ ELSEWHERE: Final[Mapping[str, str]] = {
 }
 """Acts whose entry is compared in another place."""
 NOT_BY_ALL: Final[Mapping[str, str]] = {
+    "renormalize_carrier": "no form: a whole history takes hours; HTTP and command (tests/statesvc/cli/test_renormalize_command.py)",
     "create_api_key": "no form: a secret that a browser shows stays in its history; HTTP and command",
     "revoke_api_key": "no form, as create_api_key",
     "create_portal_link": "HTTP only: a program sends the link to its subscriber",

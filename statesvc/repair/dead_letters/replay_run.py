@@ -248,7 +248,7 @@ class ReplayRun:
             async with self.connections.connection() as connection:
                 if self.position.code_began is None:
                     self.position = replace(self.position, code_began=await clock(connection))
-                code = await find_code(connection, self.request, self.rereader, batch[0].dead_letter_id)
+                code = await find_code(connection, self.rereader, batch[0].dead_letter_id)
             if isinstance(code, Obstacle):
                 self.progress.refused[code] += 1
             else:
@@ -278,7 +278,7 @@ class ReplayRun:
                 size = MESSAGES_AT_ONCE if self.budget is None else min(MESSAGES_AT_ONCE, self.budget.messages_max - self.progress.reread)
                 part, unread = unread[:size], unread[size:]
                 async with self.connections.connection() as connection:
-                    report = await self.rereader.read(connection, code.carrier_id, part, actor=self.request.actor)
+                    report = await self.rereader.read(connection, code.carrier_id, part)
                 result = RereadResult()
                 result.add(report)
                 await self._take(result)

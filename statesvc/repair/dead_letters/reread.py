@@ -63,7 +63,7 @@ class Rereader:
     mappings: Mappings = field(default_factory=Mappings)
 
     async def read(
-        self, connection: Connection, carrier_id: str, message_ids: Sequence[UUID], *, actor: str, dry_run: bool = False
+        self, connection: Connection, carrier_id: str, message_ids: Sequence[UUID], *, dry_run: bool = False
     ) -> RenormalizeReport:
         """Reads up to MESSAGES_AT_ONCE messages by the stable version and the mappings of now; appends what they lack."""
         await self.mappings.refresh(connection)
@@ -71,7 +71,6 @@ class Rereader:
             carrier=self.carriers[carrier_id],
             keyring=self.keyring,
             writer=self.writer,
-            actor=actor,
             dry_run=dry_run,
             archive=self.archive,
         )
@@ -89,7 +88,7 @@ async def reread_members(
     readable: list[int] = []
     for carrier_id, of_carrier in by_carrier.items():
         message_ids = [each.message_id for each in of_carrier if each.message_id is not None]
-        report = await rereader.read(connection, carrier_id, message_ids, actor=request.actor)
+        report = await rereader.read(connection, carrier_id, message_ids)
         result.add(report)
         for each in of_carrier:
             if each.message_id is None or each.message_id in report.unopened:
@@ -110,7 +109,7 @@ class CodeDeadLetter(UnknownCode):
     dead_letter_id: int
 
 
-async def find_code(connection: Connection, request: RepairRequest, rereader: Rereader, dead_letter_id: int) -> CodeDeadLetter | Obstacle:
+async def find_code(connection: Connection, rereader: Rereader, dead_letter_id: int) -> CodeDeadLetter | Obstacle:
     """The code of an open dead letter, or why its events cannot be read again yet."""
     row = await (await connection.execute(_SQL["code_dead_letter"], {"dead_letter_id": dead_letter_id})).fetchone()
     if row is None:
@@ -119,16 +118,16 @@ async def find_code(connection: Connection, request: RepairRequest, rereader: Re
     if resolution is not None:
         return Obstacle(resolution)
     code = CodeDeadLetter(carrier_id, raw_type, raw_code, dead_letter_id)
-    return code if await _is_known(connection, rereader, code, actor=request.actor) else Obstacle.NO_MAPPING
+    return code if await _is_known(connection, rereader, code) else Obstacle.NO_MAPPING
 
 
-async def _is_known(connection: Connection, rereader: Rereader, code: CodeDeadLetter, *, actor: str) -> bool:
+async def _is_known(connection: Connection, rereader: Rereader, code: CodeDeadLetter) -> bool:
     """Whether a mapping, or the carrier's normalizer of today, knows the code. The normalizer is asked by example."""
     ((mapped,),) = await (await connection.execute(_SQL["has_mapping"], code.parameters)).fetchall()
     if mapped:
         return True
     examples = await messages_of(connection, code, limit=_EXAMPLES)
-    return bool(examples) and code.is_in((await rereader.read(connection, code.carrier_id, examples, actor=actor, dry_run=True)).codes)
+    return bool(examples) and code.is_in((await rereader.read(connection, code.carrier_id, examples, dry_run=True)).codes)
 
 
 def still_unknown(report: RenormalizeReport, code: CodeDeadLetter, asked: int) -> bool:
@@ -146,5 +145,5 @@ async def conclude_code(
     await wait_for_older_transactions(connection, resolved_by)
     result = RereadResult()
     async for late in messages_appended_since(connection, code, since=began, at_once=MESSAGES_AT_ONCE):
-        result.add(await rereader.read(connection, code.carrier_id, late, actor=request.actor))
+        result.add(await rereader.read(connection, code.carrier_id, late))
     return result

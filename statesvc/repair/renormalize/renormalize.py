@@ -4,10 +4,9 @@ What a batch changes commits as one append, under the locks of its shipments; a 
 So a second run finds nothing, and one that was cut short is finished by the next.
 """
 
-import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -35,7 +34,6 @@ from statesvc.bodies.archive_file import BodyRecord
 from statesvc.bodies.body_key import unwrap_body_key, wrap_body_key
 from statesvc.bodies.find_bodies import find_bodies
 from statesvc.database.queries import queries
-from statesvc.log.actions import record_action
 from statesvc.log.archive.folder import ArchivePath
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.event_store import known_keys, read_packed_keys, read_streams
@@ -45,24 +43,13 @@ from statesvc.reading.code_mapping import Mappings
 from statesvc.reading.read_message import Read, read_message
 from statesvc.repair.renormalize.correction_plan import RenormalizeReport, plan_read, plan_unread
 from statesvc.repair.renormalize.effective_readings import Document, EffectiveReading, effective_readings
-from statesvc.repair.renormalize.late_code import (
-    FIRST,
-    UnknownCode,
-    clock,
-    messages_appended_since,
-    transaction_id,
-    wait_for_older_transactions,
-)
 
 _SQL = queries("statesvc.repair.renormalize", "renormalize")
 
-BATCH: Final = 50
 _TRIES: Final = 6
 _LOCKED_SECONDS: Final = 30.0
 """How long a batch waits for shipments that other transactions have locked."""
 Connection = AsyncConnection[Any]
-Progress = Callable[[int, int], Awaitable[None]]
-"""`(done, all)`, in messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,50 +64,16 @@ class SettledMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RereadTask:
-    """What to read again. `read_by`: only what this version of the carrier's code read."""
+    """With what messages are read again."""
 
     carrier: Carrier
     keyring: Keyring
     writer: str
-    actor: str
-    since: datetime | None = None
-    read_by: str | None = None
     dry_run: bool = False
     rolls_back: bool = False
     """Does all of it, under the locks of a batch, and rolls it back: the report says what would change down to the notifications."""
-    messages_per_second: float | None = None
-    why: str = ""
     archive: ArchivePath | None = None
     """Folder of the bodies that are hot no longer, and of archived months of the log."""
-
-    @property
-    def scope(self) -> dict[str, Any]:
-        """For the statements."""
-        name = self.carrier.carrier_id
-        return {"carrier_id": name, "since": self.since, "read_by": f"{name}@{self.read_by}" if self.read_by else None}
-
-
-async def renormalize(connection: Connection, task: RereadTask, progress: Progress) -> RenormalizeReport:
-    """Runs to the end; `connection` in autocommit."""
-    (total,) = await (await connection.execute(_SQL["count_messages"], task.scope)).fetchone() or (0,)
-    mappings = Mappings()
-    await mappings.refresh(connection)
-    report = RenormalizeReport()
-    began_at = await clock(connection)
-    after, done, began = FIRST, 0, time.monotonic()
-    while True:
-        cursor = await connection.execute(_SQL["next_messages"], {**task.scope, "after": after, "limit": BATCH}, binary=True)
-        batch = [SettledMessage(*row) for row in await cursor.fetchall()]
-        if not batch:
-            break
-        report.add(await _batch(connection, task, batch, mappings))
-        after, done = batch[-1].message_id, done + len(batch)
-        await progress(done, max(total, done))
-        if task.messages_per_second is not None:
-            await asyncio.sleep(max(0.0, began + done / task.messages_per_second - time.monotonic()))
-    if not task.dry_run:
-        await _conclude(connection, task, report, mappings, began_at=began_at)
-    return report
 
 
 async def reread(connection: Connection, task: RereadTask, message_ids: Sequence[UUID], mappings: Mappings) -> RenormalizeReport:
@@ -312,42 +265,3 @@ async def _caused(connection: Connection, shipments: set[UUID], messages: set[UU
             if message_id in messages:
                 found[message_id].append(reading)
     return found
-
-
-async def _conclude(connection: Connection, task: RereadTask, report: RenormalizeReport, mappings: Mappings, *, began_at: datetime) -> None:
-    """Records what was done, resolves the codes that are known now, and reads what workers appended that did not know them yet."""
-    details: dict[str, Any] = {
-        "why": task.why,
-        "version": task.carrier.stable,
-        "messages": report.messages,
-        "corrected": report.corrected,
-        "retracted": report.retracted,
-        "added": report.added,
-        "unreadable": report.unreadable,
-    }
-    if task.since is not None:
-        details["since"] = task.since.isoformat()
-    if task.read_by is not None:
-        details["read_by"] = task.read_by
-    learned = sorted(report.codes - report.codes_left, key=str) if task.since is None and task.read_by is None else []
-    async with connection.transaction():
-        if learned:
-            await connection.execute(
-                _SQL["resolve_codes"],
-                {
-                    "carrier_id": task.carrier.carrier_id,
-                    "raw_types": [raw_type for raw_type, _ in learned],
-                    "raw_codes": [raw_code for _, raw_code in learned],
-                    "actor": task.actor,
-                    "why": "read again",
-                },
-            )
-        await record_action(connection, actor=task.actor, verb="renormalize", target=f"carrier {task.carrier.carrier_id}", details=details)
-        resolved_by = await transaction_id(connection)
-    if not learned:
-        return
-    await wait_for_older_transactions(connection, resolved_by)
-    for raw_type, raw_code in learned:
-        code = UnknownCode(task.carrier.carrier_id, raw_type, raw_code)
-        async for late in messages_appended_since(connection, code, since=began_at, at_once=BATCH):
-            report.add(await reread(connection, task, late, mappings))

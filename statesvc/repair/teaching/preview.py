@@ -127,21 +127,13 @@ async def preview_mapping(
         previewed_messages=previewed,
         corrected=report.corrected,
         unreadable=report.unreadable,
-        readings=[_reading(before, now, count) for (before, now), count in report.changes.most_common()],
-        moved=[_status(before, now, count) for (before, now), count in report.moved.most_common()],
+        readings=[ReadingChange(from_=before, to=now, events=count) for (before, now), count in report.changes.most_common()],
+        moved=[StatusChange(from_=before, to=now, shipments=count) for (before, now), count in report.moved.most_common()],
         transitions=report.transitions,
         updates=report.updates,
         notifications=report.notifications,
         examples=[_example(shipment_id, *moved) for shipment_id, moved in report.moved_shipments.items()],
     )
-
-
-def _reading(before: str, now: str, count: int) -> ReadingChange:
-    return ReadingChange(from_=before, to=now, events=count)
-
-
-def _status(before: str, now: str, count: int) -> StatusChange:
-    return StatusChange(from_=before, to=now, shipments=count)
 
 
 def _example(shipment_id: UUID, number: str, before: str, now: str) -> MovedShipment:

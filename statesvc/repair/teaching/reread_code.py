@@ -103,7 +103,7 @@ class CodeReread:
 
     async def _read(self, message_ids: list[UUID]) -> None:
         async with self.connections.connection() as connection:
-            report = await self.rereader.read(connection, self.request.code.carrier_id, message_ids, actor=self.request.actor)
+            report = await self.rereader.read(connection, self.request.code.carrier_id, message_ids)
         self.report.add(report)
         self._newest_read.extend(message_ids)
         left = (listed_code(self.request.code.raw_type), listed_code(self.request.code.raw_code)) in report.codes_left

@@ -87,6 +87,7 @@ def test_the_calls_are_described_as_valid_openapi() -> None:
         "GET /v1/carriers/{carrier_id}/mappings/export": ["ops"],
         "GET /v1/carriers/{carrier_id}/mappings/{revision}": ["ops"],
         "POST /v1/carriers/{carrier_id}/mappings/{revision}/renormalize": ["ops"],
+        "POST /v1/carriers/{carrier_id}/renormalize": ["ops"],
     }
     assert "text/event-stream" in described["paths"]["/v1/stream"]["get"]["responses"]["200"]["content"]
     move = described["components"]["schemas"]["AuditTransition"]["properties"]

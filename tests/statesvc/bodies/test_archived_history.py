@@ -5,9 +5,8 @@ from dataclasses import replace
 import pytest
 
 from statesvc.bodies.find_bodies import ArchiveUnavailableError
-from statesvc.repair.renormalize.renormalize import RereadTask, renormalize
 from tests.statesvc.reading.planted import CARRIER, MISREAD
-from tests.statesvc.repair.renormalize.test_renormalize import candidate_reads, quiet, status
+from tests.statesvc.repair.renormalize.test_renormalize import again, candidate_reads, status
 from tests.world.body_archivist import Archivist
 from tests.world.shop import CARRIER_ID
 
@@ -20,9 +19,8 @@ async def test_hot_and_archived_messages_are_read_again_in_one_run(archivist: Ar
     await archivist.archived()
     await shop.say({"number": "A2", "status": "in_transit", "code": MISREAD})
     assert (await status(shop, "A1"), await status(shop, "A2")) == ("delivered", "delivered")
-    task = RereadTask(carrier=CARRIER, keyring=shop.keyring, writer="renormalize-1", actor="tester", read_by="2")
     with pytest.raises(ArchiveUnavailableError, match="STATESVC_ARCHIVE_DIR"):
-        await renormalize(shop.connection, task, quiet)
-    report = await renormalize(shop.connection, replace(task, archive=archivist.folder), quiet)
+        await again(shop, read_by="2")
+    report = await again(shop, read_by="2", archive=archivist.folder)
     assert (report.messages, report.corrected, report.unreadable) == (2, 2, 0)
     assert (await status(shop, "A1"), await status(shop, "A2")) == ("in_transit", "in_transit")

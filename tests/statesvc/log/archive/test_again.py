@@ -7,19 +7,15 @@ import pytest
 
 from statesvc.database.pool import Pool
 from statesvc.reading.rollout_store import RolloutSettings, set_rollout
-from statesvc.repair.renormalize.renormalize import RereadTask, renormalize
 from statesvc.subscriptions.replay import ReplayRequest, replay
 from statesvc.telemetry.metrics import Telemetry
 from statesvc.worker.batch_context import BatchContext
 from tests.statesvc.reading.planted import CARRIER, MISREAD
+from tests.statesvc.repair.renormalize.test_renormalize import again
 from tests.world.attack import places
 from tests.world.log_archivist import Archivist, shipment
 from tests.world.shop import CARRIER_ID, Shop
 from tests.world.shop import shipment as acme
-
-
-async def _nobody(_done: int, _total: int) -> None:
-    """Who watches."""
 
 
 async def test_what_was_misread_in_an_archived_month_is_corrected(archivist: Archivist, pool: Pool) -> None:
@@ -35,13 +31,12 @@ async def test_what_was_misread_in_an_archived_month_is_corrected(archivist: Arc
     events = f"SELECT kind FROM statesvc.event WHERE shipment_id = '{acme('A1')}' ORDER BY version"
     assert await archivist.log.rows(events) == []
 
-    task = RereadTask(carrier=CARRIER, keyring=keyring, writer="renormalize-1", actor="tester", archive=archivist.folder)
-    assert (await renormalize(shop.connection, replace(task, dry_run=True), _nobody)).corrected == 1
-    report = await renormalize(shop.connection, task, _nobody)
+    assert (await again(shop, archive=archivist.folder, dry_run=True)).corrected == 1
+    report = await again(shop, archive=archivist.folder)
     assert (report.corrected, report.transitions) == (1, 1)
     assert await archivist.log.rows(events) == [("scan",), ("correction",)]
     assert await shop.value("SELECT status FROM statesvc.shipment WHERE shipment_id = %s", acme("A1")) == "in_transit"
-    assert (await renormalize(shop.connection, task, _nobody)).corrected == 0
+    assert (await again(shop, archive=archivist.folder)).corrected == 0
     telemetry.close()
     await archivist.log.seal()
     assert places(archivist.verify()) == []

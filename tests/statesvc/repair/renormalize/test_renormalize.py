@@ -8,18 +8,23 @@ from typing import Any
 import pytest
 from psycopg import AsyncConnection
 
+from events.carriers.carrier import Carrier
 from events.parsing.meanings import UNMAPPED, Meaning
 from events.vocabulary import Kind, Status
 from statesvc.append.append_batch import AppendBatch
 from statesvc.append.transaction import append
+from statesvc.database.pool import SingleConnection
+from statesvc.http.paging import encode_position, position_of
+from statesvc.log.archive.folder import ArchivePath
 from statesvc.queue.claim import settle
 from statesvc.reading.code_mapping import Mappings, add_mapping
 from statesvc.reading.mapped_code import MappedCode, PrintedCode
 from statesvc.reading.read_message import Read, read_message
 from statesvc.reading.rollout_store import RolloutSettings, set_rollout
+from statesvc.repair.dead_letters.reread import Rereader
+from statesvc.repair.history_reread import CODES_MAX, HistoryPosition, HistoryRequest, HistoryReread
 from statesvc.repair.renormalize.correction_plan import RenormalizeReport, plan_unread
 from statesvc.repair.renormalize.effective_readings import effective_readings
-from statesvc.repair.renormalize.renormalize import RereadTask, renormalize
 from tests.statesvc.reading.planted import CARRIER, MISREAD
 from tests.statesvc.worker.log_check import check_log
 from tests.world.shop import CARRIER_ID, Shop, says, shipment
@@ -27,13 +32,24 @@ from tests.world.shop import CARRIER_ID, Shop, says, shipment
 pytestmark = pytest.mark.slow
 
 
-async def quiet(_done: int, _total: int) -> None:
-    """Shows nothing."""
+async def nobody_wakes(_channels: frozenset[str]) -> None:
+    """Leaves everyone asleep."""
 
 
-async def again(shop: Shop, **scope: Any) -> RenormalizeReport:
-    task = RereadTask(carrier=CARRIER, keyring=shop.keyring, writer="renormalize-1", actor="tester", **scope)
-    return await renormalize(shop.connection, task, quiet)
+def history(shop: Shop, carrier: Carrier = CARRIER, *, archive: ArchivePath | None = None, **scope: Any) -> HistoryReread:
+    bounds = {name: scope.pop(name) for name in ("position", "messages_max", "page") if name in scope}
+    return HistoryReread(
+        connections=SingleConnection(shop.connection),
+        rereader=Rereader(keyring=shop.keyring, carriers={CARRIER_ID: carrier}, writer="renormalize-1", archive=archive),
+        request=HistoryRequest(carrier_id=CARRIER_ID, actor="tester", **scope),
+        wake=nobody_wakes,
+        **bounds,
+    )
+
+
+async def again(shop: Shop, carrier: Carrier = CARRIER, **scope: Any) -> RenormalizeReport:
+    """Read to the end."""
+    return await history(shop, carrier, **scope).run()
 
 
 async def candidate_reads(shop: Shop, version: str, percent: int = 100) -> None:
@@ -72,10 +88,9 @@ async def test_a_second_run_appends_nothing_and_a_chain_names_what_it_replaces(s
     await shop.say({"number": "A1", "status": "in_transit", "code": MISREAD})
     wrong = replace(CARRIER, stable="2")
     for carrier, now in ((wrong, "delivered"), (CARRIER, "in_transit"), (wrong, "delivered")):
-        task = RereadTask(carrier=carrier, keyring=shop.keyring, writer="renormalize-1", actor="tester")
-        assert (await renormalize(shop.connection, task, quiet)).corrected == 1
+        assert (await again(shop, carrier)).corrected == 1
         assert await status(shop, "A1") == now
-        assert (await renormalize(shop.connection, task, quiet)).corrected == 0
+        assert (await again(shop, carrier)).corrected == 0
     root, first, second, third = await shop.events("A1")
     assert {event["corrects"] for event in (first, second, third)} == {root["event_id"]}
     assert [event.get("anchor") for event in (first, second, third)] == [None, first["event_id"], second["event_id"]]
@@ -92,10 +107,10 @@ async def test_what_the_candidate_left_out_is_added_and_what_it_alone_said_is_ta
     assert (await status(shop, "A1"), await status(shop, "A2")) == ("delivered", "picked_up")
     names = "SELECT count(*) FROM statesvc.message WHERE shipments = ARRAY[%s::uuid] AND sealed_key IS NOT NULL"
     assert await shop.value(names, shipment("A2")) == 1, "erasing the shipment must make the body unreadable"
-    task = RereadTask(carrier=replace(CARRIER, stable="forgetful"), keyring=shop.keyring, writer="renormalize-1", actor="tester")
-    assert (await renormalize(shop.connection, task, quiet)).retracted == 2
+    carrier = replace(CARRIER, stable="forgetful")
+    assert (await again(shop, carrier)).retracted == 2
     assert await status(shop, "A1") == "picked_up"
-    assert (await renormalize(shop.connection, task, quiet)).retracted == 0
+    assert (await again(shop, carrier)).retracted == 0
 
 
 async def test_only_what_came_since_and_only_what_the_version_read(shop: Shop) -> None:
@@ -175,13 +190,12 @@ async def test_without_its_message_and_a_mapping_the_carriers_own_code_reads_the
     await shop.say({"number": "A4", "status": "in_transit", "code": "BY TEXT"})
     await shop.as_owner("UPDATE statesvc.message SET sealed_key = NULL")
     carrier = replace(CARRIER, reread=lambda raw: known.get(raw.code or ""))
-    task = RereadTask(carrier=carrier, keyring=shop.keyring, writer="renormalize-1", actor="tester")
-    report = await renormalize(shop.connection, task, quiet)
+    report = await again(shop, carrier)
     assert (report.corrected, report.unchanged, report.unreadable) == (2, 1, 1)
     assert (report.codes, report.codes_left) == ({("T", "NEW")}, {("T", "STILL")})
     assert [await status(shop, number) for number in ("A1", "A2", "A3", "A4")] == ["lost", "in_transit", "unknown", "in_transit"]
     assert await shop.value("SELECT estimated_delivery FROM statesvc.shipment WHERE shipment_id = %s", shipment("A2")) is not None
-    assert (await renormalize(shop.connection, task, quiet)).corrected == 0
+    assert (await again(shop, carrier)).corrected == 0
 
 
 async def test_what_another_normalizer_read_is_not_read_by_the_raw_fields(shop: Shop) -> None:
@@ -225,8 +239,7 @@ async def test_erased_a_text_in_the_place_of_a_code_is_still_read_by_the_table_t
     assert "Delivery" not in str(await shop.events("A1"))
     texts = frozenset({"out for delivery"})
     carrier = replace(CARRIER, texts=texts, reread=lambda raw: known if raw.code in texts else UNMAPPED)
-    task = RereadTask(carrier=carrier, keyring=shop.keyring, writer="renormalize-1", actor="tester")
-    report = await renormalize(shop.connection, task, quiet)
+    report = await again(shop, carrier)
     assert (report.corrected, report.codes, report.codes_left) == (1, {("T", "text")}, {("T", "text")})
     assert [await status(shop, number) for number in ("A1", "A2")] == ["out_for_delivery", "unknown"]
     assert await shop.value("SELECT count(*) FROM statesvc.dead_letter WHERE resolved_at IS NULL") == 1, "not all of its texts are known"
@@ -244,3 +257,56 @@ async def test_a_text_is_mapped_by_what_stands_for_it(shop: Shop) -> None:
     assert "Ann" not in str(await shop.rows("SELECT * FROM statesvc.code_mapping"))
     assert "Ann" not in str(await shop.rows("SELECT convert_from(canonical, 'UTF8') FROM statesvc.action"))
     assert await shop.value("SELECT count(*) FROM statesvc.dead_letter WHERE resolved_at IS NULL") == 0
+
+
+async def in_parts(shop: Shop, **scope: Any) -> list[HistoryReread]:
+    """A message a call, each going on from the cursor of the one before."""
+    calls = [history(shop, page=1, messages_max=1, **scope)]
+    await calls[-1].run()
+    while not calls[-1].is_done:
+        cursor = encode_position(calls[-1].position, {})
+        calls.append(history(shop, page=1, messages_max=1, position=position_of(cursor, HistoryPosition, {}), **scope))
+        await calls[-1].run()
+    return calls
+
+
+async def test_a_run_in_parts_ends_as_one_to_the_end_does(shop: Shop) -> None:
+    for number in ("A1", "A2", "A3"):
+        await shop.say({"number": number, "kind": "unmapped", "code": "NEW"})
+    await add_mapping(shop.connection, MappedCode(CARRIER_ID, "T", "NEW"), Meaning(Kind.SCAN, Status.LOST), why="", actor="tester")
+    assert sum(call.report.corrected for call in await in_parts(shop, dry_run=True)) == 3
+    assert await shop.value("SELECT count(*) FROM statesvc.action WHERE verb = 'renormalize'") == 0
+    calls = await in_parts(shop)
+    assert [call.report.corrected for call in calls] == [1, 1, 1, 0]
+    assert [call.position.scanned for call in calls] == [1, 2, 3, 3]
+    assert [call.remaining > 0 for call in calls] == [True, True, True, False]
+    assert await shop.value("SELECT resolution FROM statesvc.dead_letter WHERE kind = 'code'") == "replayed"
+    done = (
+        "SELECT convert_from(canonical, 'UTF8')::jsonb->'details'->'done' FROM statesvc.action WHERE verb = 'renormalize' ORDER BY batch_id"
+    )
+    assert [said for (said,) in await shop.rows(done)] == [False, False, False, True]
+
+
+async def test_a_code_that_any_part_leaves_unknown_keeps_its_dead_letter(shop: Shop) -> None:
+    for number, text in (("A1", "Left with Ann"), ("A2", "Left with Ben"), ("A3", "Left with Ann")):
+        await shop.say({"number": number, "kind": "unmapped", "code": text})
+    code = PrintedCode(carrier_id=CARRIER_ID, raw_type="T", raw_code="Left with Ann").clear(shop.keyring.carrier_digest(CARRIER_ID))
+    await add_mapping(shop.connection, code, Meaning(Kind.SCAN, Status.LOST), why="", actor="tester")
+    assert [call.report.corrected for call in await in_parts(shop)] == [1, 0, 1, 0]
+    assert await shop.value("SELECT count(*) FROM statesvc.dead_letter WHERE resolved_at IS NULL") == 1
+
+
+async def test_a_part_of_the_history_resolves_no_code(shop: Shop) -> None:
+    await shop.say({"number": "A1", "kind": "unmapped", "code": "NEW"})
+    await add_mapping(shop.connection, MappedCode(CARRIER_ID, "T", "NEW"), Meaning(Kind.SCAN, Status.LOST), why="", actor="tester")
+    assert (await again(shop, read_by="1")).corrected == 1
+    assert await shop.value("SELECT count(*) FROM statesvc.dead_letter WHERE resolved_at IS NULL") == 1
+
+
+async def test_where_too_many_codes_stay_unknown_none_is_resolved(shop: Shop) -> None:
+    await shop.say({"number": "A1", "kind": "unmapped", "code": "NEW"})
+    await add_mapping(shop.connection, MappedCode(CARRIER_ID, "T", "NEW"), Meaning(Kind.SCAN, Status.LOST), why="", actor="tester")
+    crowded = HistoryPosition(began=await shop.database.clock.now(), left=frozenset(range(10**9, 10**9 + CODES_MAX + 1)))
+    assert (await history(shop, position=crowded).run()).corrected == 1
+    assert await shop.value("SELECT count(*) FROM statesvc.dead_letter WHERE resolved_at IS NULL") == 1
+    assert len(encode_position(replace(crowded, learned=crowded.left), {})) < 32_768

@@ -30,7 +30,7 @@ class Operator:
     woken: int = 0
 
     async def preview(self, printed: PrintedCode, meaning: Meaning | None, **bounds: int) -> MappingPreview:
-        task = RereadTask(carrier=ACME, keyring=self.shop.keyring, writer="preview-1", actor="tester", rolls_back=True)
+        task = RereadTask(carrier=ACME, keyring=self.shop.keyring, writer="preview-1", rolls_back=True)
         code = printed.clear(self.shop.keyring.carrier_digest(CARRIER_ID))
         return await preview_mapping(self.shop.connection, task, code, meaning, **bounds)
 

@@ -1,0 +1,175 @@
+"""`POST /v1/carriers/{carrier_id}/renormalize`: all messages of a carrier are read again, in as many calls as that takes."""
+
+from collections.abc import Iterable
+from typing import Annotated, Final
+
+from pydantic import AwareDatetime, BaseModel, Field
+
+from statesvc.api.code_mapping_models import WHY_LENGTH_MAX, CarrierMappingParameters
+from statesvc.api.code_mapping_operations import LONG_SECONDS, MESSAGES_MAX, SECONDS_MAX
+from statesvc.api.operation_context import Context, writer
+from statesvc.http.call import Call
+from statesvc.http.call_progress import CallParts
+from statesvc.http.closed_model import ClosedModel
+from statesvc.http.faces import Asked
+from statesvc.http.operation import operation
+from statesvc.http.paging import encode_position, position_of
+from statesvc.http.problem import Code, Problem, Violation
+from statesvc.repair.dead_letters.reread import Rereader
+from statesvc.repair.history_reread import HistoryPosition, HistoryRequest, HistoryReread
+from statesvc.repair.renormalize.correction_plan import CodeKey
+from statesvc.repair.teaching.preview import ReadingChange, StatusChange
+
+_CURSOR_CHARS_MAX: Final = 32_768
+_PER_SECOND_MAX: Final = 1_000_000
+
+
+class RenormalizeCarrier(ClosedModel):
+    """Reading the history of a carrier again."""
+
+    since: Annotated[AwareDatetime | None, Field(description="Only messages received then or later; null: all."), Asked(metavar="T")] = None
+    read_by: Annotated[
+        str | None,
+        Field(
+            max_length=200,
+            pattern=r"^[^\x00]*$",
+            description="Only what this version of the normalizer read, as after a rollout that was reverted.",
+        ),
+        Asked(metavar="VERSION"),
+    ] = None
+    per_second: Annotated[
+        float | None,
+        Field(gt=0, le=_PER_SECOND_MAX, description="At most so many messages a second; null: as fast as it goes."),
+        Asked(flag="--rate", metavar="N"),
+    ] = None
+    dry_run: Annotated[bool, Field(description="Only answer what would be done.")] = False
+    why: Annotated[
+        str, Field(max_length=WHY_LENGTH_MAX, pattern=r"^[^\x00]*$", description="Stands in the log for ever: nothing personal.")
+    ] = ""
+    cursor: Annotated[str | None, Field(max_length=_CURSOR_CHARS_MAX, description="`next_cursor` of the answer before.")] = None
+
+
+class ReadCode(BaseModel):
+    """A code as the list of unknown codes has it."""
+
+    raw_type: str | None
+    raw_code: str | None
+
+
+class RenormalizedCarrier(BaseModel):
+    """What a call did, or would do."""
+
+    dry_run: bool
+    scanned: Annotated[int, Field(description="Messages of all carriers that the call passed.")]
+    messages: Annotated[int, Field(description="Those that it read again.")]
+    events: int
+    unchanged: int
+    corrected: int
+    retracted: int
+    added: int
+    unreadable: Annotated[int, Field(description="Events that stay as they are: their message is gone, and their codes do not decide.")]
+    transitions: int
+    updates: Annotated[int, Field(description="Changes that keep the status.")]
+    notifications: int
+    rejected: Annotated[int, Field(description="Messages that hold members which are no events.")]
+    unopened: Annotated[int, Field(description="Messages that cannot be read any more.")]
+    beyond: Annotated[dict[str, int], Field(description="Differences by field that no correction can change.")]
+    changes: list[ReadingChange]
+    moved: list[StatusChange]
+    codes: Annotated[list[ReadCode], Field(description="Were unknown, and are read now.")]
+    codes_left: Annotated[list[ReadCode], Field(description="Are as unknown as before.")]
+    remaining: Annotated[int, Field(description="About how many messages of all carriers the run has still to pass.")]
+    next_cursor: Annotated[str | None, Field(description="Call again with it to go on.")]
+
+
+@operation(
+    "POST /v1/carriers/{carrier_id}/renormalize",
+    scope="ops",
+    tag="codes",
+    problems=(Code.UNKNOWN_CARRIER, Code.INVALID_CURSOR),
+    rules=("The carrier has no version `read_by`.",),
+    is_computed=True,
+    deadline_seconds=LONG_SECONDS,
+    parts=CallParts(
+        summed=(
+            "scanned",
+            "messages",
+            "events",
+            "unchanged",
+            "corrected",
+            "retracted",
+            "added",
+            "unreadable",
+            "transitions",
+            "updates",
+            "notifications",
+            "rejected",
+            "unopened",
+        ),
+        left="remaining",
+    ),
+)
+async def renormalize_carrier(context: Context, call: Call[CarrierMappingParameters, RenormalizeCarrier]) -> RenormalizedCarrier:
+    """Read the history of a carrier again.
+
+    By the stable version and the mappings of now, as many messages as fit into a call; what comes out differently is appended as
+    corrections. Go on with `next_cursor`. At the end of a run over all messages the open dead letters of codes are resolved whose events
+    are all known. Each call is an operator action.
+    """
+    wanted = call.body
+    carrier = context.carrier(call.parameters.carrier_id)
+    if wanted.read_by is not None and wanted.read_by not in carrier.normalizers:
+        text = f"{carrier.carrier_id} has no version {wanted.read_by}, but {', '.join(carrier.normalizers)}"
+        raise Problem(Code.INVALID_REQUEST, text, violations=[Violation("/body/read_by", text)])
+    bound_to = {"renormalize": carrier.carrier_id, **wanted.model_dump(mode="json", include={"since", "read_by", "dry_run"})}
+    run = HistoryReread(
+        connections=context.pool,
+        rereader=Rereader(
+            keyring=await context.keyring(), carriers=context.carriers(), writer=writer("renormalize"), archive=context.archive
+        ),
+        request=HistoryRequest(
+            carrier_id=carrier.carrier_id,
+            actor=call.caller.actor,
+            why=wanted.why,
+            since=wanted.since,
+            read_by=wanted.read_by,
+            dry_run=wanted.dry_run,
+            per_second=wanted.per_second,
+        ),
+        wake=context.wake,
+        position=HistoryPosition() if wanted.cursor is None else position_of(wanted.cursor, HistoryPosition, bound_to),
+        messages_max=MESSAGES_MAX,
+        seconds=SECONDS_MAX,
+    )
+    scanned = run.position.scanned
+    report = await run.run()
+    return RenormalizedCarrier(
+        dry_run=wanted.dry_run,
+        scanned=run.position.scanned - scanned,
+        messages=report.messages,
+        events=report.events,
+        unchanged=report.unchanged,
+        corrected=report.corrected,
+        retracted=report.retracted,
+        added=report.added,
+        unreadable=report.unreadable,
+        transitions=report.transitions,
+        updates=report.updates,
+        notifications=report.notifications,
+        rejected=len(report.rejected),
+        unopened=len(report.unopened),
+        beyond=dict(+report.beyond),
+        changes=[ReadingChange(from_=before, to=now, events=count) for (before, now), count in report.changes.most_common()],
+        moved=[StatusChange(from_=before, to=now, shipments=count) for (before, now), count in report.moved.most_common()],
+        codes=_listed(report.codes),
+        codes_left=_listed(report.codes_left),
+        remaining=run.remaining,
+        next_cursor=None if run.is_done else encode_position(run.position, bound_to),
+    )
+
+
+def _listed(codes: Iterable[CodeKey]) -> list[ReadCode]:
+    return [ReadCode(raw_type=raw_type, raw_code=raw_code) for raw_type, raw_code in sorted(codes, key=str)]
+
+
+OPERATIONS: Final = (renormalize_carrier,)
