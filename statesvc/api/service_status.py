@@ -276,11 +276,15 @@ def _carriers(facts: Facts) -> Iterator[Finding]:
     for carrier_id, lane in facts.queue["carriers"].items():
         oldest = lane["oldest_ready_seconds"]
         if oldest is not None and oldest > READY_SECONDS_MAX:
-            text = f"{lane['ready']:,} messages wait, the first for {duration(oldest)}; the promise is 2 minutes"
+            text = f"{_waiting(lane['ready'])}, the first for {duration(oldest)}; the promise is 2 minutes"
             yield Finding(urgency=Urgency.NOW, about=carrier_id, text=text, page="Lag", cause=facts.without("worker"))
     for carrier_id, seconds in facts.silent_carriers.items():
         text = f"pushed nothing for {duration(seconds)}, and plenty at this time yesterday"
         yield Finding(urgency=Urgency.HUMAN, about=carrier_id, text=text, page="CarrierSilent")
+
+
+def _waiting(messages: int) -> str:
+    return "1 message waits" if messages == 1 else f"{messages:,} messages wait"
 
 
 def _holds(facts: Facts) -> Iterator[Finding]:
@@ -289,7 +293,7 @@ def _holds(facts: Facts) -> Iterator[Finding]:
         lanes = [lane for name, lane in facts.queue["carriers"].items() if hold.carrier_id in {ALL, name}]
         oldest = max((lane["oldest_held_seconds"] or 0 for lane in lanes), default=0.0)
         waiting = sum(lane["held"] for lane in lanes)
-        kept = f"{waiting:,} messages wait, the first for {duration(oldest)}" if waiting else "no message waits"
+        kept = f"{_waiting(waiting)}, the first for {duration(oldest)}" if waiting else "no message waits"
         text = f"on hold for {duration(hold.seconds)}, by {hold.by}{f': {hold.why}' if hold.why else ''}; {kept}"
         urgency = Urgency.HUMAN if oldest > HELD_SECONDS_MAX else Urgency.NOTE
         yield Finding(urgency=urgency, about="all carriers" if hold.carrier_id == ALL else hold.carrier_id, text=text, page="CarrierHeld")
@@ -306,7 +310,7 @@ def _readings(facts: Facts) -> Iterator[Finding]:
 
 def _dead_letters(facts: Facts) -> Iterator[Finding]:
     for kind, cause, count in sorted(facts.sample.dead_letters, key=lambda row: -row[2]):
-        text = f"{count:,} dead letters wait: {kind}, {cause}"
+        text = f"{count:,} dead letter{'' if count == 1 else 's'}: {kind}, {cause.replace('_', ' ')}"
         page = "UnknownCodes" if kind == "code" else "DeadLettersGrow"
         yield Finding(urgency=Urgency.HUMAN, about="dead letters", text=text, page=page)
 

@@ -7,6 +7,7 @@ import psycopg
 
 from events.carriers import CARRIERS
 from events.carriers.carrier import Carrier
+from statesvc.cli.arguments import carrier_named
 from statesvc.cli.carrier_authentication import accepted, binds_body, described, open_points, secret_state
 from statesvc.cli.output import write_json, write_line, write_table
 from statesvc.cli.session import connect
@@ -42,8 +43,16 @@ def write_carriers(*, as_json: bool) -> None:
                 )
                 for carrier in carriers
             ],
+            wide=("WEIGHT", "IN FLIGHT MAX", "FORMATS", "OPEN"),
         )
         write_line("* reads the messages now")
+
+
+async def described_carrier(carrier_id: str) -> dict[str, Any]:
+    """Return one as this release and these settings have it. Raises CommandError where there is none."""
+    settings = load_settings()
+    carrier = carrier_named(carrier_id)
+    return _described(carrier, settings, await _quotas(settings))
 
 
 def _described(carrier: Carrier, settings: Settings, allotted: dict[str, CarrierQuota] | None) -> dict[str, Any]:

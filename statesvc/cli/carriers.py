@@ -1,14 +1,19 @@
-"""`statesvc carriers`: what there is; `... allot CARRIER`: what a carrier gets; `... unmapped | map | unmap` is in `code_mappings`."""
+"""`statesvc carriers [list | show CARRIER]`: what there is; `... allot CARRIER`: what a carrier gets.
+
+`... unmapped | map | unmap` is in `code_mappings`.
+"""
 
 import argparse
 import asyncio
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Final
 
 from statesvc.cli.api_calls import Json
 from statesvc.cli.code_mappings import configure_mapping, run_mapping
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.operation_table import add_fields
-from statesvc.cli.output import write_line
+from statesvc.cli.output import cell, write_json, write_line
 from statesvc.cli.service_calls import api_calls, calls_afar
 
 _NO_BOUND: Final = "none"
@@ -17,7 +22,13 @@ _NO_BOUND: Final = "none"
 def configure(parser: argparse.ArgumentParser) -> None:
     """What the commands take."""
     parser.add_argument("--json", action="store_true", help="for scripts")
-    commands = parser.add_subparsers(dest="what", metavar="unmapped | map | unmap | allot")
+    commands = parser.add_subparsers(dest="what", metavar="list | show | unmapped | map | unmap | allot")
+    commands.add_parser("list", help="this release's carriers, as these settings have them").add_argument(
+        "--json", action="store_true", default=argparse.SUPPRESS, help="for scripts"
+    )
+    show = commands.add_parser("show", help="one carrier: how it is authenticated, read and allotted, what it pushed, what waits")
+    show.add_argument("carrier", help="a carrier id")
+    show.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="for scripts")
     configure_mapping(commands)
     allot = commands.add_parser("allot", help="set a carrier's part of each claim; in effect at the next one")
     add_fields(allot, "change_allotment", "carrier_id", "weight", "why", arguments=["carrier_id"], required=["why"])
@@ -28,7 +39,9 @@ def run(options: argparse.Namespace) -> int:
     """Prints the table of carriers or the unknown codes, maps one, or allots."""
     if options.what == "allot":
         return asyncio.run(_allot(options))
-    if options.what is not None:
+    if options.what == "show":
+        return asyncio.run(_show(options))
+    if options.what not in {None, "list"}:
         return run_mapping(options)
     if calls_afar(options):
         raise CommandError("the list of carriers is that of the machine's own release and settings: it calls no service", exit_code=2)
@@ -36,6 +49,39 @@ def run(options: argparse.Namespace) -> int:
 
     write_carriers(as_json=options.json)
     return 0
+
+
+async def _show(options: argparse.Namespace) -> int:
+    """Show what the calls say, and on the service's own machine what its settings say."""
+    shown: dict[str, Json] = {}
+    if not calls_afar(options):
+        from statesvc.cli.carrier_list import described_carrier  # noqa: PLC0415 - loads them all
+
+        shown = await described_carrier(options.carrier)
+    async with api_calls(options) as calls:
+        status, rollouts = await calls.call("get_status"), (await calls.call("list_rollouts"))["items"]
+    shown |= _in_operation(options.carrier, status, rollouts)
+    if options.json:
+        write_json(shown)
+        return 0
+    for name, value in shown.items():
+        if value not in (None, "", [], {}):
+            write_line(f"{name.replace('_', ' '):<18}{cell(value)}")
+    return 0
+
+
+def _in_operation(carrier_id: str, status: Mapping[str, Json], rollouts: Sequence[Mapping[str, Json]]) -> dict[str, Json]:
+    """Return what it pushed, what waits, who reads it, and what is wrong with it."""
+    last = status["last_pushes"].get(carrier_id)
+    rollout = next((one for one in rollouts if one["carrier_id"] == carrier_id), None)
+    states = ("hold", "stable", "candidate", "percent", "shadow", "changed_at", "changed_by", "why")
+    return {
+        "last_push": None if last is None else datetime.fromtimestamp(last, UTC).isoformat(),
+        "pushed_in_an_hour": status["pushes_last_hour"].get(carrier_id),
+        "queue": status["queue"]["carriers"].get(carrier_id),
+        "rollout": None if rollout is None else {name: rollout[name] for name in states},
+        "findings": [finding["text"] for finding in status["troubles"] if finding["about"] == carrier_id],
+    }
 
 
 async def _allot(options: argparse.Namespace) -> int:

@@ -3,10 +3,12 @@
 import argparse
 import asyncio
 from collections.abc import Mapping
+from operator import itemgetter
 from typing import Any, Final
 
 from statesvc.cli.api_calls import Calls, Json
 from statesvc.cli.command_error import CommandError
+from statesvc.cli.id_prefix import one_beginning_with
 from statesvc.cli.operation_table import add_fields
 from statesvc.cli.output import NO_PLACE, time_of, write_json, write_line, write_table
 from statesvc.cli.service_calls import api_calls, calls_afar
@@ -25,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     listing = commands.add_parser("list", help="all keys, without the keys themselves")
     listing.add_argument("--json", action="store_true", help="for scripts")
     revoke = commands.add_parser("revoke", help="end a key; in effect within 5 s")
-    revoke.add_argument("id", help="the key's id")
+    revoke.add_argument("id", help="the key's id, or as many characters of it as are unique")
     revoke.add_argument("--json", action="store_true", help="for scripts")
     rotate = commands.add_parser("rotate-master", help="seal everything again under the first key of STATESVC_MASTER_KEY")
     rotate.add_argument("--json", action="store_true", help="for scripts")
@@ -67,14 +69,18 @@ async def _create(calls: Calls, options: argparse.Namespace) -> None:
         write_line(made["key"])
 
 
-async def _list(calls: Calls, *, as_json: bool) -> None:
+async def _all(calls: Calls) -> list[Mapping[str, Any]]:
     keys: list[Mapping[str, Any]] = []
     cursor: Json = None
-    while not keys or cursor is not None:
+    while True:
         page = await calls.call("list_api_keys", limit=_PAGE, cursor=cursor)
         keys, cursor = [*keys, *page["items"]], page["next_cursor"]
-        if not keys:
-            break
+        if cursor is None:
+            return keys
+
+
+async def _list(calls: Calls, *, as_json: bool) -> None:
+    keys = await _all(calls)
     if as_json:
         write_json([{"id": key["key_id"], **{name: value for name, value in key.items() if name != "key_id"}} for key in keys])
         return
@@ -100,7 +106,8 @@ async def _list_log_keys(options: argparse.Namespace) -> int:
 
 
 async def _revoke(calls: Calls, options: argparse.Namespace) -> None:
-    revoked = await calls.call("revoke_api_key", key_id=options.id)
+    key_id = one_beginning_with(options.id, await _all(calls), name=itemgetter("key_id"), what="key")["key_id"]
+    revoked = await calls.call("revoke_api_key", key_id=key_id)
     if options.json:
         write_json({"id": revoked["key_id"], **{name: value for name, value in revoked.items() if name != "key_id"}})
         return

@@ -4,12 +4,13 @@ import argparse
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
+from operator import itemgetter
 from typing import Any, Final
-from uuid import UUID
 
 from statesvc.background.duration import duration
 from statesvc.cli.api_calls import Calls, Json, work
 from statesvc.cli.command_error import CommandError
+from statesvc.cli.id_prefix import one_beginning_with
 from statesvc.cli.operation_table import add_fields
 from statesvc.cli.output import cell, time_of, write_json, write_line, write_table
 from statesvc.cli.service_calls import api_calls
@@ -36,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         ("rotate-secret", "a new secret; the former one signs too for a while"),
     ):
         action = actions.add_parser(name, help=summary, description=summary)
-        action.add_argument("id", type=_subscription_id, help="id of the subscription, or its first eight characters")
+        action.add_argument("id", type=_subscription_id, help="id of the subscription, or as many characters of it as are unique")
         action.add_argument("--json", action="store_true", help="for scripts")
         if name != "show":
             action.add_argument("--why", default="", help="recorded in the log")
@@ -68,13 +69,7 @@ async def _find(calls: Calls, wanted: str) -> Mapping[str, Any]:
     if _is_whole(wanted):
         found: Mapping[str, Any] = await calls.call("get_subscription", subscription_id=wanted)
         return found
-    match [one for one in await _all(calls) if one["id"].startswith(wanted)]:
-        case [one]:
-            return one
-        case []:
-            raise CommandError(f"there is no subscription {wanted}: `statesvc subscriptions list` names them")
-        case several:
-            raise CommandError(f"{len(several)} subscriptions begin with {wanted}: name more of it", exit_code=2)
+    return one_beginning_with(wanted, await _all(calls), name=itemgetter("id"), what="subscription")
 
 
 async def _all(calls: Calls) -> list[Mapping[str, Any]]:
@@ -217,14 +212,10 @@ _ACTIONS: Final[dict[str, Callable[[Calls, Mapping[str, Any], argparse.Namespace
 
 
 def _subscription_id(text: str) -> str:
-    """At least eight characters of an id."""
+    """Return an id, or the first characters of one."""
     wanted = text.strip().lower()
-    try:
-        UUID(wanted.ljust(36, "0") if "-" in wanted else wanted.ljust(32, "0"))
-    except ValueError:
-        raise argparse.ArgumentTypeError("is no id of a subscription") from None
-    if len(wanted) < 8:
-        raise argparse.ArgumentTypeError("name at least eight characters of the id")
+    if not wanted or wanted.strip("0123456789abcdef-"):
+        raise argparse.ArgumentTypeError("is no id of a subscription")
     return wanted
 
 

@@ -1,7 +1,7 @@
 """What a check finds: one sentence about one thing. Doctor, status, the console and the checks of cells and backups say it alike."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 
@@ -53,15 +53,17 @@ def fail(about: str, text: str) -> Finding:
 def worst_first(findings: Iterable[Finding]) -> list[Finding]:
     """Return them by urgency, what follows from another right behind it. A cause that was not found is none."""
     order = list(Urgency)
-    ranked = sorted(findings, key=lambda finding: order.index(finding.urgency))
-    causes = {finding.page for finding in ranked if finding.cause is None}
-    effects = [finding for finding in ranked if finding.cause in causes and finding.cause is not None]
+    found = sorted(findings, key=lambda finding: order.index(finding.urgency))
+    causes = {finding.page for finding in found if finding.cause is None}
+    ranked = [finding if finding.cause in causes else replace(finding, cause=None) for finding in found]
+    effects = [finding for finding in ranked if finding.cause is not None]
     listed: list[Finding] = []
+    led: set[str | None] = set()
     for finding in ranked:
         if finding in effects:
             continue
         listed.append(finding)
-        following = [effect for effect in effects if effect.cause == finding.page]
-        listed += following
-        effects = [effect for effect in effects if effect not in following]
+        if finding.page not in led:
+            led.add(finding.page)
+            listed += [effect for effect in effects if effect.cause == finding.page]
     return listed

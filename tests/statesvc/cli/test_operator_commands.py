@@ -80,8 +80,46 @@ async def test_status_names_what_is_wrong_the_worst_first_and_fails(owner: Async
     assert "no notifier" in said["processes", "docs/runbook/RoleDown.md"]
     assert "the first for 5 min" in said["ups", "docs/runbook/Lag.md"]
     assert "on hold" in said["fedex", "docs/runbook/CarrierHeld.md"]
-    assert "1 dead letters wait: message, unreadable" in said["dead letters", "docs/runbook/DeadLettersGrow.md"]
+    assert "1 dead letter: message, unreadable" in said["dead letters", "docs/runbook/DeadLettersGrow.md"]
     assert "receiver.example has taken nothing for 3 h" in said["subscription a0000000", "docs/runbook/SubscriberFailing.md"]
+
+
+async def test_what_follows_from_a_dead_worker_stands_below_it_in_one_line(owner: AsyncConnection[Any], shell: Shell) -> None:
+    await _run_roles(owner)
+    await owner.execute("DELETE FROM statesvc.worker WHERE role = 'worker'")
+    await owner.execute("INSERT INTO statesvc.lane (carrier_id) VALUES ('ups'), ('fedex'), ('gls')")
+    await owner.execute(
+        "INSERT INTO statesvc.inbox (message_id, received_at, available_at, body_bytes, carrier_id, sealed_key)"
+        " SELECT gen_random_uuid(), statesvc.clock(), statesvc.clock() - interval '5 minutes', 1, c, ''"
+        " FROM unnest(ARRAY['ups', 'fedex', 'gls']) c"
+    )
+    worker, *carriers = (await _document(shell))["troubles"]
+    assert (worker["text"], worker["cause"]) == ("no worker was heard of within half a minute", None)
+    assert {one["cause"] for one in carriers} == {worker["page"]}
+    lines = (await shell("status", exit_code=1)).splitlines()[1:4]
+    assert lines[0] == "NOW   processes  no worker was heard of within half a minute"
+    assert lines[1].strip().startswith("so: fedex: 1 message waits, the first for 5 min")
+    assert lines[1].endswith("(and gls, ups)")
+    assert lines[2].strip() == "> statesvc runbook RoleDown"
+
+
+async def test_the_kill_switch_is_named_with_who_turned_it_and_why(owner: AsyncConnection[Any], shell: Shell) -> None:
+    await _run_roles(owner)
+    await shell("rollout", "hold", "all", "--why", "codes look wrong")
+    (held,) = (await shell.json("status"))["troubles"]
+    assert (held["urgency"], held["about"], held["page"]) == ("note", "all carriers", "docs/runbook/CarrierHeld.md")
+    assert ": codes look wrong; no message waits" in held["text"]
+    assert ", by cli:" in held["text"]
+
+
+async def test_a_carrier_is_shown_with_what_it_does_and_what_its_settings_say(owner: AsyncConnection[Any], shell: Shell) -> None:
+    await _run_roles(owner)
+    await shell("rollout", "hold", "ups", "--why", "codes look wrong")
+    shown = await shell.json("carriers", "show", "ups")
+    assert (shown["carrier_id"], shown["rollout"]["hold"], shown["last_push"]) == ("ups", True, None)
+    assert [text.partition(" for ")[0] for text in shown["findings"]] == ["on hold"]
+    assert "no carrier 'nobody'" in await shell("carriers", "show", "nobody", exit_code=2)
+    assert await shell("carriers", "list") == await shell("carriers")
 
 
 async def test_many_subscriptions_in_the_same_trouble_are_one_line(owner: AsyncConnection[Any], shell: Shell) -> None:
@@ -144,7 +182,7 @@ async def test_subscriptions_are_listed_paused_resumed_and_replayed(database: Da
     assert [verb for (verb,) in verbs] == ["subscription.pause", "subscription.resume"]
 
 
-@pytest.mark.parametrize("wrong", ["zz", "a", "a000000g"])
+@pytest.mark.parametrize("wrong", ["zz", "", "a000000g"])
 async def test_what_is_no_id_is_refused(shell: Shell, wrong: str) -> None:
     with pytest.raises(SystemExit):
         await shell("subscriptions", "show", wrong)
@@ -235,7 +273,7 @@ async def test_doctor_names_receivers_that_take_nothing_and_carriers_that_are_si
     )
     said = {each["about"]: each for each in await shell.json("doctor", exit_code=1)}
     assert "receiver.example has taken nothing for 3 h" in said["subscription a0000000"]["text"]
-    assert "1 messages wait, the first for 5 min" in said["ups"]["text"]
+    assert "1 message waits, the first for 5 min" in said["ups"]["text"]
 
 
 @pytest.mark.parametrize(("variable", "role"), [("STATESVC_LISTEN_URL", "owner_dsn"), ("STATESVC_OWNER_URL", "service_dsn")])
