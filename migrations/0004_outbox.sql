@@ -4,19 +4,24 @@
 -- the narrow row that waits, and goes away when the subscriber has it.
 
 -- `owner`: that of the key that made it; other owners' keys do not see it. `shipments`: only of these, each `carrier_id/NUMBER`. `pii`: a full payload holds personal fields, which the maker of
--- the subscription had to be allowed to read. `parcels`: of a parcel that several sources push, all that they say, or each status once. `signature`: of the current secret. `give_up_after`: seconds by type, after which a
+-- the subscription had to be allowed to read. `parcels`: of a parcel that several sources push, all that they say, or each status once. `key_type`: of the current secret. `signature`: a second one, for a receiver that checks an older one; how, not with what. `give_up_after`: seconds by type, after which a
 -- notification is not tried again. `missed_since`: from then on nothing was collected, or every attempt failed; a replay from there
--- sends what was missed. `url` is shown, so it never holds a login: that of a message broker is in `sealed_login`, sealed under the
--- master key and bound to the subscription (NULL: it has none).
+-- sends what was missed. `url` is shown, so it never holds a login: that of a message broker is in `sealed_login`, and headers of the receiver's own
+-- are in `sealed_headers`, sealed under the master key and bound to the subscription (NULL: it has none); of those only `header_names` are shown.
 CREATE TABLE statesvc.subscription (
     subscription_id uuid PRIMARY KEY,
     created_at timestamptz NOT NULL,
     created_by text NOT NULL,
     owner text NOT NULL,
+    name text,
+    description text,
     url text NOT NULL,
     sealed_login bytea,
+    sealed_headers bytea,
+    header_names text[] NOT NULL DEFAULT '{}',
     sealed_secrets bytea[] NOT NULL,
-    signature text NOT NULL DEFAULT 'hmac' CHECK (signature IN ('hmac', 'ed25519')),
+    key_type text NOT NULL DEFAULT 'hmac' CHECK (key_type IN ('hmac', 'ed25519')),
+    signature jsonb,
     carriers text[],
     statuses text[],
     types text[],

@@ -1230,10 +1230,15 @@ CREATE TABLE statesvc.subscription (
     created_at timestamp with time zone NOT NULL,
     created_by text NOT NULL,
     owner text NOT NULL,
+    name text,
+    description text,
     url text NOT NULL,
     sealed_login bytea,
+    sealed_headers bytea,
+    header_names text[] DEFAULT '{}'::text[] NOT NULL,
     sealed_secrets bytea[] NOT NULL,
-    signature text DEFAULT 'hmac'::text NOT NULL,
+    key_type text DEFAULT 'hmac'::text NOT NULL,
+    signature jsonb,
     carriers text[],
     statuses text[],
     types text[],
@@ -1249,10 +1254,10 @@ CREATE TABLE statesvc.subscription (
     disabled_why text,
     missed_since timestamp with time zone,
     deleted_at timestamp with time zone,
+    CONSTRAINT subscription_key_type_check CHECK ((key_type = ANY (ARRAY['hmac'::text, 'ed25519'::text]))),
     CONSTRAINT subscription_parcels_check CHECK ((parcels = ANY (ARRAY['all'::text, 'once'::text]))),
     CONSTRAINT subscription_payload_check CHECK ((payload = ANY (ARRAY['thin'::text, 'full'::text]))),
-    CONSTRAINT subscription_rate_per_second_check CHECK ((rate_per_second > (0)::double precision)),
-    CONSTRAINT subscription_signature_check CHECK ((signature = ANY (ARRAY['hmac'::text, 'ed25519'::text])))
+    CONSTRAINT subscription_rate_per_second_check CHECK ((rate_per_second > (0)::double precision))
 );
 ALTER TABLE ONLY statesvc.subscription
     ADD CONSTRAINT subscription_pkey PRIMARY KEY (subscription_id);

@@ -31,7 +31,8 @@ class Login:
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where a subscription's notifications go: its URL as it is shown, and the login that its URL held."""
+    """Where a subscription's notifications go: its URL as it is shown, the login that its URL held, and the receiver's own headers."""
 
     url: str = field(repr=False)
     login: Login | None = field(default=None, repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)

@@ -1,13 +1,54 @@
-"""Signatures of Standard Webhooks 1.0.0: symmetric (`v1`, HMAC-SHA256) and asymmetric (`v1a`, Ed25519). Pure."""
+"""Signatures of notifications. Pure.
+
+Standard Webhooks 1.0.0: symmetric (`v1`, HMAC-SHA256) and asymmetric (`v1a`, Ed25519). Beside it, where a subscriber asks for it, one that
+its receiver checks already: an HMAC-SHA256 of the body in a header of its own, as Shopify, GitHub and Stripe send it.
+"""
 
 import base64
 import hmac
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 SigningKey = bytes | Ed25519PrivateKey
 """A shared secret, or the secret half of a pair."""
+SECRET_PREFIX: Final = "whsec_"  # noqa: S105 - what every secret begins with
+TIMESTAMP: Final = "{timestamp}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OlderSignature:
+    """A signature that a receiver checks already. Its key is the text of the secret, `whsec_` included, as those senders have it.
+
+    A `prefix` with `{timestamp}` in it states the time of the attempt; what is signed is then `timestamp.body`.
+    """
+
+    header: str
+    encoding: Literal["hex", "base64"]
+    prefix: str = ""
+
+    def signed(self, keys: Sequence[bytes], *, timestamp: int, body: bytes) -> str:
+        """Return the header's value. `keys`: current first.
+
+        While two are live, a receiver that knows one signature gets that of the former, which it has; one that states the time takes a
+        list, so it gets both.
+        """
+        before, marker, behind = self.prefix.partition(TIMESTAMP)
+        if not marker:
+            return self.prefix + self._mac(keys[-1], body)
+        signed = f"{timestamp}.".encode() + body
+        return f"{before}{timestamp}" + "".join(behind + self._mac(key, signed) for key in keys)
+
+    def _mac(self, key: bytes, content: bytes) -> str:
+        mac = hmac.digest(shared_text(key).encode(), content, "sha256")
+        return mac.hex() if self.encoding == "hex" else base64.b64encode(mac).decode()
+
+
+def shared_text(key: bytes) -> str:
+    """Return a shared secret as its subscriber has it."""
+    return SECRET_PREFIX + base64.b64encode(key).decode()
 
 
 def sign(keys: Sequence[SigningKey], *, webhook_id: str, timestamp: int, body: bytes) -> str:
@@ -19,15 +60,21 @@ def sign(keys: Sequence[SigningKey], *, webhook_id: str, timestamp: int, body: b
     return " ".join(_signature(key, content) for key in keys)
 
 
-def signed_headers(keys: Sequence[SigningKey], *, webhook_id: str, timestamp: int, body: bytes) -> dict[str, str]:
+def signed_headers(
+    keys: Sequence[SigningKey], *, webhook_id: str, timestamp: int, body: bytes, older: OlderSignature | None = None
+) -> dict[str, str]:
     """All headers of a delivery."""
-    return {
+    headers = {
         "content-type": "application/json",
         "user-agent": "statesvc-notifier",
         "webhook-id": webhook_id,
         "webhook-timestamp": str(timestamp),
         "webhook-signature": sign(keys, webhook_id=webhook_id, timestamp=timestamp, body=body),
     }
+    shared = [key for key in keys if isinstance(key, bytes)]
+    if older is not None and shared:
+        headers[older.header] = older.signed(shared, timestamp=timestamp, body=body)
+    return headers
 
 
 def _signature(key: SigningKey, content: bytes) -> str:

@@ -14,6 +14,7 @@ from statesvc.delivery.brokers.table import BY_SCHEME
 from statesvc.delivery.http_sender import HttpSender
 from statesvc.delivery.outcome import CONNECT_SECONDS, TOTAL_SECONDS, Answer
 from statesvc.delivery.outgoing import Destination, Outgoing
+from statesvc.delivery.own_headers import merged
 
 EVENT_SOURCE: Final = "/statesvc"
 
@@ -50,4 +51,4 @@ class Targets:
         """Sends it, once. Every failure of the other side is an answer, not an exception."""
         if URL(destination.url).scheme in BY_SCHEME:
             return await self._links.send(destination, outgoing)
-        return await self._sender.send(destination.url, headers=outgoing.headers, body=outgoing.body)
+        return await self._sender.send(destination.url, headers=merged(destination.headers, outgoing.headers), body=outgoing.body)

@@ -142,7 +142,7 @@ class Attempts:
         # the receiver compares this with its own clock: a machine whose clock is wrong must not have all of its deliveries refused
         timestamp = int(started_at.timestamp())
         notification = delivery.notification
-        headers = signed_headers(secrets, webhook_id=notification.webhook_id, timestamp=timestamp, body=body)
+        headers = signed_headers(secrets, webhook_id=notification.webhook_id, timestamp=timestamp, body=body, older=delivery.older)
         if (traceparent := traceparent_of()) is not None:
             headers[TRACEPARENT] = traceparent
         outgoing = Outgoing(

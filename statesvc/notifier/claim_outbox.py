@@ -22,7 +22,9 @@ from statesvc.delivery.full_payload import Past, full_of, read_past
 from statesvc.delivery.limiter.permits import Offer
 from statesvc.delivery.notification import QueuedNotification, notification_of
 from statesvc.delivery.outgoing import Destination
-from statesvc.subscriptions.subscription_secrets import Secret, open_login, open_secrets
+from statesvc.delivery.signing import OlderSignature
+from statesvc.subscriptions.signing_means import older_signature
+from statesvc.subscriptions.subscription_secrets import Secret, open_destination, open_secrets
 
 _SQL = queries("statesvc.notifier", "claim_outbox")
 
@@ -31,7 +33,7 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery(QueuedNotification):
-    """One leased notification with all that it takes to send it. No secrets: they, or the login, cannot be opened, so it cannot be sent."""
+    """One leased notification with all that it takes to send it. No secrets: something sealed cannot be opened, so it cannot be sent."""
 
     token: UUID
     claimed_at: datetime
@@ -44,6 +46,8 @@ class Delivery(QueuedNotification):
     """When it becomes too old to be tried."""
     destination: Destination
     secrets: tuple[Secret, ...] = field(repr=False)
+    older: OlderSignature | None = None
+    """A second signature, which its receiver checks already."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +121,8 @@ class _Row(NamedTuple):
     give_up_seconds: float | None
     sealed_secrets: list[bytes]
     sealed_login: bytes | None
+    sealed_headers: bytes | None
+    signature: dict[str, str] | None
     sealed_key: bytes | None
     has_rate: bool
     attempts: int
@@ -143,10 +149,12 @@ def _instant(seconds: float | None) -> datetime | None:
 def _delivery(row: _Row, past: Past | None, *, token: UUID, keyring: Keyring) -> Delivery:
     try:
         secrets = open_secrets(keyring, row.subscription_id, row.sealed_secrets)
-        login = open_login(keyring, row.subscription_id, row.sealed_login)
+        destination = open_destination(
+            keyring, row.subscription_id, row.url, sealed_login=row.sealed_login, sealed_headers=row.sealed_headers
+        )
     except SealError as error:
         _log.error("subscription_secret_unreadable", subscription_id=row.subscription_id, error=error)
-        secrets, login = (), None
+        secrets, destination = (), Destination(row.url)
     notification = notification_of(row.sequence, row[3:17])
     if row.is_full:
         full = full_of(past, keyring, row.shipment_id, row.sealed_key, pii=row.pii)
@@ -164,8 +172,9 @@ def _delivery(row: _Row, past: Past | None, *, token: UUID, keyring: Keyring) ->
         has_rate=row.has_rate,
         gives_up_at=None if row.give_up_seconds is None else row.queued_at + timedelta(seconds=row.give_up_seconds),
         notification=notification,
-        destination=Destination(row.url, login),
+        destination=destination,
         secrets=secrets,
+        older=older_signature(row.signature),
         sealed_key=row.sealed_key,
     )
 

@@ -63,12 +63,12 @@ WITH tick AS MATERIALIZED (
     WHERE o.ctid = ANY (ARRAY(SELECT row_id FROM taken))
     RETURNING o.subscription_id, o.shipment_id, o.sequence, o.attempts, o.earlier_attempts, o.created_at, o.received_at, o.traceparent
 )
--- the notification, where it goes, with which login and secrets, and the key that the attempt is sealed under (NULL once erased); each
+-- the notification, where it goes, with which login, headers and secrets, and the key that the attempt is sealed under (NULL once erased); each
 -- looked up by itself, for the planner expects more than there are
 SELECT l.subscription_id, l.shipment_id, l.sequence, n.webhook_id, n.type, n.created_at, n.occurred_at, n.occurred_offset_seconds, n.epoch,
     n.carrier_id, n.tracking_number, n.from_status, n.to_status, g.skipped, g.from_sequence, g.to_sequence, n.observed, s.url,
-    s.payload = 'full', s.pii, (s.give_up_after ->> n.type)::float8, s.sealed_secrets, s.sealed_login, k.sealed_key,
-    s.rate_per_second IS NOT NULL, l.attempts, l.earlier_attempts, l.created_at, l.received_at, l.traceparent, (SELECT at FROM tick)
+    s.payload = 'full', s.pii, (s.give_up_after ->> n.type)::float8, s.sealed_secrets, s.sealed_login, s.sealed_headers, s.signature,
+    k.sealed_key, s.rate_per_second IS NOT NULL, l.attempts, l.earlier_attempts, l.created_at, l.received_at, l.traceparent, (SELECT at FROM tick)
 FROM leased l
 JOIN statesvc.subscription s ON s.subscription_id = l.subscription_id
 CROSS JOIN LATERAL (

@@ -23,7 +23,7 @@ from statesvc.database.queries import queries
 from statesvc.database.sql_errors import Failure, failure
 from statesvc.log.actions import record_action
 from statesvc.log.signing_keys import rewrap_seeds
-from statesvc.subscriptions.subscription_secrets import open_login, open_secrets, seal_login, seal_secrets
+from statesvc.subscriptions.subscription_secrets import open_headers, open_login, open_secrets, seal_headers, seal_login, seal_secrets
 
 _SQL = queries("statesvc.privacy", "key_rotation")
 _BATCH: Final = 500
@@ -73,10 +73,13 @@ async def _service_keys(connection: Connection, master: MasterKeys, rotated: Rot
 
 async def _subscriptions(connection: Connection, keyring: Keyring, rotated: RotatedKeys) -> None:
     current = keyring.master.current
-    for subscription_id, olds, old_login in await (await connection.execute(_SQL["subscriptions"])).fetchall():
+    for subscription_id, olds, old_login, old_headers in await (await connection.execute(_SQL["subscriptions"])).fetchall():
         if old_login is not None and not current.sealed(old_login):
             new_login = seal_login(keyring, subscription_id, open_login(keyring, subscription_id, old_login))
             await connection.execute(_SQL["reseal_login"], {"subscription_id": subscription_id, "old": old_login, "new": new_login})
+        if old_headers is not None and not current.sealed(old_headers):
+            new_headers = seal_headers(keyring, subscription_id, open_headers(keyring, subscription_id, old_headers))
+            await connection.execute(_SQL["reseal_headers"], {"subscription_id": subscription_id, "old": old_headers, "new": new_headers})
         if not all(current.sealed(old) for old in olds):
             news = seal_secrets(keyring, subscription_id, open_secrets(keyring, subscription_id, olds))
             done = await connection.execute(

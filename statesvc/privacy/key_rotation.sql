@@ -7,8 +7,8 @@ SELECT name, sealed_key FROM statesvc.service_key;
 UPDATE statesvc.service_key SET sealed_key = %(new)b WHERE name = %(name)s AND sealed_key = %(old)b;
 
 -- name: subscriptions
--- The secrets and logins of the subscriptions.
-SELECT subscription_id, sealed_secrets, sealed_login FROM statesvc.subscription;
+-- The secrets, logins and own headers of the subscriptions.
+SELECT subscription_id, sealed_secrets, sealed_login, sealed_headers FROM statesvc.subscription;
 
 -- name: reseal_secrets
 -- The same secrets under the current master key, unless they were rotated meanwhile.
@@ -17,6 +17,10 @@ UPDATE statesvc.subscription SET sealed_secrets = %(new)b WHERE subscription_id 
 -- name: reseal_login
 -- The same login under the current master key, unless it was changed meanwhile.
 UPDATE statesvc.subscription SET sealed_login = %(new)b WHERE subscription_id = %(subscription_id)s AND sealed_login = %(old)b;
+
+-- name: reseal_headers
+-- The same headers under the current master key, unless they were changed meanwhile.
+UPDATE statesvc.subscription SET sealed_headers = %(new)b WHERE subscription_id = %(subscription_id)s AND sealed_headers = %(old)b;
 
 -- name: count_streams
 -- How many shipments there are, about.

@@ -16,25 +16,16 @@ from statesvc.database.queries import queries
 from statesvc.delivery.event_catalogue import BY_TYPE, CONNECTION_TEST
 from statesvc.delivery.notification import body
 from statesvc.delivery.outcome import Answer
-from statesvc.delivery.outgoing import Destination, Outgoing
-from statesvc.delivery.signing import SigningKey, signed_headers
+from statesvc.delivery.outgoing import Outgoing
+from statesvc.delivery.signing import signed_headers
 from statesvc.delivery.targets import Targets
 from statesvc.log.actions import record_action
+from statesvc.subscriptions.signing_means import SigningMeans
 
 RECORDED_MAX: Final = 20
 """Tests of one subscription that are listed."""
 
 _SQL = queries("statesvc.subscriptions", "connection_test")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SigningMeans:
-    """What a test is made with, as `subscription_store.signing_means` reads it: where to, the keys that sign now, and which payload."""
-
-    destination: Destination
-    keys: tuple[SigningKey, ...]
-    payload: str
-    pii: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +48,7 @@ async def send_test(targets: Targets, subscription_id: UUID, means: SigningMeans
     else:
         data = {**BY_TYPE[kind].example(means.payload, pii=means.pii), "test": True}
     message = body(kind, now, data)
-    headers = signed_headers(means.keys, webhook_id=webhook_id, timestamp=int(now.timestamp()), body=message)
+    headers = signed_headers(means.keys, webhook_id=webhook_id, timestamp=int(now.timestamp()), body=message, older=means.older)
     outgoing = Outgoing(webhook_id=webhook_id, type=kind, at=now, subject=str(subscription_id), body=message, headers=headers)
     came = await targets.send(means.destination, outgoing)
     return SentTest(webhook_id=webhook_id, type=kind, data=data, started_at=now, answer=came)

@@ -1,4 +1,4 @@
-"""A subscription's secrets, stored sealed under the master key: those that sign, made here and shown once, and a broker's login.
+"""A subscription's secrets, stored sealed under the master key: those that sign, made here and shown once, a broker's login, own headers.
 
 Of an Ed25519 pair the secret half never leaves the service; what is shown, at any time, is the public one.
 
@@ -7,7 +7,7 @@ At most two are live. After a rotation the former one lives on for a grace perio
 
 import base64
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final, Literal, Self
@@ -17,12 +17,11 @@ import orjson
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from events.crypto.keyring import Keyring
-from statesvc.delivery.outgoing import Login
-from statesvc.delivery.signing import SigningKey
+from statesvc.delivery.outgoing import Destination, Login
+from statesvc.delivery.signing import SECRET_PREFIX, SigningKey, shared_text
 
-SignatureKind = Literal["hmac", "ed25519"]
+KeyType = Literal["hmac", "ed25519"]
 
-PREFIX: Final = "whsec_"
 PRIVATE_PREFIX: Final = "whsk_"
 PUBLIC_PREFIX: Final = "whpk_"
 SECRET_BYTES: Final = 32
@@ -37,26 +36,26 @@ class Secret:
 
     key: bytes = field(repr=False)
     """Of an Ed25519 pair: its seed."""
-    kind: SignatureKind = "hmac"
+    kind: KeyType = "hmac"
     retires_at: datetime | None = None
 
     @classmethod
-    def fresh(cls, kind: SignatureKind = "hmac") -> Self:
+    def fresh(cls, kind: KeyType = "hmac") -> Self:
         """A new random secret."""
         return cls(key=secrets.token_bytes(SECRET_BYTES), kind=kind)
 
     @classmethod
     def chosen(cls, text: str) -> Self:
         """What `written` wrote, or a caller chose. Raises ValueError."""
-        kind: SignatureKind = "ed25519" if text.startswith(PRIVATE_PREFIX) else "hmac"
-        prefix = PRIVATE_PREFIX if kind == "ed25519" else PREFIX
+        kind: KeyType = "ed25519" if text.startswith(PRIVATE_PREFIX) else "hmac"
+        prefix = PRIVATE_PREFIX if kind == "ed25519" else SECRET_PREFIX
         try:
             key = base64.b64decode(text.removeprefix(prefix), validate=True)
         except ValueError:
             key = b""
         if not text.startswith(prefix) or (len(key) != SECRET_BYTES if kind == "ed25519" else len(key) not in CHOSEN_BYTES):
             raise ValueError(
-                f"must be `{PREFIX}` and {CHOSEN_BYTES[0]} to {CHOSEN_BYTES[-1]} random bytes in base64, "
+                f"must be `{SECRET_PREFIX}` and {CHOSEN_BYTES[0]} to {CHOSEN_BYTES[-1]} random bytes in base64, "
                 f"or `{PRIVATE_PREFIX}` and the {SECRET_BYTES} of an Ed25519 seed"
             )
         return cls(key=key, kind=kind)
@@ -64,7 +63,7 @@ class Secret:
     @property
     def written(self) -> str:
         """As `chosen` reads it."""
-        return (PRIVATE_PREFIX if self.kind == "ed25519" else PREFIX) + base64.b64encode(self.key).decode()
+        return (PRIVATE_PREFIX if self.kind == "ed25519" else SECRET_PREFIX) + base64.b64encode(self.key).decode()
 
     @property
     def shown(self) -> str:
@@ -73,7 +72,7 @@ class Secret:
             case Ed25519PrivateKey() as pair:
                 return PUBLIC_PREFIX + base64.b64encode(pair.public_key().public_bytes_raw()).decode()
             case key:
-                return PREFIX + base64.b64encode(key).decode()
+                return shared_text(key)
 
     @property
     def signer(self) -> SigningKey:
@@ -117,7 +116,7 @@ def _document(secret: Secret) -> bytes:
 def _secret(document: bytes) -> Secret:
     fields = orjson.loads(document)
     retires_at = fields["retires_at"]
-    kind: SignatureKind = fields.get("kind", "hmac")
+    kind: KeyType = fields.get("kind", "hmac")
     return Secret(key=base64.b64decode(fields["key"]), kind=kind, retires_at=datetime.fromisoformat(retires_at) if retires_at else None)
 
 
@@ -136,5 +135,30 @@ def open_login(keyring: Keyring, subscription_id: UUID, sealed: bytes | None) ->
     return Login(user=fields["user"], password=fields["password"])
 
 
+def seal_headers(keyring: Keyring, subscription_id: UUID, headers: Mapping[str, str]) -> bytes | None:
+    """Return the receiver's own headers, bound to the subscription; None for none."""
+    return keyring.master.seal(orjson.dumps(headers), _headers_context(subscription_id)) if headers else None
+
+
+def open_headers(keyring: Keyring, subscription_id: UUID, sealed: bytes | None) -> dict[str, str]:
+    """Raise `SealError` where they were sealed under a master key that is gone, or for another subscription."""
+    if sealed is None:
+        return {}
+    headers: dict[str, str] = orjson.loads(keyring.master.open(sealed, _headers_context(subscription_id)))
+    return headers
+
+
+def open_destination(
+    keyring: Keyring, subscription_id: UUID, url: str, *, sealed_login: bytes | None, sealed_headers: bytes | None
+) -> Destination:
+    """Return where its notifications go. Raise `SealError` like the others."""
+    login = open_login(keyring, subscription_id, sealed_login)
+    return Destination(url, login, open_headers(keyring, subscription_id, sealed_headers))
+
+
 def _login_context(subscription_id: UUID) -> bytes:
     return b"subscription-login\x1f" + subscription_id.bytes
+
+
+def _headers_context(subscription_id: UUID) -> bytes:
+    return b"subscription-headers\x1f" + subscription_id.bytes

@@ -1,7 +1,7 @@
 """Subscriptions in the database. Each change is an operator action in the log, in the same transaction."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal
 from uuid import UUID, uuid4
@@ -11,21 +11,20 @@ from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from events.crypto.keyring import Keyring
-from events.crypto.sealing import SealError
 from statesvc.database.queries import queries
-from statesvc.delivery.outgoing import Destination, Login
+from statesvc.delivery.outgoing import Login
+from statesvc.delivery.signing import OlderSignature
 from statesvc.http.keys.key_store import Scope
 from statesvc.log.actions import record_action
 from statesvc.log.fanouts import open_details
-from statesvc.subscriptions.connection_test import SigningMeans
 from statesvc.subscriptions.key_revocation import needed, require, require_of_owner
 from statesvc.subscriptions.subscription_secrets import (
+    KeyType,
     Secret,
-    SignatureKind,
-    live,
-    open_login,
+    open_headers,
     open_secrets,
     rotated,
+    seal_headers,
     seal_login,
     seal_secrets,
 )
@@ -33,7 +32,8 @@ from statesvc.subscriptions.subscription_secrets import (
 _SQL = queries("statesvc.subscriptions", "subscription_store")
 
 CHANGEABLE: Final = (
-    *("url", "carriers", "statuses", "types", "shipments", "parcels", "payload", "pii", "rate_per_second", "coalesce", "give_up_after"),
+    *("name", "description", "url", "carriers", "statuses", "types", "shipments", "parcels", "payload", "pii", "rate_per_second"),
+    *("coalesce", "give_up_after", "headers", "signature"),
 )
 
 _WIDENING: Final = frozenset({"url", "carriers", "statuses", "types", "shipments", "payload", "pii"})
@@ -50,6 +50,8 @@ class SubscriptionRequest:
     """Where to send notifications, and which: a filter that is None takes everything."""
 
     url: str
+    name: str | None = None
+    description: str | None = None
     login: Login | None = None
     """Of a broker; never part of the URL."""
     carriers: Sequence[str] | None = None
@@ -62,13 +64,21 @@ class SubscriptionRequest:
     payload: str = "thin"
     pii: bool = False
     """A full payload holds personal fields."""
-    signature: SignatureKind = "hmac"
+    key_type: KeyType = "hmac"
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Of the receiver's own."""
+    signature: OlderSignature | None = None
+    """A second one, which the receiver checks already."""
     rate_per_second: float | None = None
     """At most this many a second, whatever its receiver would bear."""
     coalesce: bool = True
     """When too many notifications wait, the latest of each shipment replaces those before it."""
     give_up_after: Mapping[str, float] = field(default_factory=dict)
     """Seconds by type: what has waited longer is not tried again."""
+
+
+class SharedSecretNeededError(Exception):
+    """The second signature of a subscription takes a secret that is shared: no Ed25519 pair."""
 
 
 class SubscriptionExistsError(Exception):
@@ -83,6 +93,8 @@ class Subscription:
     created_at: datetime
     created_by: str
     owner: str
+    name: str | None
+    description: str | None
     url: str
     carriers: list[str] | None
     statuses: list[str] | None
@@ -91,11 +103,15 @@ class Subscription:
     parcels: str
     payload: str
     pii: bool
-    signature: SignatureKind
+    key_type: KeyType
+    header_names: list[str]
+    signature: dict[str, str] | None
     rate_per_second: float | None
     coalesce: bool
     give_up_after: dict[str, float]
     has_login: bool
+    may_have_public_keys: bool
+    """False: all that signs is shared, so nothing has to be opened to show it."""
     paused_at: datetime | None
     disabled_at: datetime | None
     disabled_why: str | None
@@ -127,7 +143,7 @@ async def create(
 
     `chosen`: its id and secret, where the caller brings them. Raises SubscriptionExistsError.
     """
-    subscription_id, secret = chosen or (uuid4(), Secret.fresh(request.signature))
+    subscription_id, secret = chosen or (uuid4(), Secret.fresh(request.key_type))
     async with connection.transaction():
         await require_of_owner(connection, owner, needed(request.payload, pii=request.pii))
         inserted = await connection.execute(
@@ -136,6 +152,8 @@ async def create(
                 "subscription_id": subscription_id,
                 "created_by": actor,
                 "owner": owner,
+                "name": request.name,
+                "description": request.description,
                 "url": request.url,
                 "carriers": _listed(request.carriers),
                 "statuses": _listed(request.statuses),
@@ -144,7 +162,8 @@ async def create(
                 "parcels": request.parcels,
                 "payload": request.payload,
                 "pii": request.pii,
-                "signature": request.signature,
+                "key_type": request.key_type,
+                **_stated(keyring, subscription_id, request.headers, request.signature),
                 "rate_per_second": request.rate_per_second,
                 "coalesce": request.coalesce,
                 "give_up_after": Jsonb(dict(request.give_up_after)),
@@ -173,13 +192,17 @@ async def is_as_wished(
     """Whether the stored subscription is the one that this wish would make, signed with this secret."""
     same = all(
         getattr(stored, name) == getattr(wish, name)
-        for name in ("url", "parcels", "payload", "pii", "signature", "rate_per_second", "coalesce")
+        for name in ("name", "description", "url", "parcels", "payload", "pii", "key_type", "rate_per_second", "coalesce")
     )
     filters = all(_listed(getattr(stored, name)) == _listed(getattr(wish, name)) for name in ("carriers", "statuses", "types", "shipments"))
-    if not (same and filters and stored.give_up_after == wish.give_up_after and stored.has_login == (wish.login is not None)):
+    signature = None if wish.signature is None else asdict(wish.signature)
+    others = (stored.give_up_after, stored.has_login, stored.signature) == (wish.give_up_after, wish.login is not None, signature)
+    if not (same and filters and others):
         return False
     row = await (await connection.execute(_SQL["lock_secrets"], {"subscription_id": stored.subscription_id}, binary=True)).fetchone()
-    return row is not None and open_secrets(keyring, stored.subscription_id, row[0])[0].key == secret.key
+    if row is None or open_headers(keyring, stored.subscription_id, row[4]) != wish.headers:
+        return False
+    return open_secrets(keyring, stored.subscription_id, row[0])[0].key == secret.key
 
 
 async def owner_of(connection: AsyncConnection[Any], subscription_id: UUID) -> str | None:
@@ -206,7 +229,7 @@ async def page(
 
 async def change(
     connection: AsyncConnection[Any],
-    keyring: Keyring,
+    keyring: Keyring | None,
     subscription_id: UUID,
     changes: Mapping[str, Any],
     *,
@@ -217,14 +240,18 @@ async def change(
 ) -> bool:
     """Sets the columns in `changes` (those of `CHANGEABLE`), with a URL its `login`. False where there is no such subscription.
 
-    `scopes` of who asks for it. Raises NotGrantedError.
+    `keyring` None: neither a login nor headers come with it. `scopes` of who asks for it. Raises NotGrantedError, and
+    SharedSecretNeededError.
     """
     columns: dict[str, Any] = {name: changes.get(name) for name in CHANGEABLE}
     columns["give_up_after"] = Jsonb(changes.get("give_up_after") or {})
-    columns["sealed_login"] = seal_login(keyring, subscription_id, login)
+    columns |= _stated(keyring, subscription_id, changes.get("headers") or {}, changes.get("signature"))
+    columns["sealed_login"] = None if keyring is None else seal_login(keyring, subscription_id, login)
     async with connection.transaction():
         if not _WIDENING.isdisjoint(changes):
             await _may_send(connection, subscription_id, changes, scopes=scopes)
+        if changes.get("signature") is not None:
+            await _require_shared_secret(connection, subscription_id)
         cursor = await connection.execute(_SQL["change"], {"subscription_id": subscription_id, "named": list(changes), **columns})
         if cursor.rowcount:
             await connection.execute(_SQL["add_throttle"], {"subscription_id": subscription_id})
@@ -250,6 +277,12 @@ async def _may_send(
         if scopes is not None:
             require(scopes, needs, who="the key")
         await require_of_owner(connection, owner, needs)
+
+
+async def _require_shared_secret(connection: AsyncConnection[Any], subscription_id: UUID) -> None:
+    row = await (await connection.execute(_SQL["lock_secrets"], {"subscription_id": subscription_id}, binary=True)).fetchone()
+    if row is not None and row[2] != "hmac":
+        raise SharedSecretNeededError
 
 
 async def turn(connection: AsyncConnection[Any], subscription_id: UUID, switch: Switch, *, actor: str, why: str = "") -> bool:
@@ -278,66 +311,48 @@ async def rotate(
     *,
     grace: timedelta,
     actor: str,
-    signature: SignatureKind | None = None,
+    key_type: KeyType | None = None,
     why: str = "",
     chosen: Secret | None = None,
 ) -> Secret | None:
     """A new secret; the former one signs too until the grace is over. None where there is no such subscription.
 
-    `signature` None: of the kind that the subscription has. `chosen`: the new secret, where the caller brings it; nothing changes where
-    it signs already.
+    `key_type` None: of the kind that the subscription has. `chosen`: the new secret, where the caller brings it; nothing changes where
+    it signs already. Raises SharedSecretNeededError.
     """
     async with connection.transaction():
         row = await (await connection.execute(_SQL["lock_secrets"], {"subscription_id": subscription_id}, binary=True)).fetchone()
         if row is None:
             return None
-        sealed, now, kind = row
+        sealed, now, kind, has_older, _ = row
         present = open_secrets(keyring, subscription_id, sealed)
-        secret = chosen or Secret.fresh(signature or kind)
+        secret = chosen or Secret.fresh(key_type or kind)
         if chosen is not None and (present[0].kind, present[0].key) == (chosen.kind, chosen.key):
             return chosen
+        if has_older and secret.kind != "hmac":
+            raise SharedSecretNeededError
         held = rotated(present, secret, now=now, grace=grace)
         await connection.execute(
             _SQL["set_secrets"],
             {
                 "subscription_id": subscription_id,
-                "signature": secret.kind,
+                "key_type": secret.kind,
                 "sealed_secrets": seal_secrets(keyring, subscription_id, held),
             },
         )
         details: dict[str, Any] = {"grace_seconds": int(grace.total_seconds())}
         if secret.kind != kind:
-            details["signature"] = secret.kind
+            details["key_type"] = secret.kind
         await _record(connection, "subscription.rotate_secret", subscription_id, actor=actor, why=why, details=details)
     return secret
 
 
-async def public_keys(connection: AsyncConnection[Any], keyring: Keyring, subscription_ids: Sequence[UUID]) -> dict[UUID, list[str]]:
-    """The keys that verify what is signed now, of those that sign with Ed25519; of the others none."""
-    cursor = await connection.execute(_SQL["read_all_secrets"], {"subscription_ids": list(subscription_ids)}, binary=True)
-    return {one: _shown_keys(keyring, one, sealed, now) for one, sealed, now in await cursor.fetchall()}
-
-
-def _shown_keys(keyring: Keyring, subscription_id: UUID, sealed: Sequence[bytes], now: datetime) -> list[str]:
-    try:
-        held = open_secrets(keyring, subscription_id, sealed)
-    except SealError:
-        return []
-    return [secret.shown for secret in held if secret.kind == "ed25519" and secret.signs_at(now)]
-
-
-async def signing_means(connection: AsyncConnection[Any], keyring: Keyring, subscription_id: UUID) -> SigningMeans | None:
-    """What a test of it is made with; None where there is no such subscription."""
-    row = await (await connection.execute(_SQL["read_means"], {"subscription_id": subscription_id}, binary=True)).fetchone()
-    if row is None:
-        return None
-    sealed_secrets, now, url, sealed_login, payload, pii = row
-    return SigningMeans(
-        destination=Destination(url, open_login(keyring, subscription_id, sealed_login)),
-        keys=live(open_secrets(keyring, subscription_id, sealed_secrets), now),
-        payload=payload,
-        pii=pii,
-    )
+def _stated(keyring: Keyring | None, subscription_id: UUID, headers: Mapping[str, str], signature: OlderSignature | None) -> dict[str, Any]:
+    return {
+        "header_names": list(headers),
+        "sealed_headers": None if keyring is None else seal_headers(keyring, subscription_id, headers),
+        "signature": None if signature is None else Jsonb(asdict(signature)),
+    }
 
 
 def _listed(words: Sequence[str] | None) -> list[str] | None:

@@ -1,24 +1,26 @@
 -- name: insert
 -- Makes a subscription.
 INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, owner, url, carriers, statuses, types, shipments, parcels, payload, pii,
-    signature, rate_per_second, coalesces, give_up_after, sealed_secrets, sealed_login)
+    key_type, rate_per_second, coalesces, give_up_after, name, description, header_names, sealed_headers, signature, sealed_secrets, sealed_login)
 VALUES (%(subscription_id)s, statesvc.clock(), %(created_by)s, %(owner)s, %(url)s, %(carriers)s::text[], %(statuses)s::text[], %(types)s::text[],
-    %(shipments)s::text[], %(parcels)s, %(payload)s, %(pii)s, %(signature)s, %(rate_per_second)s::float8, %(coalesce)s, %(give_up_after)s::jsonb,
-    %(sealed_secrets)b::bytea[], %(sealed_login)b::bytea)
+    %(shipments)s::text[], %(parcels)s, %(payload)s, %(pii)s, %(key_type)s, %(rate_per_second)s::float8, %(coalesce)s, %(give_up_after)s::jsonb,
+    %(name)s, %(description)s, %(header_names)s::text[], %(sealed_headers)b::bytea, %(signature)s::jsonb, %(sealed_secrets)b::bytea[], %(sealed_login)b::bytea)
 ON CONFLICT (subscription_id) DO NOTHING;
 
 -- name: find
 -- One subscription that is not deleted.
-SELECT s.subscription_id, s.created_at, s.created_by, s.owner, s.url, s.carriers, s.statuses, s.types, s.shipments, s.parcels, s.payload, s.pii, s.signature,
-    s.rate_per_second, s.coalesces AS "coalesce", s.give_up_after, s.sealed_login IS NOT NULL AS has_login, s.paused_at, s.disabled_at, s.disabled_why, s.missed_since, f.since AS failing_since, f.failures,
+SELECT s.subscription_id, s.created_at, s.created_by, s.owner, s.name, s.description, s.url, s.carriers, s.statuses, s.types, s.shipments, s.parcels, s.payload, s.pii, s.key_type, s.header_names, s.signature,
+    s.rate_per_second, s.coalesces AS "coalesce", s.give_up_after, s.sealed_login IS NOT NULL AS has_login,
+    s.key_type = 'ed25519' OR cardinality(s.sealed_secrets) > 1 AS may_have_public_keys, s.paused_at, s.disabled_at, s.disabled_why, s.missed_since, f.since AS failing_since, f.failures,
     f.last_outcome, f.last_status_code
 FROM statesvc.subscription s LEFT JOIN statesvc.subscription_failing f ON f.subscription_id = s.subscription_id
 WHERE s.subscription_id = %(subscription_id)s AND s.deleted_at IS NULL;
 
 -- name: page
 -- Subscriptions of one owner (NULL: of all) in one condition (NULL: any) that are not deleted, the oldest first, after a position.
-SELECT s.subscription_id, s.created_at, s.created_by, s.owner, s.url, s.carriers, s.statuses, s.types, s.shipments, s.parcels, s.payload, s.pii, s.signature,
-    s.rate_per_second, s.coalesces AS "coalesce", s.give_up_after, s.sealed_login IS NOT NULL AS has_login, s.paused_at, s.disabled_at, s.disabled_why, s.missed_since, f.since AS failing_since, f.failures,
+SELECT s.subscription_id, s.created_at, s.created_by, s.owner, s.name, s.description, s.url, s.carriers, s.statuses, s.types, s.shipments, s.parcels, s.payload, s.pii, s.key_type, s.header_names, s.signature,
+    s.rate_per_second, s.coalesces AS "coalesce", s.give_up_after, s.sealed_login IS NOT NULL AS has_login,
+    s.key_type = 'ed25519' OR cardinality(s.sealed_secrets) > 1 AS may_have_public_keys, s.paused_at, s.disabled_at, s.disabled_why, s.missed_since, f.since AS failing_since, f.failures,
     f.last_outcome, f.last_status_code
 FROM statesvc.subscription s LEFT JOIN statesvc.subscription_failing f ON f.subscription_id = s.subscription_id
 WHERE s.deleted_at IS NULL AND (%(owner)s::text IS NULL OR s.owner = %(owner)s)
@@ -31,22 +33,12 @@ ORDER BY s.created_at, s.subscription_id LIMIT %(limit)s;
 
 -- name: lock_secrets
 -- A subscription's sealed secrets and the time, for a rotation.
-SELECT sealed_secrets, statesvc.clock(), signature FROM statesvc.subscription
+SELECT sealed_secrets, statesvc.clock(), key_type, signature IS NOT NULL, sealed_headers FROM statesvc.subscription
 WHERE subscription_id = %(subscription_id)s AND deleted_at IS NULL FOR NO KEY UPDATE;
-
--- name: read_means
--- Where a subscription's notifications go, its sealed secrets and login, and the time, for a test.
-SELECT sealed_secrets, statesvc.clock(), url, sealed_login, payload, pii FROM statesvc.subscription
-WHERE subscription_id = %(subscription_id)s AND deleted_at IS NULL;
-
--- name: read_all_secrets
--- The sealed secrets of several subscriptions and the time, for their public keys.
-SELECT subscription_id, sealed_secrets, statesvc.clock() FROM statesvc.subscription
-WHERE subscription_id = ANY (%(subscription_ids)s::uuid[]) AND deleted_at IS NULL;
 
 -- name: set_secrets
 -- Replaces the secrets.
-UPDATE statesvc.subscription SET sealed_secrets = %(sealed_secrets)b::bytea[], signature = %(signature)s WHERE subscription_id = %(subscription_id)s;
+UPDATE statesvc.subscription SET sealed_secrets = %(sealed_secrets)b::bytea[], key_type = %(key_type)s WHERE subscription_id = %(subscription_id)s;
 
 -- name: owner
 -- Whose a subscription is; that never changes.
@@ -63,6 +55,14 @@ UPDATE statesvc.subscription SET
     -- a login goes nowhere but to the URL that it came with; the same URL as it is shown, without one, changes nothing
     sealed_login = CASE WHEN 'url' = ANY (%(named)s::text[]) AND (%(url)s::text <> url OR %(sealed_login)b::bytea IS NOT NULL)
         THEN %(sealed_login)b::bytea ELSE sealed_login END,
+    -- like the login, headers go nowhere but to the URL that they came with
+    sealed_headers = CASE WHEN 'headers' = ANY (%(named)s::text[]) THEN %(sealed_headers)b::bytea
+        WHEN 'url' = ANY (%(named)s::text[]) AND %(url)s::text <> url THEN NULL ELSE sealed_headers END,
+    header_names = CASE WHEN 'headers' = ANY (%(named)s::text[]) THEN %(header_names)s::text[]
+        WHEN 'url' = ANY (%(named)s::text[]) AND %(url)s::text <> url THEN '{}' ELSE header_names END,
+    signature = CASE WHEN 'signature' = ANY (%(named)s::text[]) THEN %(signature)s::jsonb ELSE signature END,
+    name = CASE WHEN 'name' = ANY (%(named)s::text[]) THEN %(name)s::text ELSE name END,
+    description = CASE WHEN 'description' = ANY (%(named)s::text[]) THEN %(description)s::text ELSE description END,
     carriers = CASE WHEN 'carriers' = ANY (%(named)s::text[]) THEN %(carriers)s::text[] ELSE carriers END,
     statuses = CASE WHEN 'statuses' = ANY (%(named)s::text[]) THEN %(statuses)s::text[] ELSE statuses END,
     types = CASE WHEN 'types' = ANY (%(named)s::text[]) THEN %(types)s::text[] ELSE types END,
@@ -98,8 +98,8 @@ UPDATE statesvc.throttle SET not_before = '-infinity' WHERE subscription_id = %(
 DELETE FROM statesvc.subscription_failing WHERE subscription_id = %(subscription_id)s;
 
 -- name: delete
--- Nothing is sent or collected any more; what was sent stays in the log. Its secrets and login are forgotten. Answers what still waited.
-UPDATE statesvc.subscription s SET deleted_at = statesvc.clock(), sealed_secrets = '{}', sealed_login = NULL
+-- Nothing is sent or collected any more; what was sent stays in the log. Its secrets, login and headers are forgotten. Answers what still waited.
+UPDATE statesvc.subscription s SET deleted_at = statesvc.clock(), sealed_secrets = '{}', sealed_login = NULL, sealed_headers = NULL
 FROM statesvc.open_notifications(%(subscription_id)s) w
 WHERE s.subscription_id = %(subscription_id)s AND s.deleted_at IS NULL
 RETURNING w.open, w.open_since, w.open_until;

@@ -26,7 +26,7 @@ _ONE: Final = "/v1/subscriptions/{subscription_id}"
     f"PUT {_ONE}",
     scope="subscriptions",
     tag="subscriptions",
-    rules=(URL_RULE, "The `secret` is base64 of as many bytes as it says, and of the kind of `signature`."),
+    rules=(URL_RULE, "The `secret` is base64 of as many bytes as it says, and of the kind of `key_type`."),
     request_headers=WHY_TAKEN,
     statuses={CREATED: "made", OK: "it was there, as wished"},
     problems=(Code.CONFLICT,),
@@ -53,7 +53,7 @@ async def put_subscription(context: Context, call: Call[SubscriptionParameters, 
             if found is None or not is_visible or not await store.is_as_wished(connection, keyring, found, wish, secret):
                 said = "there is, or was, another subscription under this id: change it by PATCH, its secret by PUT .../secret"
                 raise Problem(Code.CONFLICT, said) from None
-        return await read_shown(connection, keyring, subscription_id)
+        return await read_shown(connection, context, subscription_id)
 
 
 @operation(
@@ -62,7 +62,7 @@ async def put_subscription(context: Context, call: Call[SubscriptionParameters, 
     tag="subscriptions",
     rules=("The `secret` is base64 of as many bytes as it says.",),
     request_headers=WHY_TAKEN,
-    problems=(Code.NOT_FOUND,),
+    problems=(Code.NOT_FOUND, Code.CONFLICT),
 )
 async def put_subscription_secret(context: Context, call: Call[SubscriptionParameters, ChosenSecret]) -> SubscriptionShown:
     """Sign with a chosen secret.
@@ -72,17 +72,18 @@ async def put_subscription_secret(context: Context, call: Call[SubscriptionParam
     subscription_id, keyring = call.parameters.subscription_id, await context.keyring()
     async with context.pool.connection() as connection:
         await require_visible(connection, call, subscription_id)
-        await store.rotate(
-            connection,
-            keyring,
-            subscription_id,
-            grace=timedelta(hours=call.body.grace_hours),
-            actor=call.caller.actor,
-            signature=None,
-            chosen=Secret.chosen(call.body.secret),
-            **call.why,
-        )
-        return await read_shown(connection, keyring, subscription_id)
+        with grants_checked():
+            await store.rotate(
+                connection,
+                keyring,
+                subscription_id,
+                grace=timedelta(hours=call.body.grace_hours),
+                actor=call.caller.actor,
+                key_type=None,
+                chosen=Secret.chosen(call.body.secret),
+                **call.why,
+            )
+        return await read_shown(connection, context, subscription_id)
 
 
 OPERATIONS: Final = (put_subscription, put_subscription_secret)

@@ -4,8 +4,10 @@ from collections.abc import Sequence
 
 from events.identity.recipes import number_of
 from statesvc.api.subscriptions.models import GiveUpAfter, SubscriptionWish, WatchedShipment
+from statesvc.api.subscriptions.receiver_fields import SecondSignature
 from statesvc.delivery.addresses import Network
 from statesvc.delivery.outgoing import Login
+from statesvc.delivery.signing import OlderSignature
 from statesvc.http.problem import Code, Problem, Violation
 from statesvc.subscriptions.subscription_store import SubscriptionRequest
 from statesvc.subscriptions.url import UrlRefusedError, checked_url
@@ -24,6 +26,8 @@ async def requested(asked: SubscriptionWish, allowed: Sequence[Network]) -> Subs
     url, login = await checked_address(asked.url, allowed)
     return SubscriptionRequest(
         url=url,
+        name=asked.name,
+        description=asked.description,
         login=login,
         carriers=asked.carriers,
         statuses=None if asked.statuses is None else [status.value for status in asked.statuses],
@@ -32,11 +36,18 @@ async def requested(asked: SubscriptionWish, allowed: Sequence[Network]) -> Subs
         parcels=asked.parcels,
         payload=asked.payload,
         pii=asked.pii,
-        signature=asked.signature,
+        key_type=asked.key_type,
+        headers=asked.headers,
+        signature=older(asked.signature),
         rate_per_second=asked.rate_per_second,
         coalesce=asked.coalesce,
         give_up_after=ages(asked.give_up_after_seconds),
     )
+
+
+def older(asked: SecondSignature | None) -> OlderSignature | None:
+    """Return the second signature as it is stored."""
+    return None if asked is None else OlderSignature(header=asked.header, encoding=asked.encoding, prefix=asked.prefix)
 
 
 def watched(shipments: Sequence[WatchedShipment] | None) -> list[str] | None:

@@ -12,6 +12,7 @@ from typing_extensions import TypedDict
 from events.carriers import CARRIERS
 from events.vocabulary import Status
 from projections.notification_type import NotificationType
+from statesvc.api.subscriptions.receiver_fields import Headers, OlderSignatureShown, SignatureAsked
 from statesvc.delivery.brokers.table import BY_SCHEME
 from statesvc.delivery.event_catalogue import BY_TYPE, CONNECTION_TEST
 from statesvc.delivery.outcome import AttemptOutcome
@@ -20,11 +21,12 @@ from statesvc.http.operation import PartialChange
 from statesvc.http.paging import PageParameters
 from statesvc.shipments.models import text_of
 from statesvc.subscriptions.recorded_attempts import LimiterSummary
-from statesvc.subscriptions.subscription_secrets import ROTATION_GRACE_HOURS_MAX, Secret, SignatureKind
+from statesvc.subscriptions.subscription_secrets import ROTATION_GRACE_HOURS_MAX, KeyType, Secret
 from statesvc.subscriptions.subscription_store import Condition
 from statesvc.subscriptions.url import URL_CHARS_MAX
 
 FILTER_MAX = 200
+NO_CONTROLS: Final = r"^[^\x00-\x1f\x7f]*$"
 RATE_MAX = 10_000
 GIVE_UP_SECONDS_MAX = 30 * 24 * 3600
 
@@ -107,8 +109,8 @@ Payload = Annotated[
 Pii = Annotated[
     bool, Field(description="A full payload holds personal fields too. Takes a key with scope `pii`, and is recorded in the log.")
 ]
-Signature = Annotated[
-    SignatureKind,
+KeyTypeAsked = Annotated[
+    KeyType,
     Field(description="hmac: a shared secret signs (`v1`); ed25519: a key signs whose public half is shown at any time (`v1a`)."),
 ]
 RatePerSecond = Annotated[
@@ -120,6 +122,10 @@ RatePerSecond = Annotated[
         description="At most this many notifications a second, by all notifiers together; null: as many as the receiver takes.",
     ),
 ]
+Label = Annotated[
+    str | None, Field(min_length=1, max_length=100, pattern=NO_CONTROLS, description="What people call it: on pages, in lists.")
+]
+Description = Annotated[str | None, Field(max_length=1_000, pattern=r"^[^\x00]*$", description="For people.")]
 Coalesce = Annotated[
     bool,
     Field(
@@ -138,6 +144,8 @@ class SubscriptionWish(ClosedModel):
     model_config = ConfigDict(json_schema_extra=_PERSONAL_IS_FULL)
 
     url: Url
+    name: Label = None
+    description: Description = None
     carriers: Carriers = None
     statuses: Statuses = None
     types: Types = None
@@ -145,7 +153,9 @@ class SubscriptionWish(ClosedModel):
     parcels: Parcels = "all"
     payload: Payload = "thin"
     pii: Pii = False
-    signature: Signature = "hmac"
+    key_type: KeyTypeAsked = "hmac"
+    signature: SignatureAsked = None
+    headers: Headers = Field(default_factory=dict, repr=False)
     rate_per_second: RatePerSecond = None
     coalesce: Coalesce = True
     give_up_after_seconds: GiveUpAfter = Field(default_factory=dict)
@@ -154,6 +164,12 @@ class SubscriptionWish(ClosedModel):
     def _has_room_for_personal_fields(self) -> Self:
         if self.pii and self.payload == "thin":
             raise ValueError("`pii` is for the payload `full`: a thin one holds nothing personal")
+        return self
+
+    @model_validator(mode="after")
+    def _has_a_secret_to_sign_with(self) -> Self:
+        if self.signature is not None and self.key_type != "hmac":
+            raise ValueError("`signature` takes a secret that is shared: `key_type` hmac")
         return self
 
 
@@ -181,8 +197,8 @@ class ChosenSubscription(SubscriptionWish):
 
     @model_validator(mode="after")
     def _signs_as_wished(self) -> Self:
-        if Secret.chosen(self.secret).kind != self.signature:
-            raise ValueError("`signature` and `secret` are of different kinds: `whsec_` is for hmac, `whsk_` for ed25519")
+        if Secret.chosen(self.secret).kind != self.key_type:
+            raise ValueError("`key_type` and `secret` are of different kinds: `whsec_` is for hmac, `whsk_` for ed25519")
         return self
 
 
@@ -202,6 +218,8 @@ class SubscriptionChange(PartialChange):
     """What to change; members that are left out stay."""
 
     url: Url = ""
+    name: Label = None
+    description: Description = None
     carriers: Carriers = None
     statuses: Statuses = None
     types: Types = None
@@ -209,6 +227,8 @@ class SubscriptionChange(PartialChange):
     parcels: Parcels = "all"
     payload: Payload = "thin"
     pii: Pii = False
+    signature: SignatureAsked = None
+    headers: Headers = Field(default_factory=dict, repr=False)
     rate_per_second: RatePerSecond = None
     coalesce: Coalesce = True
     give_up_after_seconds: GiveUpAfter = Field(default_factory=dict)
@@ -237,7 +257,7 @@ class RotationParameters(SubscriptionParameters):
             ge=0, le=ROTATION_GRACE_HOURS_MAX, allow_inf_nan=False, description="For this time both secrets sign. 0: the former ends now."
         ),
     ] = 24
-    signature: Annotated[SignatureKind | None, Field(description="The kind of the new one; left out: as before.")] = None
+    key_type: Annotated[KeyType | None, Field(description="Of the new one; left out: as before.")] = None
 
 
 class TestRequest(ClosedModel):
@@ -249,33 +269,6 @@ class TestRequest(ClosedModel):
         WithJsonSchema({"type": "string", "enum": [*BY_TYPE]}),
         Field(description="Its example is sent, with the payload that the subscription has."),
     ] = CONNECTION_TEST
-
-
-class ReplayWish(ClosedModel):
-    """Which range to send again. Bounds are times at which changes were recorded."""
-
-    since: Annotated[
-        AwareDatetime, Field(description="Recorded then or later. Before the subscription was made: for keys with scope `read`.")
-    ]
-    until: Annotated[AwareDatetime | None, Field(description="Recorded before then; null: up to now.")] = None
-    dry_run: Annotated[bool, Field(description="Only count.")] = False
-    delivered_too: Annotated[bool, Field(description="Also what the subscriber has taken already; it dedupes on `webhook-id`.")] = False
-    cursor: Annotated[str | None, Field(max_length=1024, description="`next_cursor` of the answer before, with the same range.")] = None
-
-
-class ReplayProgress(TypedDict):
-    """What this call did, or would do."""
-
-    run_id: Annotated[UUID, Field(description="As the log's operator actions name it; the same on all pages.")]
-    dry_run: bool
-    since: AwareDatetime
-    until: AwareDatetime
-    matched: Annotated[int, Field(description="Notifications in the range, and changes that were not collected but match.")]
-    put: Annotated[int, Field(description="Put into the outbox, or would be.")]
-    never_written: Annotated[int, Field(description="Of those: changes before the subscription was made, or while it was disabled.")]
-    waiting: Annotated[int, Field(description="Left alone: they wait in the outbox anyway.")]
-    delivered: Annotated[int, Field(description="Left out: the subscriber has taken them.")]
-    next_cursor: Annotated[str | None, Field(description="The range goes on: call again with it. null: done.")]
 
 
 class AttemptsParameters(PageParameters):
@@ -311,6 +304,8 @@ class SubscriptionShown(TypedDict):
 
     id: UUID
     owner: Annotated[str, Field(description="Of the key that made it. Keys of other owners do not see it, but for scope `ops`.")]
+    name: str | None
+    description: str | None
     url: str
     has_login: Annotated[bool, Field(description="Its URL held a login; what is shown leaves it out.")]
     carriers: list[str] | None
@@ -320,7 +315,9 @@ class SubscriptionShown(TypedDict):
     parcels: Annotated[str, text_of(Literal["all", "once"])]
     payload: Annotated[str, text_of(Literal["thin", "full"])]
     pii: bool
-    signature: SignatureKind
+    key_type: KeyType
+    signature: OlderSignatureShown | None
+    headers: Annotated[list[str], Field(description="Names of the headers of your own; their values are shown to no one.")]
     public_keys: Annotated[
         list[str], Field(description="`whpk_` and base64, of what signs with Ed25519 now: one, or two during a rotation; none with hmac.")
     ]

@@ -15,7 +15,7 @@ from statesvc.http.call import Call
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.problem import Code, Problem
 from statesvc.subscriptions.key_revocation import NotGrantedError, require
-from statesvc.subscriptions.subscription_store import owner_of
+from statesvc.subscriptions.subscription_store import SharedSecretNeededError, owner_of
 
 
 def absent(subscription_id: UUID) -> Problem:
@@ -43,8 +43,11 @@ def require_scopes(call: Call[Any, Any], needs: Iterable[Scope]) -> None:
 
 @contextmanager
 def grants_checked() -> Iterator[None]:
-    """Turns what is not granted into a problem."""
+    """Turn what is not granted, or cannot be signed, into a problem."""
     try:
         yield
+    except SharedSecretNeededError:
+        said = "its second signature takes a secret that is shared, not an Ed25519 pair: take the `signature` away first"
+        raise Problem(Code.CONFLICT, said) from None
     except NotGrantedError as error:
         raise Problem(Code.MISSING_SCOPE, str(error), members={"required_scope": error.scope.value}) from error

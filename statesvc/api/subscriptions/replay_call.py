@@ -2,15 +2,19 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final
+from typing import Annotated, Final
 from uuid import UUID, uuid4
 
+from pydantic import AwareDatetime, Field
+from typing_extensions import TypedDict
+
 from statesvc.api.operation_context import Context
-from statesvc.api.subscriptions.models import ReplayProgress, ReplayWish, SubscriptionParameters
+from statesvc.api.subscriptions.models import SubscriptionParameters
 from statesvc.api.subscriptions.ownership import absent, require_visible
 from statesvc.database.wakeups.channels import OUTBOX
 from statesvc.http.call import Call
 from statesvc.http.call_progress import CallParts
+from statesvc.http.closed_model import ClosedModel
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.operation import WHY_TAKEN, operation
 from statesvc.http.paging import RowNumber, encode_position, position_of
@@ -18,6 +22,33 @@ from statesvc.http.problem import Code, Problem, Violation
 from statesvc.subscriptions.replay import CALL_SECONDS, START, ReplayPosition, ReplayRequest, read_status, replay
 
 _DEADLINE_SECONDS: Final = CALL_SECONDS + 15
+
+
+class ReplayWish(ClosedModel):
+    """Which range to send again. Bounds are times at which changes were recorded."""
+
+    since: Annotated[
+        AwareDatetime, Field(description="Recorded then or later. Before the subscription was made: for keys with scope `read`.")
+    ]
+    until: Annotated[AwareDatetime | None, Field(description="Recorded before then; null: up to now.")] = None
+    dry_run: Annotated[bool, Field(description="Only count.")] = False
+    delivered_too: Annotated[bool, Field(description="Also what the subscriber has taken already; it dedupes on `webhook-id`.")] = False
+    cursor: Annotated[str | None, Field(max_length=1024, description="`next_cursor` of the answer before, with the same range.")] = None
+
+
+class ReplayProgress(TypedDict):
+    """What this call did, or would do."""
+
+    run_id: Annotated[UUID, Field(description="As the log's operator actions name it; the same on all pages.")]
+    dry_run: bool
+    since: AwareDatetime
+    until: AwareDatetime
+    matched: Annotated[int, Field(description="Notifications in the range, and changes that were not collected but match.")]
+    put: Annotated[int, Field(description="Put into the outbox, or would be.")]
+    never_written: Annotated[int, Field(description="Of those: changes before the subscription was made, or while it was disabled.")]
+    waiting: Annotated[int, Field(description="Left alone: they wait in the outbox anyway.")]
+    delivered: Annotated[int, Field(description="Left out: the subscriber has taken them.")]
+    next_cursor: Annotated[str | None, Field(description="The range goes on: call again with it. null: done.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,27 +1,37 @@
 """Subscriptions and attempts as the API shows them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
 from psycopg import AsyncConnection
 
-from events.crypto.keyring import Keyring
 from projections.notification_type import NotificationType
+from statesvc.api.operation_context import Context
 from statesvc.api.subscriptions.models import AttemptShown, FailingShown, SubscriptionShown, WatchedNumber
 from statesvc.api.subscriptions.ownership import absent
+from statesvc.api.subscriptions.receiver_fields import OlderSignatureShown
 from statesvc.delivery.attempt_part import Response
 from statesvc.subscriptions import subscription_store as store
 from statesvc.subscriptions.recorded_attempts import RecordedAttempt
+from statesvc.subscriptions.signing_means import read_public_keys
 from statesvc.subscriptions.subscription_store import Subscription
 
 
-async def read_shown(connection: AsyncConnection[Any], keyring: Keyring, subscription_id: UUID) -> SubscriptionShown:
-    """A subscription as it is stored now. Raises the problem 404 where it is gone."""
+async def read_shown(connection: AsyncConnection[Any], context: Context, subscription_id: UUID) -> SubscriptionShown:
+    """Return a subscription as it is stored now. Raises the problem 404 where it is gone."""
     found = await store.find(connection, subscription_id)
     if found is None:
         raise absent(subscription_id)
-    return subscription_shown(found, await store.public_keys(connection, keyring, [subscription_id]))
+    return (await all_shown(connection, context, [found]))[0]
+
+
+async def all_shown(connection: AsyncConnection[Any], context: Context, found: Sequence[Subscription]) -> list[SubscriptionShown]:
+    """Return them with the public keys that sign for them. No secret is opened, and no master key needed, where all are shared."""
+    of_pairs = [one.subscription_id for one in found if one.may_have_public_keys]
+    keyring = await context.keyring_if_any() if of_pairs else None
+    keys = {} if keyring is None else await read_public_keys(connection, keyring, of_pairs)
+    return [subscription_shown(one, keys) for one in found]
 
 
 def subscription_shown(one: Subscription, public_keys: Mapping[UUID, list[str]]) -> SubscriptionShown:
@@ -29,6 +39,8 @@ def subscription_shown(one: Subscription, public_keys: Mapping[UUID, list[str]])
     return {
         "id": one.subscription_id,
         "owner": one.owner,
+        "name": one.name,
+        "description": one.description,
         "url": one.url,
         "has_login": one.has_login,
         "carriers": one.carriers,
@@ -38,7 +50,9 @@ def subscription_shown(one: Subscription, public_keys: Mapping[UUID, list[str]])
         "parcels": one.parcels,
         "payload": one.payload,
         "pii": one.pii,
-        "signature": one.signature,
+        "key_type": one.key_type,
+        "signature": _signature(one.signature),
+        "headers": one.header_names,
         "public_keys": public_keys.get(one.subscription_id, []),
         "rate_per_second": one.rate_per_second,
         "coalesce": one.coalesce,
@@ -63,6 +77,12 @@ def _failing(one: Subscription) -> FailingShown | None:
         "last_outcome": one.last_outcome,
         "last_status_code": one.last_status_code,
     }
+
+
+def _signature(stored: Mapping[str, str] | None) -> OlderSignatureShown | None:
+    if stored is None:
+        return None
+    return {"algorithm": "hmac-sha256", "header": stored["header"], "encoding": stored["encoding"], "prefix": stored["prefix"]}
 
 
 def _number(watched: str) -> WatchedNumber:

@@ -6,7 +6,7 @@ from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from statesvc.api.operation_context import Context
-from statesvc.api.subscriptions.inputs import ages, checked_address, requested, watched
+from statesvc.api.subscriptions.inputs import ages, checked_address, older, requested, watched
 from statesvc.api.subscriptions.models import (
     URL_RULE,
     AttemptShown,
@@ -23,7 +23,7 @@ from statesvc.api.subscriptions.models import (
     TrialShown,
 )
 from statesvc.api.subscriptions.ownership import absent, grants_checked, owner_seen_by, require_scopes, require_visible
-from statesvc.api.subscriptions.shown import attempt_shown, read_shown, subscription_shown
+from statesvc.api.subscriptions.shown import all_shown, attempt_shown, read_shown
 from statesvc.database.wakeups.channels import OUTBOX
 from statesvc.delivery.outcome import TOTAL_SECONDS
 from statesvc.http.call import Call
@@ -35,6 +35,7 @@ from statesvc.subscriptions import subscription_store as store
 from statesvc.subscriptions.connection_test import record_test, send_test
 from statesvc.subscriptions.key_revocation import needed
 from statesvc.subscriptions.recorded_attempts import read_attempts, read_limiter
+from statesvc.subscriptions.signing_means import read_signing_means
 from statesvc.subscriptions.subscription_secrets import Secret
 from statesvc.subscriptions.subscription_store import Switch
 
@@ -58,7 +59,7 @@ async def create_subscription(context: Context, call: Call[None, SubscriptionWis
             subscription_id, secret = await store.create(
                 connection, await context.keyring(), wish, actor=caller.actor, owner=caller.owner, chosen=None, **call.why
             )
-        made = await read_shown(connection, await context.keyring(), subscription_id)
+        made = await read_shown(connection, context, subscription_id)
     call.headers["Location"] = f"{PATH}/{subscription_id}"
     return {**made, "secret": _shown_once(secret)}
 
@@ -71,10 +72,10 @@ async def list_subscriptions(context: Context, call: Call[SubscriptionListParame
     after = _position(asked.cursor, bound_to, 2, lambda created_at, last_id: (datetime.fromisoformat(created_at), UUID(last_id)))
     async with context.pool.connection() as connection:
         found = await store.page(connection, owner=owner_seen_by(call), condition=asked.state, after=after, limit=asked.limit + 1)
-        keys = await store.public_keys(connection, await context.keyring(), [one.subscription_id for one in found])
-    shown, more = found[: asked.limit], len(found) > asked.limit
+        shown, more = found[: asked.limit], len(found) > asked.limit
+        items = await all_shown(connection, context, shown)
     cursor = encode_cursor([shown[-1].created_at.isoformat(), str(shown[-1].subscription_id)], bound_to) if more else None
-    return Page([subscription_shown(one, keys) for one in shown], cursor)
+    return Page(items, cursor)
 
 
 @operation(f"GET {ONE}", scope="subscriptions", problems=(Code.NOT_FOUND,))
@@ -83,7 +84,7 @@ async def get_subscription(context: Context, call: Call[SubscriptionParameters, 
     subscription_id = call.parameters.subscription_id
     async with context.pool.connection() as connection:
         await require_visible(connection, call, subscription_id)
-        shown = await read_shown(connection, await context.keyring(), subscription_id)
+        shown = await read_shown(connection, context, subscription_id)
         limiter = await read_limiter(connection, subscription_id)
     return {**shown, "limiter": limiter}
 
@@ -93,18 +94,21 @@ async def get_subscription(context: Context, call: Call[SubscriptionParameters, 
     scope="subscriptions",
     rules=(URL_RULE, "`pii` is for the payload `full`."),
     request_headers=WHY_TAKEN,
-    problems=(Code.NOT_FOUND,),
+    problems=(Code.NOT_FOUND, Code.CONFLICT),
 )
 async def change_subscription(context: Context, call: Call[SubscriptionParameters, SubscriptionChange]) -> SubscriptionShown:
     """Change a subscription."""
     subscription_id, asked = call.parameters.subscription_id, call.body
     async with context.pool.connection() as connection:
         await require_visible(connection, call, subscription_id)
-    changes: dict[str, Any] = asked.model_dump(mode="json", include=asked.model_fields_set - {"shipments", "give_up_after_seconds"})
-    if "shipments" in asked.model_fields_set:
+    stated = asked.model_fields_set
+    changes: dict[str, Any] = asked.model_dump(mode="json", include=stated - {"shipments", "give_up_after_seconds", "signature"})
+    if "shipments" in stated:
         changes["shipments"] = watched(asked.shipments)
-    if "give_up_after_seconds" in asked.model_fields_set:
+    if "give_up_after_seconds" in stated:
         changes["give_up_after"] = ages(asked.give_up_after_seconds)
+    if "signature" in stated:
+        changes["signature"] = older(asked.signature)
     if asked.pii:
         require_scopes(call, [Scope.PII])
     login = None
@@ -116,7 +120,7 @@ async def change_subscription(context: Context, call: Call[SubscriptionParameter
             with grants_checked():
                 await store.change(
                     connection,
-                    await context.keyring(),
+                    await context.keyring() if login is not None or asked.headers else None,
                     subscription_id,
                     changes,
                     actor=caller.actor,
@@ -124,7 +128,7 @@ async def change_subscription(context: Context, call: Call[SubscriptionParameter
                     login=login,
                     **call.why,
                 )
-        return await read_shown(connection, await context.keyring(), subscription_id)
+        return await read_shown(connection, context, subscription_id)
 
 
 @operation(f"DELETE {ONE}", scope="subscriptions", statuses={NO_CONTENT: "ended"}, request_headers=WHY_TAKEN, problems=(Code.NOT_FOUND,))
@@ -138,7 +142,7 @@ async def pause_subscription(context: Context, call: Call[SubscriptionParameters
     """Send nothing for now."""
     subscription_id = await _switch(context, call, "pause")
     async with context.pool.connection() as connection:
-        return await read_shown(connection, await context.keyring(), subscription_id)
+        return await read_shown(connection, context, subscription_id)
 
 
 @operation(f"POST {ONE}/resume", scope="subscriptions", request_headers=WHY_TAKEN, problems=(Code.NOT_FOUND,))
@@ -147,29 +151,30 @@ async def resume_subscription(context: Context, call: Call[SubscriptionParameter
     subscription_id = await _switch(context, call, "resume")
     context.waker.wake(OUTBOX)
     async with context.pool.connection() as connection:
-        return await read_shown(connection, await context.keyring(), subscription_id)
+        return await read_shown(connection, context, subscription_id)
 
 
-@operation(f"POST {ONE}/rotate-secret", scope="subscriptions", request_headers=WHY_TAKEN, problems=(Code.NOT_FOUND,))
+@operation(f"POST {ONE}/rotate-secret", scope="subscriptions", request_headers=WHY_TAKEN, problems=(Code.NOT_FOUND, Code.CONFLICT))
 async def rotate_subscription_secret(context: Context, call: Call[RotationParameters, None]) -> SubscriptionMade:
     """Make a new secret."""
     asked = call.parameters
     grace = timedelta(hours=asked.grace_hours)
     async with context.pool.connection() as connection:
         await require_visible(connection, call, asked.subscription_id)
-        secret = await store.rotate(
-            connection,
-            await context.keyring(),
-            asked.subscription_id,
-            grace=grace,
-            actor=call.caller.actor,
-            signature=asked.signature,
-            chosen=None,
-            **call.why,
-        )
+        with grants_checked():
+            secret = await store.rotate(
+                connection,
+                await context.keyring(),
+                asked.subscription_id,
+                grace=grace,
+                actor=call.caller.actor,
+                key_type=asked.key_type,
+                chosen=None,
+                **call.why,
+            )
         if secret is None:
             raise absent(asked.subscription_id)
-        shown = await read_shown(connection, await context.keyring(), asked.subscription_id)
+        shown = await read_shown(connection, context, asked.subscription_id)
     return {**shown, "secret": _shown_once(secret)}
 
 
@@ -190,7 +195,7 @@ async def test_subscription(context: Context, call: Call[SubscriptionParameters,
     subscription_id, asked, why = call.parameters.subscription_id, call.body, call.why
     async with context.pool.connection() as connection:
         await require_visible(connection, call, subscription_id)
-        means = await store.signing_means(connection, await context.keyring(), subscription_id)
+        means = await read_signing_means(connection, await context.keyring(), subscription_id)
     if means is None:
         raise absent(subscription_id)
     sent = await send_test(await context.targets(), subscription_id, means, kind=asked.type)

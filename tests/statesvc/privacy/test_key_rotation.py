@@ -14,13 +14,22 @@ from statesvc.database.keyring_store import load_keyring
 from statesvc.delivery.outgoing import Login
 from statesvc.privacy import key_rotation as rotation
 from statesvc.privacy.key_rotation import RotatedKeys, rotate
-from statesvc.subscriptions.subscription_secrets import Secret, open_login, open_secrets, seal_login, seal_secrets
+from statesvc.subscriptions.subscription_secrets import (
+    Secret,
+    open_headers,
+    open_login,
+    open_secrets,
+    seal_headers,
+    seal_login,
+    seal_secrets,
+)
 from tests.statesvc.worker.log_check import check_log
 from tests.world.shop import Shop, shipment
 
 OLD = bytes(range(32))
 NEW = os.urandom(32)
 LOGIN = Login("user", "hunter2")
+HEADERS = {"Authorization": "Basic eA=="}
 
 
 @pytest.fixture
@@ -37,9 +46,14 @@ async def turn(shop: Shop, owner: AsyncConnection[Any]) -> RotatedKeys:
 async def subscribe(shop: Shop, owner: AsyncConnection[Any]) -> tuple[UUID, Secret]:
     subscription_id, secret = uuid4(), Secret.fresh()
     await owner.execute(
-        "INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, owner, url, sealed_secrets, sealed_login)"
-        " VALUES (%s, now(), 'x', 'x', 'x', %s, %s)",
-        (subscription_id, seal_secrets(shop.keyring, subscription_id, [secret]), seal_login(shop.keyring, subscription_id, LOGIN)),
+        "INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, owner, url, sealed_secrets, sealed_login,"
+        " sealed_headers) VALUES (%s, now(), 'x', 'x', 'x', %s, %s, %s)",
+        (
+            subscription_id,
+            seal_secrets(shop.keyring, subscription_id, [secret]),
+            seal_login(shop.keyring, subscription_id, LOGIN),
+            seal_headers(shop.keyring, subscription_id, HEADERS),
+        ),
     )
     return subscription_id, secret
 
@@ -57,6 +71,7 @@ async def test_everything_opens_under_the_new_key_alone(shop: Shop, owner: Async
     sealed = await shop.value("SELECT sealed_secrets FROM statesvc.subscription")
     assert open_secrets(keyring, subscription_id, sealed) == (secret,)
     assert open_login(keyring, subscription_id, await shop.value("SELECT sealed_login FROM statesvc.subscription")) == LOGIN
+    assert open_headers(keyring, subscription_id, await shop.value("SELECT sealed_headers FROM statesvc.subscription")) == HEADERS
     with pytest.raises(SealError, match="does not hold it"):
         await load_keyring(shop.connection, MasterKeys([OLD]))
     assert await shop.value("SELECT count(*) FROM statesvc.action WHERE verb = 'rotate_master_key'") == 2

@@ -45,13 +45,13 @@ async def test_another_owner_and_a_deleted_subscription_are_a_conflict_that_says
 
 
 async def test_a_chosen_secret_replaces_the_present_one_and_again_changes_nothing(api: Api) -> None:
-    made = await api.make(signature="ed25519")
+    made = await api.make(key_type="ed25519")
     path = f"/{made['id']}/secret"
     status, shown = await api("PUT", path, {"secret": SEED, "grace_hours": 1})
     assert (status, len(shown["public_keys"])) == (200, 2)
     assert (await api("PUT", path, {"secret": SEED, "grace_hours": 1}))[1]["public_keys"] == shown["public_keys"]
     status, shown = await api("PUT", path, {"secret": SECRET, "grace_hours": 0})
-    assert (shown["signature"], shown["public_keys"]) == ("hmac", [])
+    assert (shown["key_type"], shown["public_keys"]) == ("hmac", [])
     rotated = await api.rows("SELECT count(*) FROM statesvc.action WHERE verb = 'subscription.rotate_secret'")
     assert rotated == [(2,)]
 

@@ -41,9 +41,9 @@ def verifies(shown: str, headers: dict[str, str], body: bytes) -> bool:
 
 async def test_ed25519_signs_with_a_key_whose_public_half_is_always_shown_also_through_a_rotation(api: Api, heard: Any) -> None:
     url, got = heard
-    made = await api.make(url=url, signature="ed25519")
+    made = await api.make(url=url, key_type="ed25519")
     (first,) = made["public_keys"]
-    assert (made["secret"], made["signature"], first[:5]) == (None, "ed25519", "whpk_")
+    assert (made["secret"], made["key_type"], first[:5]) == (None, "ed25519", "whpk_")
     assert (await api("GET", f"/{made['id']}"))[1]["public_keys"] == [first]
     await api("POST", f"/{made['id']}/test")
     assert verifies(first, *got[0])
@@ -65,14 +65,14 @@ async def test_ed25519_signs_with_a_key_whose_public_half_is_always_shown_also_t
 async def test_a_rotation_may_go_from_one_kind_of_signature_to_the_other_with_both_meanwhile(api: Api, heard: Any) -> None:
     url, got = heard
     made = await api.make(url=url)
-    _, rotated = await api("POST", f"/{made['id']}/rotate-secret", signature="ed25519")
-    assert (rotated["signature"], rotated["secret"]) == ("ed25519", None)
+    _, rotated = await api("POST", f"/{made['id']}/rotate-secret", key_type="ed25519")
+    assert (rotated["key_type"], rotated["secret"]) == ("ed25519", None)
     await api("POST", f"/{made['id']}/test")
     headers, body = got[0]
     assert Webhook(made["secret"]).verify(body, headers)["type"] == "subscription.test"
     assert verifies(rotated["public_keys"][0], headers, body)
     _, again = await api("POST", f"/{made['id']}/rotate-secret")
-    assert again["signature"] == "ed25519", "it stays of its kind"
+    assert again["key_type"] == "ed25519", "it stays of its kind"
 
 
 async def test_a_rotation_without_grace_ends_the_former_secret_now(api: Api, heard: Any) -> None:

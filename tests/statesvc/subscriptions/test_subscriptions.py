@@ -57,7 +57,7 @@ async def test_a_subscription_is_made_and_its_secret_shown_once(api: Api) -> Non
         ({"statuses": ["deliverd"]}, "/body/statuses/0"),
         ({"types": ["shipment.lost"]}, "/body/types/0"),
         ({"payload": "fat"}, "/body/payload"),
-        ({"signature": "rsa"}, "/body/signature"),
+        ({"key_type": "rsa"}, "/body/key_type"),
         ({"shipments": [{"carrier_id": "pigeon", "tracking_number": "1"}]}, "/body/shipments/0/carrier_id"),
         ({"give_up_after_seconds": {"shipment.lost": 60}}, "/body/give_up_after_seconds/shipment.lost"),
         ({"give_up_after_seconds": {"shipment.updated": 0}}, "/body/give_up_after_seconds/shipment.updated"),
