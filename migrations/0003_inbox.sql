@@ -223,6 +223,17 @@ CREATE TABLE statesvc.ingest_tally (
 ) WITH (fillfactor = 50);
 CREATE INDEX ingest_tally_minute ON statesvc.ingest_tally USING brin (minute) WITH (autosummarize = on);
 
+-- How the promises were kept, by minute: of all processes together, written once a minute, for a week and a day. `counts`: how many took how
+-- long, by the bounds of statesvc/telemetry/objectives.py.
+CREATE TABLE statesvc.objective_minute (
+    minute timestamptz NOT NULL,
+    objective text NOT NULL,
+    kept bigint NOT NULL,
+    missed bigint NOT NULL,
+    counts int[] NOT NULL DEFAULT '{}',
+    PRIMARY KEY (minute, objective)
+) WITH (fillfactor = 70);
+
 -- What the reconciler found. `settled`: a span is a minute of message ids (its seconds since 1970): of `expected` messages that were
 -- acknowledged some are settled (or dead letters), some wait, and the rest is missing. `notified`: a span begins at an index of the sealed log:
 -- of `expected` notifications some have ended, some wait. A span is looked at again at `check_at`, until nothing of it waits.

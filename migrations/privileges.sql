@@ -38,7 +38,7 @@ GRANT INSERT, UPDATE, DELETE ON statesvc.throttle, statesvc.limiter_state TO {se
 GRANT INSERT ON statesvc.notification_gap TO {service_role};
 GRANT INSERT, DELETE ON statesvc.open_attempt, statesvc.test_attempt TO {service_role};
 GRANT INSERT, UPDATE, DELETE ON statesvc.subscription_failing TO {service_role};
-GRANT INSERT, UPDATE, DELETE ON statesvc.ingest_tally, statesvc.reconciled TO {service_role};
+GRANT INSERT, UPDATE, DELETE ON statesvc.ingest_tally, statesvc.objective_minute, statesvc.reconciled TO {service_role};
 GRANT INSERT, UPDATE, DELETE ON statesvc.notice TO {service_role};
 GRANT DELETE ON statesvc.dead_letter TO {service_role};
 GRANT INSERT, UPDATE, DELETE ON statesvc.sealing_refusal TO {service_role};

@@ -818,6 +818,17 @@ CREATE TABLE statesvc.notification_gap (
 ALTER TABLE ONLY statesvc.notification_gap
     ADD CONSTRAINT notification_gap_pkey PRIMARY KEY (shipment_id, sequence, subscription_id);
 
+CREATE TABLE statesvc.objective_minute (
+    minute timestamp with time zone NOT NULL,
+    objective text NOT NULL,
+    kept bigint NOT NULL,
+    missed bigint NOT NULL,
+    counts integer[] DEFAULT '{}'::integer[] NOT NULL
+)
+WITH (fillfactor='70');
+ALTER TABLE ONLY statesvc.objective_minute
+    ADD CONSTRAINT objective_minute_pkey PRIMARY KEY (minute, objective);
+
 CREATE TABLE statesvc.observation (
     shipment_id uuid NOT NULL,
     version integer NOT NULL,

@@ -12,7 +12,7 @@ from typing import Any, Final
 import yaml
 
 from statesvc.api import service_status as status
-from statesvc.telemetry import gauges, names
+from statesvc.telemetry import gauges, names, objectives
 from statesvc.telemetry.metric import Instrument, Metric
 
 RULES: Final = Path(__file__).with_name("rules.yml")
@@ -55,36 +55,36 @@ class Objective:
 ANSWERED: Final = 'outcome=~"accepted|duplicate"'
 OBJECTIVES: Final = (
     Objective(
-        name="ack_latency",
+        name=objectives.ACK_LATENCY.name,
         alert="AckLatency",
-        objective=0.99,
+        objective=objectives.ACK_LATENCY.share,
         bad=f'sum(increase({ACK}_count{{{ANSWERED}}}[$window])) - sum(increase({ACK}_bucket{{{ANSWERED},le="0.1"}}[$window]))',
         all=f"sum(increase({ACK}_count{{{ANSWERED}}}[$window]))",
         least=200,
         hurts="Carriers retry what is acknowledged late: slowness makes load.",
     ),
     Objective(
-        name="ack_availability",
+        name=objectives.ACK_AVAILABILITY.name,
         alert="AckAvailability",
-        objective=0.9995,
+        objective=objectives.ACK_AVAILABILITY.share,
         bad=f'sum(increase({ACK}_count{{outcome="error"}}[$window])) or vector(0)',
         all=f'sum(increase({ACK}_count{{outcome!="rejected"}}[$window]))',
         least=200,
         hurts="Carriers get 5xx and push again; some give up after a few days.",
     ),
     Objective(
-        name="lag",
+        name=objectives.LAG.name,
         alert="Lag",
-        objective=0.999,
+        objective=objectives.LAG.share,
         bad=f'sum(increase({APPLIED}_count[$window])) - sum(increase({APPLIED}_bucket{{le="120.0"}}[$window]))',
         all=f"sum(increase({APPLIED}_count[$window]))",
         least=200,
         hurts="Shipments show yesterday's state; subscribers hear late.",
     ),
     Objective(
-        name="first_attempt",
+        name=objectives.FIRST_ATTEMPT.name,
         alert="FirstAttempt",
-        objective=0.99,
+        objective=objectives.FIRST_ATTEMPT.share,
         bad=f'sum(increase({FIRST}_count{{state="ready"}}[$window])) - sum(increase({FIRST}_bucket{{state="ready",le="10.0"}}[$window]))',
         all=f'sum(increase({FIRST}_count{{state="ready"}}[$window]))',
         least=100,

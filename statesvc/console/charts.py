@@ -1,5 +1,9 @@
-"""Small charts as inline SVG: numbers that are sooner seen than read. Each says in words what it shows, for those who do not see it."""
+"""Small charts as inline SVG: numbers that are sooner seen than read. Each says in words what it shows, for those who do not see it.
 
+Places across are percentages, so a chart fills what it is given, on a phone too, and its words stay as large as all others.
+"""
+
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -8,7 +12,10 @@ from markupsafe import Markup
 
 _CLASSES: Final = ("first", "second", "third")
 _HEIGHT: Final = 64
-_LABEL_HEIGHT: Final = 14
+_FULL_HEIGHT: Final = 112
+_LABEL_HEIGHT: Final = 16
+_GRID_LINES: Final = 3
+_STEPS: Final = (1, 2, 5, 10)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,57 +27,106 @@ class Bar:
     tick: str = ""
 
 
-def bars(columns: Sequence[Bar], *, title: str, width: int = 480, label_every: int = 0, mark: float = 0) -> Markup:
-    """Stacked columns. Empty where all are zero: there is nothing to see. `mark`: a value that a line is drawn at; 0: none."""
+def bars(
+    columns: Sequence[Bar], *, title: str, width: int | None = None, label_every: int = 0, mark: float = 0, unit: str | None = None
+) -> Markup:
+    """Stacked columns. Empty where all are zero: there is nothing to see.
+
+    `width`: in pixels; None: as wide as the page. `mark`: a value that a line is drawn at; 0: none. `unit`: stands behind the numbers of
+    the scale; None: no scale.
+    """
     most = max((sum(column.parts) for column in columns), default=0)
     if not most:
         return Markup()
+    height = _HEIGHT if unit is None else _FULL_HEIGHT
+    drawn: list[Markup] = []
+    scale: list[Markup] = []
     most = max(most, mark)
-    step = width / len(columns)
-    drawn = []
+    if unit is not None:
+        step = _step(most)
+        # room for the words of the highest line
+        most = max(most, step * math.ceil(most / step)) * 1.12
+        lines = [step * number for number in range(1, int(most / step) + 1)]
+        drawn += [_grid_line(height * (1 - value / most)) for value in lines]
+        scale = [_scale_text(value, height * (1 - value / most), unit) for value in lines]
+    share = 100 / len(columns)
     for place, column in enumerate(columns):
-        y = float(_HEIGHT)
+        y = float(height)
         for name, part in zip(_CLASSES, column.parts, strict=False):
-            height = _HEIGHT * part / most
-            y -= height
+            tall = height * part / most
+            y -= tall
             if part:
                 drawn.append(
-                    Markup('<rect class="{}" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}"><title>{}</title></rect>').format(
-                        name, place * step, y, max(step - 1, 1), height, column.label
+                    Markup('<rect class="{}" x="{:.2f}%" y="{:.1f}" width="{:.2f}%" height="{:.1f}"><title>{}</title></rect>').format(
+                        name, place * share, y, share * 0.88, tall, column.label
                     )
                 )
         if label_every and place % label_every == 0:
-            drawn.append(Markup('<text x="{:.1f}" y="{}">{}</text>').format(place * step, _HEIGHT + 12, column.tick or column.label))
+            drawn.append(Markup('<text x="{:.2f}%" y="{}">{}</text>').format(place * share, height + 13, column.tick or column.label))
     if mark:
-        y = max(_HEIGHT * (1 - mark / most), 1)
-        drawn.append(Markup('<line class="mark" x1="0" x2="{}" y1="{:.1f}" y2="{:.1f}"/>').format(width, y, y))
-    return _chart(drawn, title=title, width=width)
+        y = max(height * (1 - mark / most), 1)
+        drawn.append(Markup('<line class="mark" x1="0" x2="100%" y1="{:.1f}" y2="{:.1f}"/>').format(y, y))
+    drawn.append(Markup('<line class="axis" x1="0" x2="100%" y1="{y}" y2="{y}"/>').format(y=height + 0.5))
+    return _chart([*drawn, *scale], title=title, width=width, height=height + (_LABEL_HEIGHT if label_every else 2))
 
 
-def line(points: Sequence[tuple[float, float]], *, title: str, width: int = 480, ceiling: float | None = None) -> Markup:
-    """A line through points (x ascending); `ceiling`: what the height of the chart stands for."""
-    if len(points) < 2:
+def line(points: Sequence[float | None], *, title: str, limit: float | None = None, style: str = "", width: int | None = None) -> Markup:
+    """A line through values at equal distances; None: a gap. `limit`: a value that a dashed line is drawn at, where it is near."""
+    known = [value for value in points if value is not None]
+    if not known:
         return Markup()
-    first, last = points[0][0], points[-1][0]
-    most = ceiling or max(y for _, y in points)
-    if last <= first or most <= 0:
-        return Markup()
-    path = " ".join(f"{width * (x - first) / (last - first):.1f},{_HEIGHT * (1 - min(y / most, 1)):.1f}" for x, y in points)
-    return _chart([Markup('<polyline class="line" points="{}"/>').format(path)], title=title, width=width)
+    height = 32
+    most = max(known) or 1.0
+    drawn: list[Markup] = []
+    if limit is not None and most > limit / 4:
+        most = max(most, limit * 1.1)
+        y = height * (1 - limit / most)
+        drawn.append(Markup('<line class="mark" x1="0" x2="100%" y1="{:.1f}" y2="{:.1f}"/>').format(y, y))
+    step = 100 / max(len(points) - 1, 1)
+    parts: list[list[str]] = [[]]
+    for place, value in enumerate(points):
+        if value is None:
+            parts.append([])
+        else:
+            parts[-1].append(f"{place * step:.1f},{height - 1 - (height - 2) * value / most:.1f}")
+    for part in filter(None, parts):
+        path = " ".join(part if len(part) > 1 else [*part, *part])
+        drawn.append(Markup('<polyline class="line {}" points="{}"/>').format(style, path))
+    curve = Markup('<svg viewBox="0 0 100 {0}" preserveAspectRatio="none" width="100%" height="{0}">{1}</svg>').format(
+        height, Markup().join(one for one in drawn if "polyline" in one)
+    )
+    marks = [one for one in drawn if "polyline" not in one]
+    return _chart([*marks, curve], title=title, width=width, height=height)
 
 
-def meter(value: float, of: float, *, title: str, width: int = 160) -> Markup:
+def meter(value: float, of: float, *, title: str, width: int | None = 160, style: str = "first") -> Markup:
     """A bar that is filled so far."""
-    filled = 0 if of <= 0 else min(value / of, 1) * width
+    filled = 0 if of <= 0 else min(max(value / of, 0.0), 1) * 100
+    kind, across, height = ("meter", "100%", 6) if width is None else ("chart", f"{width}", 10)
     return Markup(
-        '<svg class="chart" role="img" viewBox="0 0 {width} 10" width="{width}" height="10"><title>{title}</title>'
-        '<rect class="second" width="{width}" height="10" rx="3"/><rect class="first" width="{filled:.1f}" height="10" rx="3"/></svg>'
-    ).format(width=width, title=title, filled=filled)
+        '<svg class="{kind}" width="{across}" height="{height}" role="img"><title>{title}</title>'
+        '<rect class="rest" width="100%" height="100%" rx="3"/><rect class="{style}" width="{filled:.1f}%" height="100%" rx="3"/></svg>'
+    ).format(kind=kind, across=across, height=height, title=title, filled=filled, style=style)
 
 
-def _chart(drawn: Sequence[Markup], *, title: str, width: int) -> Markup:
-    height = _HEIGHT + _LABEL_HEIGHT
-    return Markup(
-        '<svg class="chart" role="img" viewBox="0 0 {width} {height}" width="{width}" height="{height}"><title>{title}</title>{drawn}'
-        '<line class="axis" x1="0" x2="{width}" y1="{base}" y2="{base}"/></svg>'
-    ).format(width=width, height=height, title=title, drawn=Markup().join(drawn), base=_HEIGHT + 0.5)
+def _step(most: float) -> float:
+    """The distance of the lines of a scale: 1, 2 or 5 of some power of ten."""
+    rough = most / _GRID_LINES
+    power = 10.0 ** math.floor(math.log10(rough))
+    return next(power * step for step in _STEPS if power * step >= rough)
+
+
+def _grid_line(y: float) -> Markup:
+    return Markup('<line class="grid" x1="0" x2="100%" y1="{y:.1f}" y2="{y:.1f}"/>').format(y=y)
+
+
+def _scale_text(value: float, y: float, unit: str) -> Markup:
+    return Markup('<text x="100%" y="{y:.1f}" text-anchor="end">{value}{unit}</text>').format(
+        y=y - 3, value=f"{value:,.0f}" if value >= 1 else f"{value:g}", unit=unit
+    )
+
+
+def _chart(drawn: Sequence[Markup], *, title: str, width: int | None, height: float) -> Markup:
+    return Markup('<svg class="chart" role="img" width="{width}" height="{height:g}"><title>{title}</title>{drawn}</svg>').format(
+        width="100%" if width is None else width, height=height, title=title, drawn=Markup().join(drawn)
+    )

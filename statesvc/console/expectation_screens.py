@@ -5,7 +5,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from events.carriers import CARRIERS
-from statesvc.console.screen import Done, DryRun, FormAction, Input, PageRequest, Redirect, Screen, Values, counted
+from statesvc.console.screen import Done, DryRun, FormAction, Input, MenuGroup, PageRequest, Redirect, Screen, Values, counted
 from statesvc.expectations.rule_hours import NEVER, named_hours, rules_of
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.problem import Code, Problem
@@ -109,7 +109,15 @@ def expectation_pages() -> tuple[list[Screen], list[FormAction]]:
     stating: dict[str, Any] = {"button": "State it", "inputs": _inputs, "dry_run": _would_state, "carry_out": _state, "back": LIST, **about}
     return (
         [
-            Screen(path=LIST, title="Expectations", template="expectations.html", show=show_rules, menu="Expectations", **about),
+            Screen(
+                path=LIST,
+                title="Expectations",
+                template="expectations.html",
+                show=show_rules,
+                menu="Expectations",
+                group=MenuGroup.PARCELS,
+                **about,
+            ),
             Screen(path=LIST + "/choose", title="Expectations", template="expectations.html", show=to_form, **about),
         ],
         [

@@ -15,13 +15,15 @@ from urllib.parse import quote
 from aiohttp import hdrs, web
 
 from statesvc.api.computing import COMPUTING_SECONDS
+from statesvc.console.frame_menu import Menu
 from statesvc.console.html_exchange import Handler, read_form, readable, redirect
 from statesvc.console.pages import Templates
 from statesvc.console.screen import Done, DryRun, FormAction, Input, PageRequest, PersonalDataRequest, Redirect, Screen, Shown, Values
 from statesvc.console.web_sessions import Cookie, WebSession, WebSessions, form_token, fresh_token, is_form_token
 from statesvc.http.inner_calls import InnerCalls
+from statesvc.http.keys.key_store import Scope
 from statesvc.http.operation import Operation, Route, operation
-from statesvc.http.problem import UNAUTHORIZED, Code, Problem
+from statesvc.http.problem import NOT_FOUND, OK, UNAUTHORIZED, Code, Problem
 
 HOME: Final = "/console"
 LOGIN: Final = "/console/login"
@@ -46,8 +48,10 @@ class ScreenFrame:
         screens: Sequence[Screen],
         actions: Sequence[FormAction],
         disclosures: Sequence[PersonalDataRequest],
+        menu: Menu,
     ) -> None:
         self._pages = pages
+        self._menu = menu
         self._sessions = sessions
         self._calls = calls
         self._screens = {screen.path: screen for screen in screens}
@@ -76,24 +80,25 @@ class ScreenFrame:
                 Route("POST", action.path, self._visited(self._posted(action)), working),
             ]
         served += [Route("POST", each.path, self._visited(self._disclosed(each)), working) for each in self._disclosures]
-        return served
+        return [*served, Route("GET", "/console/{path:.+}", self._visited(self._unknown), page)]
 
-    def response(self, visit: PageRequest, template: str, title: str, values: Mapping[str, Any], *, section: str = "") -> web.Response:
+    async def response(
+        self, visit: PageRequest, template: str, title: str, values: Mapping[str, Any], *, section: str = "", status: int = OK
+    ) -> web.Response:
         """A page inside the frame."""
-        response = self._pages.response(template, {**self._frame(visit, title, section), **values})
+        response = self._pages.response(template, {**await self._frame(visit, title, section), **values}, status=status)
         if _NOTE in visit.request.cookies:
             response.del_cookie(_NOTE, path=HOME)
         return response
 
-    def _frame(self, visit: PageRequest, title: str, section: str) -> dict[str, Any]:
+    async def _frame(self, visit: PageRequest, title: str, section: str) -> dict[str, Any]:
         session = visit.session
+        here = self._screens.get(section)
         return {
             "title": title,
-            "menu": [
-                {"path": screen.path, "name": screen.menu, "is_here": screen.path == section}
-                for screen in self._screens.values()
-                if screen.menu is not None and session.may(screen.scope)
-            ],
+            "menu": await self._menu.groups(visit, section),
+            "section_name": title if here is None or here.menu is None else here.menu,
+            "scopes": ", ".join(sorted(scope.value for scope in session.caller.scopes)) if not session.may(Scope.ADMIN) else "admin",
             "session": session,
             "form_token": form_token(session.token),
             "note": _note_of(visit),
@@ -165,22 +170,25 @@ class ScreenFrame:
     def _shown(self, screen: Screen) -> Answer:
         async def answer(visit: PageRequest) -> web.StreamResponse:
             if screen.path == HOME and not visit.has(screen.scope):
-                return self._first_that_it_may(visit)
+                return await self._first_that_it_may(visit)
             _require(visit.session, screen)
             values = await screen.show(visit)
             if isinstance(values, Redirect):
                 return redirect(values.path)
             if isinstance(values, web.StreamResponse):
                 return values
-            return self.response(visit, screen.template, screen.title, values, section=screen.section or screen.path)
+            return await self.response(visit, screen.template, screen.title, values, section=screen.section or screen.path)
 
         return answer
 
-    def _first_that_it_may(self, visit: PageRequest) -> web.StreamResponse:
+    async def _first_that_it_may(self, visit: PageRequest) -> web.StreamResponse:
         for screen in self._screens.values():
             if screen.menu is not None and visit.has(screen.scope):
                 return redirect(screen.path)
-        return self.response(visit, "nothing.html", "Nothing to see", {})
+        return await self.response(visit, "nothing.html", "Nothing to see", {})
+
+    async def _unknown(self, visit: PageRequest) -> web.StreamResponse:
+        return await self.response(visit, "unknown.html", "There is no such page", {}, status=NOT_FOUND)
 
     def _disclosed(self, disclosure: PersonalDataRequest) -> Answer:
         async def answer(visit: PageRequest) -> web.StreamResponse:
@@ -191,7 +199,7 @@ class ScreenFrame:
                 raise Problem(Code.INVALID_REQUEST, "say what for: the log stores it with your key")
             found = await disclosure.disclose(replace(visit, why=reason), posted)
             if isinstance(found, Shown):
-                return self.response(visit, found.template, disclosure.title, found.values, section=disclosure.section)
+                return await self.response(visit, found.template, disclosure.title, found.values, section=disclosure.section)
             return found
 
         return answer
@@ -215,7 +223,7 @@ class ScreenFrame:
                 if posted.get("step") != "do":
                     return await self._form_page(visit, action, values=values, dry_run=await action.dry_run(visit, values))
                 acting = replace(visit, why=why)
-                return self._finished(acting, action, await action.carry_out(acting, values))
+                return await self._finished(acting, action, await action.carry_out(acting, values))
             except Problem as problem:
                 if problem.code not in _REFUSED:
                     raise
@@ -228,7 +236,7 @@ class ScreenFrame:
         self, visit: PageRequest, action: FormAction, *, values: Values, dry_run: DryRun | None, errors: Sequence[str] = ()
     ) -> web.Response:
         inputs: Sequence[Input] = () if action.inputs is None else await action.inputs(visit)
-        return self.response(
+        return await self.response(
             visit,
             "action.html",
             action.title.format_map(visit.request.match_info),
@@ -243,10 +251,10 @@ class ScreenFrame:
             section=action.section,
         )
 
-    def _finished(self, visit: PageRequest, action: FormAction, done: Done | Shown) -> web.Response:
+    async def _finished(self, visit: PageRequest, action: FormAction, done: Done | Shown) -> web.Response:
         if isinstance(done, Shown):
             title = action.title.format_map(visit.request.match_info)
-            return self.response(visit, done.template, title, {"why": visit.why, **done.values}, section=action.section)
+            return await self.response(visit, done.template, title, {"why": visit.why, **done.values}, section=action.section)
         response = redirect(done.then)
         response.set_cookie(_NOTE, _signed_note(visit.session, done.sentence), max_age=60, path=HOME, httponly=True, samesite="Strict")
         return response

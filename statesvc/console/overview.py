@@ -1,37 +1,95 @@
-"""What is wrong, first; then how much there is of everything that is not zero. From the same source as `statesvc status`."""
+"""What needs a human, first, grouped by its cause; then how the promises are kept, what is pushed, who pushes, what runs, who did what.
 
-from collections.abc import Mapping
+What is wrong is from the same source as `statesvc status`.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any, Final
 
-from statesvc.api.service_status import ServiceStatus, read_status
+from psycopg import AsyncConnection
+
+from statesvc.api.service_status import READY_SECONDS_MAX, Pushes, ServiceStatus, read_status
+from statesvc.background.duration import duration
+from statesvc.console.alarms import alarms_of, headline
 from statesvc.console.charts import Bar, bars
+from statesvc.console.promise_cards import BUDGET_MINUTES, HOUR_MINUTES, promise_cards
 from statesvc.console.screen import PageRequest, Screen
 from statesvc.database.pool import Connections
 from statesvc.database.queries import queries
 from statesvc.health.finding import Finding
 from statesvc.http.keys.key_store import Scope
+from statesvc.queue.depths import CarrierDepths
+from statesvc.telemetry.objective_minutes import read_minutes, read_shares
+from statesvc.telemetry.objectives import ACK_AVAILABILITY
 
 _SQL: Final = queries("statesvc.console", "overview")
-_PLACES: Final[Mapping[str, str]] = {
-    "Lag": "/console/queue",
-    "CarrierHeld": "/console/carriers",
-    "CarrierSilent": "/console/carriers",
-    "UnknownCodes": "/console/carriers",
-    "DeadLettersGrow": "/console/dead-letters",
-    "SubscriberFailing": "/console/subscriptions",
-    "RoleDown": "/console/workers",
+_PLACES: Final[Mapping[str, tuple[str, str]]] = {
+    "Lag": ("/console/queue", "Queue"),
+    "CarrierHeld": ("/console/carriers", "Carriers"),
+    "CarrierSilent": ("/console/carriers", "Carriers"),
+    "UnknownCodes": ("/console/carriers", "Carriers"),
+    "DeadLettersGrow": ("/console/dead-letters", "Dead letters"),
+    "SubscriberFailing": ("/console/subscriptions", "Subscriptions"),
+    "RoleDown": ("/console/workers", "Workers"),
 }
 """Where the console shows more of a trouble, by its page of the runbook."""
+_SPANS: Final[Mapping[str, tuple[str, int, int]]] = {
+    "1h": ("Last hour", 60, 1),
+    "6h": ("Last 6 hours", 6 * 60, 5),
+    "24h": ("Last 24 hours", 24 * 60, 20),
+    "7d": ("Last 7 days", 7 * 24 * 60, 120),
+}
+"""What the chart of webhooks can show: its name, its minutes, and how many of them are one column."""
+_ROLES: Final = ("ingress", "api", "worker", "notifier", "sealer")
+_CARRIERS_MAX: Final = 12
+_ACTIONS_MAX: Final = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """A number worth a glance, and where it comes from."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CarrierRow:
+    """How a carrier fares now. `last_at`: seconds since 1970."""
 
-    name: str
-    value: int
-    path: str
+    carrier_id: str
+    pushes: Pushes
+    depths: CarrierDepths | None
+    last_at: float | None
+
+    @property
+    def pushed(self) -> int:
+        """New and repeated within the hour."""
+        return self.pushes.accepted + self.pushes.duplicates
+
+    @property
+    def waiting(self) -> int:
+        """Ready or held."""
+        return 0 if self.depths is None else self.depths["ready"] + self.depths["held"]
+
+    @property
+    def is_held(self) -> bool:
+        """Whether something waits for a release."""
+        return self.depths is not None and bool(self.depths["held"])
+
+    @property
+    def oldest_seconds(self) -> float | None:
+        """Of what waits."""
+        return None if self.depths is None else self.depths["oldest_ready_seconds"] or self.depths["oldest_held_seconds"]
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the oldest has waited too long."""
+        return (self.oldest_seconds or 0) > READY_SECONDS_MAX
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoleRow:
+    """What runs of a role. `style`: of its chip."""
+
+    role: str
+    count: str
+    state: str
+    style: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,41 +99,120 @@ class Overview:
     pool: Connections
 
     async def show(self, visit: PageRequest) -> Mapping[str, Any]:
-        """Troubles, figures, an hour of webhooks."""
+        """All of it. `span`: what the chart of webhooks shows."""
+        span = visit.query("span") if visit.query("span") in _SPANS else "1h"
         async with self.pool.connection() as connection:
             status = await read_status(connection)
-            minutes = await (await connection.execute(_SQL["minutes"])).fetchall()
-        hour = [Bar(f"{minute:%H:%M}", counts) for minute, *counts in minutes]
+            ((now,),) = await (await connection.execute(_SQL["now"])).fetchall()
+            cards = promise_cards(
+                await read_minutes(connection, minutes=HOUR_MINUTES),
+                await read_shares(connection, minutes=BUDGET_MINUTES),
+                now=now,
+                oldest_ready_seconds=max((lane["oldest_ready_seconds"] or 0 for lane in status.queue["carriers"].values()), default=0),
+                oldest_unsealed_seconds=status.sample.oldest_unsealed_seconds,
+            )
+            pushes = await _pushes(connection, span, now)
+        alarms = alarms_of(status.troubles)
+        actions = (await visit.call_api("GET /v1/actions", limit=_ACTIONS_MAX))["items"]
+        carriers = _carriers(status)
         return {
-            "troubles": [(trouble, _place(trouble, visit)) for trouble in status.troubles],
-            "figures": [(figure, visit.is_shown(figure.path)) for figure in _figures(status) if figure.value],
-            "hour": bars(hour, title="Webhooks of the last hour, minute by minute: new, repeated, refused", width=720, label_every=10),
+            "title": headline(alarms),
+            "alarms": [(alarm, _place(alarm.first, visit)) for alarm in alarms],
+            "settled": next((one for one in status.sample.promises if one.promise == "settled"), None),
+            "cards": cards,
+            "pushes": pushes,
+            "span": span,
+            "spans": {name: shown for name, (shown, _, _) in _SPANS.items()},
+            "carriers": carriers[:_CARRIERS_MAX],
+            "carriers_count": len(carriers),
+            "roles": _roles(status),
+            "actions": actions,
         }
 
     def screen(self) -> Screen:
-        """The row of the table."""
+        """Return the row of the table."""
         return Screen(path="/console", title="Overview", template="overview.html", scope=Scope.OPS, show=self.show, menu="Overview")
 
 
-def _place(trouble: Finding, visit: PageRequest) -> str | None:
-    path = _PLACES.get(trouble.page or "")
-    if path is None or not visit.is_shown(path):
+async def _pushes(connection: AsyncConnection[Any], span: str, now: datetime) -> Mapping[str, Any]:
+    """The chart of webhooks: of an hour what the carriers pushed; of longer spans what was acknowledged and what was not."""
+    shown, minutes, step = _SPANS[span]
+    if span == "1h":
+        rows = await (await connection.execute(_SQL["minutes"])).fetchall()
+        columns = [Bar(_label(f"{minute:%H:%M}", counts), counts, tick=f"{minute:%H:%M}") for minute, *counts in rows]
+        names: tuple[str, ...] = ("new", "repeated", "refused")
+        every = 10
+    else:
+        found = await read_minutes(connection, minutes=minutes, step=step)
+        counts_at = {one.begins: one.counted for one in found if one.objective == ACK_AVAILABILITY.name}
+        width = timedelta(minutes=step)
+        last = now - timedelta(seconds=now.timestamp() % width.total_seconds())
+        form = "%a %H:%M" if span == "7d" else "%H:%M"
+        columns = []
+        for place in range(minutes // step):
+            begins = last - (minutes // step - 1 - place) * width
+            count = counts_at.get(begins)
+            parts = (0, 0, 0) if count is None else (count.kept, 0, count.missed)
+            columns.append(Bar(_label(f"{begins:{form}}", parts), parts, tick=f"{begins:{form}}"))
+        names = ("acknowledged", "", "not acknowledged")
+        every = max(minutes // step // 6, 1)
+    totals = [sum(column.parts[place] for column in columns) for place in range(3)]
+    return {
+        "chart": bars(
+            columns, title=f"Webhooks, {shown.lower()}: {_words(names, totals)}", label_every=every, unit=" a minute" if step == 1 else ""
+        ),
+        "legend": [(style, name, total) for style, name, total in zip(("first", "second", "third"), names, totals, strict=True) if name],
+        "step": step,
+    }
+
+
+def _words(names: Sequence[str], totals: Sequence[float]) -> str:
+    return ", ".join(f"{total:,.0f} {name}" for name, total in zip(names, totals, strict=True) if name)
+
+
+def _label(when: str, parts: Sequence[float]) -> str:
+    return f"{when}: {sum(parts):,.0f}"
+
+
+def _place(trouble: Finding, visit: PageRequest) -> tuple[str, str] | None:
+    """Where the console shows more of it: the path and what is there."""
+    path, name = _PLACES.get(trouble.page or "", ("", ""))
+    if not path or not visit.is_shown(path):
         return None
     if trouble.subscription_id is not None:
-        return f"{path}/{trouble.subscription_id}"
-    return path if trouble.subscription_state is None else f"{path}?state={trouble.subscription_state}"
+        return f"{path}/{trouble.subscription_id}", "Subscription"
+    return path if trouble.subscription_state is None else f"{path}?state={trouble.subscription_state}", name
 
 
-def _figures(status: ServiceStatus) -> list[Figure]:
-    lanes, outbox = status.queue["carriers"].values(), status.queue["outbox"]
-    return [
-        Figure("messages ready", sum(lane["ready"] for lane in lanes), "/console/queue"),
-        Figure("messages in hand", sum(lane["leased"] for lane in lanes), "/console/queue"),
-        Figure("messages scheduled", sum(lane["scheduled"] for lane in lanes), "/console/queue"),
-        Figure("messages on hold", sum(lane["held"] for lane in lanes), "/console/carriers"),
-        Figure("notifications ready", outbox["ready"], "/console/subscriptions"),
-        Figure("notifications scheduled", outbox["scheduled"], "/console/subscriptions"),
-        Figure("dead letters", sum(count for _, _, count in status.sample.dead_letters), "/console/dead-letters"),
-        Figure("pushed in an hour", sum(pushes.accepted for pushes in status.pushes.values()), "/console/carriers"),
-        Figure("refused in an hour", sum(pushes.refused for pushes in status.pushes.values()), "/console/carriers"),
+def _carriers(status: ServiceStatus) -> list[CarrierRow]:
+    """Who is late first, then who pushes most."""
+    last, lanes = dict(status.sample.last_pushes), status.queue["carriers"]
+    rows = [
+        CarrierRow(
+            carrier_id=carrier_id,
+            pushes=status.pushes.get(carrier_id, Pushes(0, 0, 0)),
+            depths=lanes.get(carrier_id),
+            last_at=last.get(carrier_id),
+        )
+        for carrier_id in {*status.pushes, *lanes}
+        if carrier_id
     ]
+    return sorted(rows, key=lambda row: (not row.is_late, not row.is_held, -row.pushed, row.carrier_id))
+
+
+def _roles(status: ServiceStatus) -> list[RoleRow]:
+    running = dict(status.sample.processes)
+    rows = []
+    for role in _ROLES:
+        silent = [one for one in status.sample.running if one.role == role and one.is_silent and not one.is_replaced]
+        alive = running.get(role, 0)
+        count = f"{alive:,} of {alive + len(silent):,}" if silent else f"{alive:,}"
+        if silent:
+            state, style = f"silent {duration(min(one.seen_seconds_ago for one in silent))}", "bad" if not alive else "warn"
+        elif alive:
+            state, style = "alive", "good"
+        else:
+            # api takes webhooks where no ingress runs
+            state, style = ("none", "idle") if role == "ingress" and running.get("api") else ("none runs", "bad")
+        rows.append(RoleRow(role=role, count=count, state=state, style=style))
+    return rows

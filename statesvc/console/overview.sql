@@ -1,3 +1,7 @@
+-- name: now
+-- The time by the database's clock.
+SELECT statesvc.clock();
+
 -- name: minutes
 -- What all carriers pushed in each minute of the last hour: new, repeated, refused.
 SELECT m.minute, coalesce(sum(t.accepted), 0)::bigint, coalesce(sum(t.duplicates), 0)::bigint, coalesce(sum(t.refused), 0)::bigint

@@ -1,5 +1,6 @@
 """Pages from templates: everything escaped, nothing loaded from elsewhere, no script or style but our files."""
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
@@ -29,6 +30,9 @@ _HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
     hdrs.CACHE_CONTROL: "no-store",
 }
+
+
+_UUID: Final = re.compile(r"\b([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
 
 
 class Templates:
@@ -61,6 +65,9 @@ def _environment() -> Environment:
         "instant": _instant,
         "percent": _percent,
         "ago": _ago,
+        "short": _short,
+        "since": _since,
+        "clock": _clock,
         "given": _given,
         "stated": _stated,
         "spaced": spaced,
@@ -76,6 +83,11 @@ def _count(number: float | None) -> str:
 def _given(parts: Mapping[str, Any]) -> dict[str, Any]:
     """Those that have a value."""
     return {name: value for name, value in parts.items() if value is not None}
+
+
+def _short(text: str) -> str:
+    """The ids in it by their first part."""
+    return _UUID.sub(r"\1", text)
 
 
 def _duration(seconds: float | None) -> str:
@@ -95,6 +107,13 @@ def _instant(at: datetime | str | None) -> Markup | str:
     return Markup('<time datetime="{}">{}</time>').format(utc.isoformat(timespec="seconds"), f"{utc:%Y-%m-%d %H:%M:%S} UTC")
 
 
+def _clock(at: str) -> Markup:
+    """As `<time>`, hours and minutes in UTC; the day too where it is not today."""
+    utc = datetime.fromisoformat(at).astimezone(UTC)
+    shown = f"{utc:%H:%M}" if utc.date() == datetime.now(UTC).date() else f"{utc:%d %b %H:%M}"
+    return Markup('<time datetime="{}">{}</time>').format(utc.isoformat(timespec="seconds"), shown)
+
+
 def _stated(at: str | None) -> Markup | str:
     """As `<time>`, in the offset that it is written with: the carrier's own clock."""
     return "" if at is None else Markup('<time datetime="{}">{}</time>').format(at, stated_instant(at))
@@ -107,3 +126,10 @@ def _ago(context: Context, at: datetime | str | None) -> str:
     parsed = datetime.fromisoformat(at) if isinstance(at, str) else at
     now: datetime = context["now"]
     return f"{duration(max((now - parsed).total_seconds(), 0.0))} ago"
+
+
+@pass_context
+def _since(context: Context, at: float) -> str:
+    """How long ago it was, of seconds since 1970."""
+    now: datetime = context["now"]
+    return f"{duration(max(now.timestamp() - at, 0.0))} ago"

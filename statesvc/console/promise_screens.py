@@ -8,7 +8,7 @@ from aiohttp import hdrs, web
 from events.carriers import CARRIERS
 from statesvc.api.report_files import MEDIA_TYPES
 from statesvc.console.charts import Bar, bars
-from statesvc.console.screen import PageRequest, Screen
+from statesvc.console.screen import MenuGroup, PageRequest, Screen
 from statesvc.console.shipment_screens import path_of
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.problem import Code, Problem
@@ -77,6 +77,6 @@ def promise_pages() -> list[Screen]:
     """The rows of the table."""
     about: dict[str, Any] = {"scope": Scope.READ, "template": "promises.html", "section": PATH, "is_computed": True}
     return [
-        Screen(path=PATH, title="Promises", show=show_report, menu="Promises", **about),
-        Screen(path=PATH + "/export", title="Promises", show=export, **about),
+        Screen(path=PATH, title="Delivery promises", show=show_report, menu="Delivery promises", group=MenuGroup.PARCELS, **about),
+        Screen(path=PATH + "/export", title="Delivery promises", show=export, **about),
     ]

@@ -9,6 +9,7 @@ from statesvc.console.event_screen import event_pages
 from statesvc.console.evidence_screen import evidence_pages
 from statesvc.console.expectation_screens import expectation_pages
 from statesvc.console.frame import ScreenFrame
+from statesvc.console.frame_menu import Menu
 from statesvc.console.operation_forms import declared_actions
 from statesvc.console.overview import Overview
 from statesvc.console.pages import Templates
@@ -31,23 +32,26 @@ def routes(calls: Sequence[Route], *, pool: Connections, keys: Keys, limits: Key
     """`calls`: those of the API, which the pages make in this process."""
     inner = InnerCalls(calls, limits)
     about_shipments = [shipment_pages(), event_pages(), evidence_pages()]
+    # in the order of the left column
     pages: list[tuple[list[Screen], list[FormAction], list[PersonalDataRequest]]] = [
         ([Overview(pool).screen()], [], []),
-        *((screens, [], disclosures) for screens, disclosures in about_shipments),
-        ([], shipment_actions(), []),
         (*carrier_pages(pool), []),
+        (work_pages(), [*declared_actions(calls)], []),
         teaching_pages(),
         dead_letter_pages(),
         subscription_pages(pool),
-        (*expectation_pages(), []),
+        *((screens, [], disclosures) for screens, disclosures in about_shipments),
+        ([], shipment_actions(), []),
         (promise_pages(), [], []),
-        (work_pages(), [*declared_actions(calls)], []),
+        (*expectation_pages(), []),
     ]
+    screens = [screen for screens, _, _ in pages for screen in screens]
     frame = ScreenFrame(
         pages=Templates(),
         sessions=WebSessions(pool, keys),
         calls=inner,
-        screens=[screen for screens, _, _ in pages for screen in screens],
+        screens=screens,
+        menu=Menu(pool, screens),
         actions=[action for _, actions, _ in pages for action in actions],
         disclosures=[disclosure for _, _, disclosures in pages for disclosure in disclosures],
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 from aiohttp import web
@@ -63,9 +64,17 @@ class Redirect:
     path: str
 
 
+class MenuGroup(StrEnum):
+    """The parts of the left column."""
+
+    NOW = "Now"
+    PARCELS = "Parcels"
+    OPERATORS = "Operators"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Screen:
-    """A page that shows something. `menu`: its name in the navigation, if it is there.
+    """A page that shows something. `menu`: its name in the left column, if it is there, in the part `group`.
 
     `show` answers what the template takes, or a file. `is_computed`: it may take as long as the API's computations.
     """
@@ -76,6 +85,7 @@ class Screen:
     scope: Scope
     show: Callable[[PageRequest], Awaitable[Mapping[str, Any] | Redirect | web.StreamResponse]]
     menu: str | None = None
+    group: MenuGroup = MenuGroup.NOW
     section: str = ""
     """The path of the screen whose menu entry is marked, where that is another one."""
     is_computed: bool = False

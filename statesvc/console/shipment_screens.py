@@ -10,7 +10,7 @@ from uuid import UUID
 
 from events.carriers import CARRIERS
 from events.vocabulary import Status
-from statesvc.console.screen import PageRequest, PersonalDataRequest, Redirect, Screen, Shown, Values
+from statesvc.console.screen import MenuGroup, PageRequest, PersonalDataRequest, Redirect, Screen, Shown, Values
 from statesvc.console.shipment_lines import causes_of, conflict_sentences, flag_sentences, seals_of, timeline_lines
 from statesvc.evidence.dispute_fields import carrier_name
 from statesvc.evidence.wording import REMARKS
@@ -268,7 +268,15 @@ def _instant(text: str) -> str | None:
 def shipment_pages() -> tuple[list[Screen], list[PersonalDataRequest]]:
     """The rows of the tables."""
     return [
-        Screen(path=LIST, title="Shipments", template="shipments.html", scope=Scope.READ, show=show_list, menu="Shipments"),
+        Screen(
+            path=LIST,
+            title="Shipments",
+            template="shipments.html",
+            scope=Scope.READ,
+            show=show_list,
+            menu="Shipments",
+            group=MenuGroup.PARCELS,
+        ),
         Screen(path=ONE, title="Shipment", template="shipment.html", scope=Scope.READ, show=show_one, section=LIST),
         Screen(path=HOLDS, title="Legal holds", template="legal_holds.html", scope=Scope.AUDIT, show=show_holds, section=LIST),
     ], [

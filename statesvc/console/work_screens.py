@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from statesvc.console.screen import PageRequest, Screen
+from statesvc.console.screen import MenuGroup, PageRequest, Screen
 from statesvc.http.keys.key_store import Scope
 
 QUEUE: Final = "/console/queue"
@@ -53,7 +53,25 @@ def work_pages() -> list[Screen]:
     """The rows of the table."""
     return [
         Screen(path=QUEUE, title="Queue", template="queue.html", scope=Scope.OPS, show=show_queue, menu="Queue"),
-        Screen(path=WORKERS, title="Workers", template="workers.html", scope=Scope.OPS, show=show_workers, menu="Workers"),
-        Screen(path=NOTICES, title="Notices", template="notices.html", scope=Scope.OPS, show=show_notices, menu="Notices"),
-        Screen(path=RECORD, title="Record", template="record.html", scope=Scope.OPS, show=show_record, menu="Record"),
+        Screen(
+            path=WORKERS,
+            title="Workers",
+            template="workers.html",
+            scope=Scope.OPS,
+            show=show_workers,
+            menu="Workers",
+            group=MenuGroup.OPERATORS,
+        ),
+        Screen(
+            path=NOTICES,
+            title="Notices",
+            template="notices.html",
+            scope=Scope.OPS,
+            show=show_notices,
+            menu="Notices",
+            group=MenuGroup.OPERATORS,
+        ),
+        Screen(
+            path=RECORD, title="Record", template="record.html", scope=Scope.OPS, show=show_record, menu="Record", group=MenuGroup.OPERATORS
+        ),
     ]

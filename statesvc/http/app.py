@@ -34,8 +34,9 @@ def build_app(
         app.on_response_prepare.append(showing_limits(limits))
     served = list(routes)
     by_path = {route.path: [other for other in served if other.path == route.path] for route in served}
-    # of two paths that fit, that with fewer parameters is meant, and takes its own methods alone: `/v1/things/search`
-    for path in sorted(by_path, key=lambda path: path.count("{")):
+    # of two paths that fit, that with fewer parameters is meant, and takes its own methods alone: `/v1/things/search`; what takes any
+    # rest of a path (`{rest:.+}`) is meant last
+    for path in sorted(by_path, key=lambda path: (":" in path, path.count("{"))):
         for route in by_path[path]:
             add = app.router.add_get if route.method == hdrs.METH_GET else partial(app.router.add_route, route.method)
             add(path, guarded(route, keys, limits))

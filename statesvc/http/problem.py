@@ -19,6 +19,7 @@ ACCEPTED: Final = int(HTTPStatus.ACCEPTED)
 NO_CONTENT: Final = int(HTTPStatus.NO_CONTENT)
 SEE_OTHER: Final = int(HTTPStatus.SEE_OTHER)
 NOT_MODIFIED: Final = int(HTTPStatus.NOT_MODIFIED)
+NOT_FOUND: Final = int(HTTPStatus.NOT_FOUND)
 UNAUTHORIZED: Final = int(HTTPStatus.UNAUTHORIZED)
 
 CONTENT_TYPE: Final = "application/problem+json"

@@ -49,6 +49,7 @@ LEAVING: Final = MappingProxyType(
         "dead_letter",
         "notice",
         "ingest_tally",
+        "objective_minute",
         "reconciled",
         "worker",
         "console_session",

@@ -40,6 +40,7 @@ from statesvc.telemetry import gauges
 from statesvc.telemetry.loop_lag import loop_lag
 from statesvc.telemetry.metrics import Telemetry
 from statesvc.telemetry.minute_log import Refusals
+from statesvc.telemetry.objective_minutes import objective_minutes
 from statesvc.telemetry.tracing import build_provider, metric_exporter, resource_of
 
 Role = Literal["ingress", "api", "worker", "notifier", "sealer"]
@@ -174,6 +175,8 @@ async def open_runtime(launch: Launch, limits: PoolLimits, *, channels: Sequence
             beat_seconds = INGEST_BEAT_SECONDS if launch.role == "ingress" else BEAT_SECONDS
             heartbeat = Heartbeat(pool, launch.incarnations, stopping=signals.stopping, beat_seconds=beat_seconds)
             await heartbeat.start()
+            minutes = objective_minutes(pool, telemetry.objectives)
+            minutes.start()
             try:
                 yield Runtime(
                     signals=signals,
@@ -191,6 +194,7 @@ async def open_runtime(launch: Launch, limits: PoolLimits, *, channels: Sequence
                 )
             finally:
                 await heartbeat.stop()
+                await minutes.close()
                 await lag.close()
                 await waker.stop()
                 await listener.stop()

@@ -7,6 +7,7 @@ number. Recording costs about 5 microseconds: hot loops add up per batch and rec
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Protocol
 
 from opentelemetry.exporter.prometheus import PrometheusMetricReader
@@ -20,6 +21,7 @@ from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector, 
 from projections.lifecycle import Flag
 from statesvc.telemetry import gauges, names
 from statesvc.telemetry.metric import Instrument, Metric
+from statesvc.telemetry.objectives import LAG, SEALING, ObjectiveCounts, ObjectiveHistogram, count_acknowledgement, count_first_attempt
 from statesvc.telemetry.stages import Stage
 from statesvc.telemetry.tracing import span
 
@@ -54,7 +56,8 @@ class Telemetry:
         )
         self._meter = self._provider.get_meter("statesvc")
         self._carriers: set[str] = set()
-        self.ingest_ack_duration = self._histogram(names.INGEST_ACK_DURATION)
+        self.objectives = ObjectiveCounts()
+        self.ingest_ack_duration = self._counting(names.INGEST_ACK_DURATION, partial(count_acknowledgement, self.objectives))
         self.ingest_duplicates = self._counter(names.INGEST_DUPLICATES)
         self.refusals = self._counter(names.REFUSALS)
         self.replica_reads = self._counter(names.REPLICA_READS)
@@ -71,14 +74,14 @@ class Telemetry:
         self.normalize_failures = self._counter(names.NORMALIZE_FAILURES)
         self.stage_duration = self._histogram(names.STAGE_DURATION)
         self.pickup_lag = self._histogram(names.PICKUP_LAG)
-        self.applied_lag = self._histogram(names.APPLIED_LAG)
+        self.applied_lag = self._counting(names.APPLIED_LAG, lambda seconds, _: self.objectives.timed(LAG, seconds))
         self.events_unmapped = self._counter(names.EVENTS_UNMAPPED)
         self.transitions = self._counter(names.TRANSITIONS)
         self.moves_contradicted = self._counter(names.MOVES_CONTRADICTED)
         self.notifications_written = self._counter(names.NOTIFICATIONS_WRITTEN)
         self.notifications_coalesced = self._counter(names.NOTIFICATIONS_COALESCED)
         self.notification_attempts = self._counter(names.NOTIFICATION_ATTEMPTS)
-        self.first_attempt_lag = self._histogram(names.FIRST_ATTEMPT_LAG)
+        self.first_attempt_lag = self._counting(names.FIRST_ATTEMPT_LAG, partial(count_first_attempt, self.objectives))
         self.delivered_lag = self._histogram(names.DELIVERED_LAG)
         self.delivery_duration = self._histogram(names.DELIVERY_DURATION)
         self.notices = self._counter(names.NOTICES)
@@ -88,7 +91,7 @@ class Telemetry:
         self.archived_bodies = self._counter(names.ARCHIVED_BODIES)
         self.archive_failures = self._counter(names.ARCHIVE_FAILURES)
         self.sealed_entries = self._counter(names.SEALED_ENTRIES)
-        self.sealing_lag = self._histogram(names.SEALING_LAG)
+        self.sealing_lag = self._counting(names.SEALING_LAG, lambda seconds, _: self.objectives.timed(SEALING, seconds))
         self.checkpoint_stamps = self._counter(names.CHECKPOINT_STAMPS)
         self.checkpoint_publications = self._counter(names.CHECKPOINT_PUBLICATIONS)
         self.api_problems = self._counter(names.API_PROBLEMS)
@@ -174,6 +177,9 @@ class Telemetry:
         if not metric.attributes:
             made.add(0)
         return made
+
+    def _counting(self, metric: Metric, count: Callable[[float, Values], None]) -> ObjectiveHistogram:
+        return ObjectiveHistogram(self._histogram(metric), count)
 
     def _histogram(self, metric: Metric) -> Histogram:
         return self._meter.create_histogram(

@@ -2,7 +2,7 @@
 // Asks the page for a refresh every few seconds, unless nobody sees it, someone works in the part that would be replaced, or updates are paused.
 const EVERY_MS = 5000, PAUSED = "statesvc-paused";
 const isPaused = () => sessionStorage.getItem(PAUSED) === "1";
-const isInUse = live => live.contains(document.activeElement) || (!document.getSelection().isCollapsed && live.contains(document.getSelection().anchorNode));
+const isInUse = live => live.contains(document.activeElement) || live.querySelector("details[open]") || (!document.getSelection().isCollapsed && live.contains(document.getSelection().anchorNode));
 
 function refresh() {
   const live = document.getElementById("live");
@@ -18,9 +18,18 @@ function showPause(button) {
   button.textContent = isPaused() ? "Resume updates" : "Pause updates";
 }
 
+function findWithSlash(event) {
+  const field = document.getElementById("find"), typing = document.activeElement.matches("input, select, textarea");
+  if (!field || typing || event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;
+  event.preventDefault();
+  field.focus();
+  field.select();
+}
+
 document.addEventListener("DOMContentLoaded", () => {
   showLocalTimes();
   document.addEventListener("htmx:afterSettle", showLocalTimes);
+  document.addEventListener("keydown", findWithSlash);
   const button = document.getElementById("pause");
   if (!button) return;
   button.hidden = false;

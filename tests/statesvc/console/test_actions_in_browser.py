@@ -70,6 +70,7 @@ async def test_what_is_taught_held_or_paused_is_undone_too_on_a_phone(tab: Tab, 
         await page.get_by_role("link", name="Take it back").click()
         await _confirm(page, "Take it back")
         await _says(page, "The mapping is taken back.")
+        await page.get_by_text("Menu ·").click()
         await _with_keys(page, "Carriers", "ups", "Hold", button="Hold it", is_drastic=True)
         await _says(page, "UPS is on hold.")
         await _with_keys(page, "Release", button="Release it")

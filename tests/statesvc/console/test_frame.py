@@ -6,6 +6,7 @@ import pytest
 from yarl import URL
 
 from statesvc.subscriptions.key_revocation import revoke_key
+from tests.statesvc.api.test_dead_letter_replay import bury_messages
 from tests.world.console import LOGIN, Tab
 from tests.world.database import Database
 
@@ -32,7 +33,7 @@ async def test_neither_token_nor_key_is_stored(tab: Tab) -> None:
     rows = await (await tab.api.connection.execute("SELECT s::text FROM statesvc.console_session s")).fetchall()
     assert len(rows) == 1
     assert entered.cookies["statesvc"].value not in rows[0][0]
-    assert (await tab.api.key("ops")).rpartition("_")[2] not in rows[0][0]
+    assert (await tab.api.key("ops")).split("_", 2)[2] not in rows[0][0]
 
 
 async def test_a_login_takes_a_new_token_and_refuses_a_wrong_key(tab: Tab) -> None:
@@ -136,6 +137,27 @@ async def test_files_are_stored_for_ever_under_their_digest(tab: Tab) -> None:
     assert (file.status, file.content_type) == (200, "text/css")
     assert "immutable" in file.headers["Cache-Control"]
     assert (await tab.get("/console/static/000000000000/console.css")).status == 404
+
+
+async def test_a_path_that_nothing_has_is_a_page_too(tab: Tab) -> None:
+    assert (await tab.get("/console/nowhere/at/all")).status == 303
+    await tab.log_in("ops")
+    missing = await tab.get("/console/nowhere/at/all")
+    assert (missing.status, missing.content_type) == (404, "text/html")
+    assert "There is no such page" in await missing.text()
+    assert (await tab.get("/console/shipments/ups/1Z1")).status == 403
+
+
+async def test_the_left_column_counts_what_waits(tab: Tab) -> None:
+    await tab.log_in("ops")
+    assert "wait</span>" not in await (await tab.get("/console")).text()
+    await bury_messages(tab.api, "a", "b")
+    assert "Dead letters 2 wait" in await tab.text("/console")
+
+
+async def test_a_path_of_a_screen_is_the_screen(tab: Tab) -> None:
+    await tab.log_in("ops read")
+    assert "Shipments" in await tab.text("/console/shipments")
 
 
 async def test_what_went_wrong_is_a_page(tab: Tab) -> None:

@@ -122,7 +122,8 @@ async def test_both_are_used_in_a_browser_and_on_a_phone(tab: Tab) -> None:
         await page.set_viewport_size(browser.PHONE)
         assert await browser.sideways(page) == 0
         await browser.photograph(page, "expectations-phone")
-        await page.get_by_role("link", name="Promises", exact=True).click()
+        await page.get_by_text("Menu · Expectations").click()
+        await page.get_by_role("link", name="Delivery promises", exact=True).click()
         await page.get_by_label("Promised from").fill(date(2026, 1, 1).isoformat())
         await page.get_by_role("button", name="Show").click()
         await expect(page.get_by_role("region", name="Late parcels")).to_contain_text("1Z3")
