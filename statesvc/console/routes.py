@@ -14,6 +14,7 @@ from statesvc.console.operation_forms import declared_actions
 from statesvc.console.overview import Overview
 from statesvc.console.pages import Templates
 from statesvc.console.promise_screens import promise_pages
+from statesvc.console.runbook_screens import runbook_pages
 from statesvc.console.screen import FormAction, PersonalDataRequest, Screen
 from statesvc.console.shipment_forms import shipment_actions
 from statesvc.console.shipment_screens import shipment_pages
@@ -44,6 +45,7 @@ def routes(calls: Sequence[Route], *, pool: Connections, keys: Keys, limits: Key
         ([], shipment_actions(), []),
         (promise_pages(), [], []),
         (*expectation_pages(), []),
+        (runbook_pages(), [], []),
     ]
     screens = [screen for screens, _, _ in pages for screen in screens]
     frame = ScreenFrame(

@@ -179,7 +179,7 @@ class Telemetry:
         return made
 
     def _counting(self, metric: Metric, count: Callable[[float, Values], None]) -> ObjectiveHistogram:
-        return ObjectiveHistogram(self._histogram(metric), count)
+        return ObjectiveHistogram(metric.name, self._histogram(metric), count)
 
     def _histogram(self, metric: Metric) -> Histogram:
         return self._meter.create_histogram(

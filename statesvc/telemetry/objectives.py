@@ -8,7 +8,7 @@ import time
 from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final
 
 from opentelemetry.metrics import Histogram
 
@@ -114,17 +114,11 @@ class ObjectiveCounts:
         return count
 
 
-class Recording(Protocol):
-    """What is recorded into."""
-
-    def record(self, amount: float, attributes: Mapping[str, str] | None = None) -> None:
-        """Record one value."""
-
-
 class ObjectiveHistogram:
     """A histogram whose values also count for objectives, as `count` says."""
 
-    def __init__(self, histogram: Histogram, count: Callable[[float, Mapping[str, str]], None]) -> None:
+    def __init__(self, name: str, histogram: Histogram, count: Callable[[float, Mapping[str, str]], None]) -> None:
+        self.name = name
         self._histogram = histogram
         self._count = count
 
@@ -136,15 +130,14 @@ class ObjectiveHistogram:
 
 def count_acknowledgement(counts: ObjectiveCounts, seconds: float, attributes: Mapping[str, str]) -> None:
     """Count the answer to a push; a push that its sender got wrong counts for nothing."""
-    outcome = attributes["outcome"]
-    if outcome == "rejected":
-        return
-    counts.counted(ACK_AVAILABILITY, is_kept=outcome != "error")
-    if outcome != "error":
+    outcome = attributes.get("outcome")
+    if outcome in {"accepted", "duplicate", "error"}:
+        counts.counted(ACK_AVAILABILITY, is_kept=outcome != "error")
+    if outcome in {"accepted", "duplicate"}:
         counts.timed(ACK_LATENCY, seconds)
 
 
 def count_first_attempt(counts: ObjectiveCounts, seconds: float, attributes: Mapping[str, str]) -> None:
     """Count the first try at a notification; where the receiver has no room, the wait is its own."""
-    if attributes["state"] == "ready":
+    if attributes.get("state") == "ready":
         counts.timed(FIRST_ATTEMPT, seconds)
