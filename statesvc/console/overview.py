@@ -78,8 +78,8 @@ class CarrierRow:
 
     @property
     def is_late(self) -> bool:
-        """Whether the oldest has waited too long."""
-        return (self.oldest_seconds or 0) > READY_SECONDS_MAX
+        """Whether the oldest has waited too long; what a human holds waits for that human."""
+        return self.depths is not None and (self.depths["oldest_ready_seconds"] or 0) > READY_SECONDS_MAX
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,14 +36,23 @@ def _html(name: str) -> Markup:
     """Return a page without its heading, which the frame shows. Its HTML is escaped; its links lead to pages of the console or nowhere."""
     reader = MarkdownIt("commonmark", {"html": False}).enable("table")
     tokens = reader.parse(read(name).partition("\n")[2])
-    for token in tokens:
-        if token.type == "table_open":
-            token.attrSet("class", "prose")
-        elif token.type in {"fence", "code_block"}:
+    for place, token in enumerate(tokens):
+        if token.type in {"fence", "code_block"}:
             token.attrSet("tabindex", "0")
+        elif token.type in {"th_open", "td_open"}:
+            _show_cell(tokens[place : place + 3])
         token.children = None if token.children is None else list(_linked(token.children))
     # the renderer escaped every text of it, and no page is written by a user
     return Markup(reader.renderer.render(tokens, reader.options, {}))  # noqa: S704
+
+
+def _show_cell(cell: list[Token]) -> None:
+    """Align by a class, because the policy forbids styles; and have no heading without words."""
+    opened, content, closed = cell
+    if "right" in str(opened.attrs.pop("style", "")):
+        opened.attrSet("class", "number")
+    if not content.content:
+        opened.tag = closed.tag = "td"
 
 
 def _linked(tokens: list[Token]) -> list[Token]:
