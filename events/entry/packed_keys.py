@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 from uuid import UUID
 
-from events.entry.proposal import CARRIED_BYTES, Key, Known, Proposal
+from events.entry.proposal import CARRIED_BYTES, DedupeKey, ExistingEvent, Proposal
 from events.event import value
 
 PACKED_BYTES: Final = 8
@@ -43,16 +43,16 @@ def packed_value(event_id: str, carried: bytes) -> bytes:
     return hashlib.sha256(event_id.encode() + carried).digest()[:PACKED_BYTES]
 
 
-def known_from(packed: Mapping[UUID, PackedKeys], proposals: Iterable[Proposal]) -> dict[Key, Known]:
+def known_from(packed: Mapping[UUID, PackedKeys], proposals: Iterable[Proposal]) -> dict[DedupeKey, ExistingEvent]:
     """What the sets of these shipments say of the keys of the proposals."""
-    found: dict[Key, Known] = {}
+    found: dict[DedupeKey, ExistingEvent] = {}
     for proposal in proposals:
         held = packed.get(proposal.shipment_id)
         if held is None:
             continue
         for key in proposal.dedupe_keys():
             if packed_key(key[1]) in held.ids:
-                found[key] = Known(proposal.shipment_id, b"", _carried(proposal, key[1], held))
+                found[key] = ExistingEvent(proposal.shipment_id, b"", _carried(proposal, key[1], held))
     return found
 
 

@@ -25,7 +25,7 @@ CARRIED_BYTES: Final = 8
 _SHIPMENT_ID: Final = attrgetter("shipment_id")
 _MESSAGE: Final = attrgetter("message")
 
-Key = tuple[str, str]
+DedupeKey = tuple[str, str]
 """(carrier_id, event_id)"""
 
 
@@ -53,19 +53,19 @@ class Proposal:
     """The shipment id that stands for the parcel, where the message prints another than this shipment's own."""
 
     @property
-    def key(self) -> Key:
+    def key(self) -> DedupeKey:
         """The dedupe key."""
         return (self.event.carrier_id, self.event.event_id)
 
-    def scan_keys(self) -> list[Key]:
+    def scan_keys(self) -> list[DedupeKey]:
         """The dedupe key and its aliases."""
         return [self.key, *[(self.event.carrier_id, alias) for alias in self.event.aliases]]
 
-    def dedupe_keys(self) -> list[Key]:
+    def dedupe_keys(self) -> list[DedupeKey]:
         """These, and those that its enrichments would have as events of their own."""
         return self.scan_keys() + [key for enrichment in self.enrichments for key in self.enrichment_keys(enrichment)]
 
-    def enrichment_keys(self, enrichment: Enrichment) -> list[Key]:
+    def enrichment_keys(self, enrichment: Enrichment) -> list[DedupeKey]:
         """An enrichment has an id under each id of its scan."""
         return [(carrier_id, enrichment_id(anchor=event_id, value=enrichment.digest)) for carrier_id, event_id in self.scan_keys()]
 
@@ -81,18 +81,18 @@ def without_personal(proposal: Proposal) -> Proposal:
 
 
 @value(frozen=True, slots=True)
-class Known:
+class ExistingEvent:
     """What the log holds under a dedupe key: whose event, its facts, what it carried, and the event's id where the key is an alias."""
 
     shipment_id: UUID
     facts_digest: bytes
-    carried: bytes = b""
-    stands_for: str | None = None
+    attribute_digests: bytes = b""
+    alias_of: str | None = None
 
     def carries(self, enrichment: Enrichment) -> bool:
         """Whether the scan carried the value from the start."""
         wanted = enrichment.digest[:CARRIED_BYTES]
-        return any(self.carried[at : at + CARRIED_BYTES] == wanted for at in range(0, len(self.carried), CARRIED_BYTES))
+        return any(self.attribute_digests[at : at + CARRIED_BYTES] == wanted for at in range(0, len(self.attribute_digests), CARRIED_BYTES))
 
 
 @value(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class Decision:
 
     verdicts: list[Verdict] = field(default_factory=list)
     appends: list[Proposal] = field(default_factory=list)
-    aliases: list[tuple[Key, Known]] = field(default_factory=list)
+    aliases: list[tuple[DedupeKey, ExistingEvent]] = field(default_factory=list)
     conflicts: list[Conflict] = field(default_factory=list)
 
     def shipments(self) -> set[UUID]:
@@ -120,7 +120,7 @@ class Decision:
         return {shipment_id for shipment_id, _ in groupby(self.appends, key=_SHIPMENT_ID)}
 
 
-def decide(proposals: Sequence[Proposal], known: Mapping[Key, Known]) -> Decision:
+def decide(proposals: Sequence[Proposal], known: Mapping[DedupeKey, ExistingEvent]) -> Decision:
     """Gives every proposal its verdict, as if they arrived one after the other on a log that holds `known`."""
     seen = dict(known)
     decision = Decision()
@@ -148,7 +148,7 @@ def depend_on(messages: Collection[int], proposals: Sequence[Proposal], named: I
         shipments[message].add(shipment)
     by_message = {message: list(its) for message, its in groupby(proposals, key=_MESSAGE)}
     found = set(messages)
-    left_shipments, left_keys = set[UUID](), set[Key]()
+    left_shipments, left_keys = set[UUID](), set[DedupeKey]()
     for message in sorted({*shipments, *by_message}):
         keys = {key for proposal in by_message.get(message, ()) for key in proposal.dedupe_keys()}
         if message in found or not (left_shipments.isdisjoint(shipments[message]) and left_keys.isdisjoint(keys)):
@@ -158,18 +158,18 @@ def depend_on(messages: Collection[int], proposals: Sequence[Proposal], named: I
     return found
 
 
-def key_row(proposal: Proposal) -> Known:
+def key_row(proposal: Proposal) -> ExistingEvent:
     """What is stored under the dedupe key of an appended proposal."""
-    carried = b"".join(sorted(enrichment.digest[:CARRIED_BYTES] for enrichment in proposal.enrichments))
-    return Known(proposal.shipment_id, proposal.facts_digest, carried)
+    attribute_digests = b"".join(sorted(enrichment.digest[:CARRIED_BYTES] for enrichment in proposal.enrichments))
+    return ExistingEvent(proposal.shipment_id, proposal.facts_digest, attribute_digests)
 
 
-def _append(proposal: Proposal, decision: Decision, seen: dict[Key, Known]) -> None:
+def _append(proposal: Proposal, decision: Decision, seen: dict[DedupeKey, ExistingEvent]) -> None:
     seen[proposal.key] = key_row(proposal)
     decision.appends.append(proposal)
 
 
-def _append_enrichments(proposal: Proposal, held: Key, decision: Decision, seen: dict[Key, Known]) -> None:
+def _append_enrichments(proposal: Proposal, held: DedupeKey, decision: Decision, seen: dict[DedupeKey, ExistingEvent]) -> None:
     """Those that the log lacks, anchored to the event that it has."""
     holder = seen[held]
     if not proposal.enrichments or holder.shipment_id != proposal.shipment_id:
@@ -177,17 +177,19 @@ def _append_enrichments(proposal: Proposal, held: Key, decision: Decision, seen:
     for enrichment in proposal.enrichments:
         carried = any(seen[key].carries(enrichment) for key in proposal.scan_keys() if key in seen)
         if not carried and not any(key in seen for key in proposal.enrichment_keys(enrichment)):
-            info = enrich(proposal, enrichment, anchor=holder.stands_for or held[1])
+            info = enrich(proposal, enrichment, anchor=holder.alias_of or held[1])
             _append(info, decision, seen)
             _take_aliases(info, seen[info.key], info.key, decision, seen)
 
 
-def _take_aliases(proposal: Proposal, holder: Known, held: Key, decision: Decision, seen: dict[Key, Known]) -> None:
+def _take_aliases(
+    proposal: Proposal, holder: ExistingEvent, held: DedupeKey, decision: Decision, seen: dict[DedupeKey, ExistingEvent]
+) -> None:
     if not proposal.event.aliases:
         return
     for key in proposal.scan_keys():
         if key not in seen:
-            seen[key] = replace(holder, stands_for=holder.stands_for or held[1])
+            seen[key] = replace(holder, alias_of=holder.alias_of or held[1])
             decision.aliases.append((key, seen[key]))
 
 
@@ -214,6 +216,6 @@ def enrich(scan: Proposal, enrichment: Enrichment, *, anchor: str) -> Proposal:
     return replace(scan, event=event, facts_digest=b"", signer_digest=scan.signer_digest if signer else None, enrichments=())
 
 
-def keys_of(appends: Iterable[Proposal]) -> list[tuple[Key, Known]]:
+def keys_of(appends: Iterable[Proposal]) -> list[tuple[DedupeKey, ExistingEvent]]:
     """The dedupe keys of appended proposals with what is stored under them."""
     return [(proposal.key, key_row(proposal)) for proposal in appends]

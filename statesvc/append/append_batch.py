@@ -12,7 +12,7 @@ from uuid import UUID
 from events.crypto.keyring import Keyring
 from events.crypto.sealing import SealingKey
 from events.entry.assemble import ConflictRow, EventRow, StreamHead
-from events.entry.proposal import Decision, Key, Known, Proposal, without_personal
+from events.entry.proposal import Decision, DedupeKey, ExistingEvent, Proposal, without_personal
 from events.vocabulary import TzSource, Verdict
 from projections.project import Change, Projection
 from statesvc.append.outbox import SubscribedTo
@@ -63,7 +63,7 @@ class AppendBatch:
     proposals: list[Proposal] = field(default_factory=list)
     named: dict[tuple[int, UUID], ReferencedStream] = field(default_factory=dict)
     """The shipments that each message (by its place) names, whether or not it says anything about them."""
-    known: dict[Key, Known] = field(default_factory=dict)
+    known: dict[DedupeKey, ExistingEvent] = field(default_factory=dict)
     heads: dict[UUID, StreamHead] = field(default_factory=dict)
     """The locked ends of all streams that the messages name."""
     parcels: dict[UUID, UUID] = field(default_factory=dict)

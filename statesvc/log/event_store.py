@@ -17,7 +17,7 @@ from events.crypto.sealing import SealingKey
 from events.entry.assemble import ConflictRow, EventRow, StreamHead
 from events.entry.kinds import Leaf, offset_seconds
 from events.entry.packed_keys import PackedKeys, unpack
-from events.entry.proposal import Conflict, Key, Known, Proposal, keys_of
+from events.entry.proposal import Conflict, DedupeKey, ExistingEvent, Proposal, keys_of
 from statesvc.database.arrays import Columns, bools, byteas, encoded, ints, texts, timestamps, uuids, uuids_or_null
 from statesvc.database.pending import Pending, Sender, columns, send
 from statesvc.database.queries import queries
@@ -118,13 +118,13 @@ class ReferencedStream(NamedTuple):
     named_at: datetime
 
 
-async def known_keys(connection: Sender, keys: Iterable[Key]) -> Pending[dict[Key, Known]]:
+async def known_keys(connection: Sender, keys: Iterable[DedupeKey]) -> Pending[dict[DedupeKey, ExistingEvent]]:
     """What the log holds under `keys`."""
     return await send(
         connection,
         _SQL["known_keys"],
         encoded(dict.fromkeys(keys), {"carrier_ids": texts, "event_ids": texts}),
-        lambda rows: {(carrier_id, event_id): Known(*known) for carrier_id, event_id, *known in rows},
+        lambda rows: {(carrier_id, event_id): ExistingEvent(*known) for carrier_id, event_id, *known in rows},
     )
 
 
@@ -217,13 +217,13 @@ async def insert_keys(connection: Sender, appends: Iterable[Proposal]) -> None:
     await connection.execute(_SQL["insert_keys"], {"wanted": len(rows), **encoded(rows, _KEYS)})
 
 
-async def insert_aliases(connection: Sender, aliases: Sequence[tuple[Key, Known]]) -> None:
+async def insert_aliases(connection: Sender, aliases: Sequence[tuple[DedupeKey, ExistingEvent]]) -> None:
     """Takes those aliases that are free."""
     await connection.execute(_SQL["insert_aliases"], encoded(_key_columns(aliases), _KEYS))
 
 
-def _key_columns(keys: Sequence[tuple[Key, Known]]) -> list[tuple[Any, ...]]:
-    return [(*key, known.shipment_id, known.facts_digest, known.carried, known.stands_for) for key, known in keys]
+def _key_columns(keys: Sequence[tuple[DedupeKey, ExistingEvent]]) -> list[tuple[Any, ...]]:
+    return [(*key, known.shipment_id, known.facts_digest, known.attribute_digests, known.alias_of) for key, known in keys]
 
 
 async def limit_lock_waits(connection: Sender, seconds: float) -> None:

@@ -15,7 +15,7 @@ from typing import Any, Final
 from psycopg import Connection, Cursor
 
 from events.entry.packed_keys import chunks, packed_key
-from events.entry.proposal import Key
+from events.entry.proposal import DedupeKey
 from statesvc.database.queries import queries
 from statesvc.log import entry_documents
 from statesvc.log.json_compression import decompress_json
@@ -74,7 +74,7 @@ def compare_keys(connection: Connection[Any], part: str, archived: ArchivedMonth
         stored |= {event[:2]: event[3] for event in archived.events_of(part)}
     packed = {(shipment, digest) for shipment, _, keys in connection.execute(SQL["packed"], bounds, binary=True) for digest in chunks(keys)}
     found: set[tuple[str, bytes]] = set()
-    wanted: set[Key] = set()
+    wanted: set[DedupeKey] = set()
     for shipment_version, content in stored.items():
         try:
             ids = event_ids(entry_documents.event(decompress_json(content).decode()), digests)
@@ -116,7 +116,7 @@ def stray_aliases(connection: Connection[Any]) -> Iterator[LogFault]:
             yield _fault((carrier_id, event_id), "stands_for", f"there is no row of {stands_for}, or it is an alias itself")
 
 
-def missing_aliases(cursor: Cursor[Any], aliases: Iterable[Key]) -> Iterator[LogFault]:
+def missing_aliases(cursor: Cursor[Any], aliases: Iterable[DedupeKey]) -> Iterator[LogFault]:
     """Those without a row, in the transaction that read their events."""
     wanted = list(aliases)
     if not wanted:
@@ -137,7 +137,7 @@ def _absent(connection: Connection[Any], ids: EventIds) -> LogFault:
     return _fault(key, "shipment_id", f"says {shipment_id}, but the event is in shipment {ids.shipment_id}")
 
 
-def _fault(key: Key, field: str, why: str) -> LogFault:
+def _fault(key: DedupeKey, field: str, why: str) -> LogFault:
     return LogFault("event_key", f"carrier_id={key[0]} event_id={key[1]}", field, why)
 
 

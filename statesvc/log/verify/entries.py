@@ -16,7 +16,7 @@ from psycopg import Connection, Cursor
 from psycopg.types.numeric import Int8BinaryLoader
 
 from events.crypto.sealing import MasterKeys
-from events.entry.proposal import Key
+from events.entry.proposal import DedupeKey
 from events.merkle.node import HASH_BYTES
 from statesvc.database.queries import queries
 from statesvc.log.archive.entry_row import LogEntry
@@ -73,7 +73,7 @@ class RangeChecks:
     sums: Sums
     deletions: Mapping[str, int]
     unchecked: Counter[str] = field(default_factory=Counter)
-    aliases: set[Key] = field(default_factory=set)
+    aliases: set[DedupeKey] = field(default_factory=set)
     places: bytearray = field(default_factory=bytearray)
 
     def without_sums(self) -> "RangeChecks":

@@ -24,7 +24,7 @@ from events.crypto.keyring import Keyring, body_context
 from events.crypto.sealing import SealError, SealingKey
 from events.entry.kinds import Provenance
 from events.entry.packed_keys import known_from
-from events.entry.proposal import Key, Known, Proposal
+from events.entry.proposal import DedupeKey, ExistingEvent, Proposal
 from events.event import Event
 from statesvc.append.append_batch import AppendBatch
 from statesvc.append.proposals import propose
@@ -166,7 +166,7 @@ def _read_again(
 @dataclass(frozen=True, slots=True)
 class _Logged:
     caused: Mapping[UUID, Sequence[EffectiveReading]]
-    known: Mapping[Key, Known]
+    known: Mapping[DedupeKey, ExistingEvent]
     mappings: Mappings
 
 
@@ -223,7 +223,7 @@ async def _name_shipments(connection: Connection, keyring: Keyring, again: _Agai
     )
 
 
-def _missing(proposals: Sequence[Proposal], known: Mapping[Key, Known], added: set[str]) -> list[Event]:
+def _missing(proposals: Sequence[Proposal], known: Mapping[DedupeKey, ExistingEvent], added: set[str]) -> list[Event]:
     """Events that the first reading did not have at all."""
     found = []
     for proposal in proposals:

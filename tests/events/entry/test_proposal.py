@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from events.entry.kinds import Provenance
-from events.entry.proposal import Conflict, Decision, Enrichment, Key, Known, Proposal, decide, keys_of
+from events.entry.proposal import Conflict, Decision, DedupeKey, Enrichment, ExistingEvent, Proposal, decide, keys_of
 from events.event import NOWHERE, Event, Personal, Raw
 from events.vocabulary import Kind, Status, TimePrecision, TzSource, Verdict
 
@@ -59,7 +59,7 @@ def proposal(
     )
 
 
-def log_of(decision: Decision) -> dict[Key, Known]:
+def log_of(decision: Decision) -> dict[DedupeKey, ExistingEvent]:
     """The dedupe keys that a decision takes."""
     return dict([*keys_of(decision.appends), *decision.aliases])
 
@@ -76,27 +76,27 @@ def test_an_unknown_event_is_appended_and_a_repetition_in_the_same_batch_is_a_du
 
 def test_other_facts_under_the_same_id_are_a_conflict_with_the_holder() -> None:
     other = proposal("a", stated=facts(OTHER_CORE), shipment=2)
-    decision = decide([other], {("ups", "a"): Known(UUID(int=1), facts())})
+    decision = decide([other], {("ups", "a"): ExistingEvent(UUID(int=1), facts())})
     assert decision.verdicts == [Verdict.CONFLICT]
     assert decision.conflicts == [Conflict(other, UUID(int=1))]
     assert decision.appends == []
 
 
 def test_a_part_that_is_not_stated_matches_anything_and_a_stated_one_that_differs_is_a_conflict() -> None:
-    held = {("ups", "a"): Known(UUID(int=1), facts(place=b"p" * 4 + bytes(12)))}
+    held = {("ups", "a"): ExistingEvent(UUID(int=1), facts(place=b"p" * 4 + bytes(12)))}
     assert decide([proposal("a", stated=facts())], held).verdicts == [Verdict.DUPLICATE]
     assert decide([proposal("a", stated=facts(time=UNSTATED))], held).verdicts == [Verdict.DUPLICATE]
     assert decide([proposal("a", stated=facts(time=b"T" * 8))], held).verdicts == [Verdict.CONFLICT]
 
 
 def test_facts_of_another_format_and_those_of_derived_ids_contradict_nothing() -> None:
-    held = {("ups", "a"): Known(UUID(int=1), facts())}
+    held = {("ups", "a"): ExistingEvent(UUID(int=1), facts())}
     for stated in (b"", b"\x02" + facts(OTHER_CORE)[1:]):
         assert decide([proposal("a", stated=stated)], held).verdicts == [Verdict.DUPLICATE]
 
 
 def test_a_signer_that_comes_later_is_an_info_event_anchored_to_its_scan() -> None:
-    decision = decide([proposal("a", signer="EVANS")], {("ups", "a"): Known(UUID(int=1), b"")})
+    decision = decide([proposal("a", signer="EVANS")], {("ups", "a"): ExistingEvent(UUID(int=1), b"")})
     assert decision.verdicts == [Verdict.DUPLICATE]
     (info,) = decision.appends
     assert (info.event.kind, info.event.anchor, info.event.status) == (Kind.INFO, "a", None)
@@ -114,20 +114,20 @@ def test_a_signer_that_its_scan_carried_is_not_appended_twice_and_has_no_dedupe_
     first = decide([proposal("a", signer="EVANS")], {})
     known = log_of(first)
     assert list(known) == [("ups", "a")]
-    assert known["ups", "a"].carried == b"EVANS   "
+    assert known["ups", "a"].attribute_digests == b"EVANS   "
     assert decide([proposal("a", signer="EVANS")], known).appends == []
     assert len(decide([proposal("a", signer="MAIER")], known).appends) == 1
 
 
 def test_whichever_id_is_known_makes_a_duplicate_and_all_of_them_become_known() -> None:
     known = log_of(decide([proposal("a", "x")], {}))
-    assert known["ups", "x"].stands_for == "a"
+    assert known["ups", "x"].alias_of == "a"
     second = decide([proposal("b", "x")], known)
     assert second.verdicts == [Verdict.DUPLICATE]
-    assert second.aliases == [(("ups", "b"), Known(UUID(int=1), b"", b"", "a"))]
+    assert second.aliases == [(("ups", "b"), ExistingEvent(UUID(int=1), b"", b"", "a"))]
     third = decide([proposal("c", "b")], known | log_of(second))
     assert (third.verdicts, ids(third)) == ([Verdict.DUPLICATE], [])
-    assert [known.stands_for for _, known in third.aliases] == ["a"]
+    assert [known.alias_of for _, known in third.aliases] == ["a"]
 
 
 def test_what_a_scan_carried_and_what_came_later_is_known_under_its_aliases_too() -> None:
@@ -160,7 +160,7 @@ pushes = st.lists(
 @given(st.lists(pushes, max_size=6))
 def test_batches_end_in_the_same_log_as_one_batch(batches: list[list[Proposal]]) -> None:
     """Also: nothing is appended twice, however the pushes are cut into batches."""
-    known: dict[Key, Known] = {}
+    known: dict[DedupeKey, ExistingEvent] = {}
     appended: list[str] = []
     for batch in batches:
         asked = {key for one in batch for key in one.dedupe_keys()}
