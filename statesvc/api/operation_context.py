@@ -76,7 +76,7 @@ class Context:
         return places.names
 
     async def wake(self, channels: Iterable[str]) -> None:
-        """Wakes the sleepers on these channels; called after the commit."""
+        """Notify listeners on these channels; called after the commit."""
         for channel in sorted(channels):
             self.waker.wake(channel)
 

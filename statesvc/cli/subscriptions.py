@@ -227,5 +227,5 @@ def _instant(text: str) -> datetime:
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
-        raise argparse.ArgumentTypeError("is no time: write it as 2026-11-23T02:00:00Z") from None
+        raise argparse.ArgumentTypeError("invalid timestamp; use 2026-11-23T02:00:00Z") from None
     return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)

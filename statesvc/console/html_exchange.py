@@ -47,7 +47,7 @@ def utc_instant(text: str, name: str) -> str:
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
-        raise Problem(Code.INVALID_REQUEST, f"`{name}` is no time: write it like 2026-03-01T08:00") from None
+        raise Problem(Code.INVALID_REQUEST, f"`{name}` is not a valid time; use 2026-03-01T08:00") from None
     return (at if at.tzinfo is not None else at.replace(tzinfo=UTC)).isoformat()
 
 

@@ -261,7 +261,7 @@ def _instant(text: str) -> str | None:
     try:
         at = datetime.fromisoformat(text.replace(" ", "+") if "T" in text else text)
     except ValueError:
-        raise Problem(Code.INVALID_REQUEST, "`as_of` is no time: write it like 2026-03-01T08:00, which is UTC") from None
+        raise Problem(Code.INVALID_REQUEST, "`as_of` is not a valid time; use 2026-03-01T08:00 (UTC)") from None
     return (at if at.tzinfo is not None else at.replace(tzinfo=UTC)).isoformat()
 
 

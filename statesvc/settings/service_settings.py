@@ -223,7 +223,7 @@ class SealerSettings(Section):
     checkpoint_file: Path | None = None
     """Keeps the newest checkpoint outside the database: a restored backup is noticed. Default: with the embedded server in its folder."""
     origin: Annotated[str | None, Field(pattern=r"^[^\s+]+$", max_length=200)] = None
-    """Name of the log in its checkpoints, like a URL without scheme; read once, when the first key is made. Default: one by chance."""
+    """Name of the log in its checkpoints, like a URL without scheme; read once, when the first key is made. Default: generated randomly."""
     clock_seconds_max: Seconds = 5
     """How far the database's clock may be from this machine's, and written times in the future, before nothing is sealed any more."""
 

@@ -63,10 +63,10 @@ def refuse_unknown_variables(environment: Mapping[str, str], sections: Iterable[
 def what_to_do(name: str, known: Iterable[str]) -> str:
     """A sentence about one unknown variable."""
     if name.endswith(_KUBERNETES_ENDINGS):
-        return f"{name} is no setting: Kubernetes sets it for a Service of that name; set `enableServiceLinks: false` in the pod"
+        return f"{name} is not a setting: Kubernetes sets it for a Service of that name; set `enableServiceLinks: false` in the pod"
     close = difflib.get_close_matches(name, [*known, *CARRIER_VARIABLES], n=1, cutoff=0.75)
-    hint = f"did you mean {close[0]}?" if close else "unset it;"
-    return f"{name} is no setting: {hint} `statesvc doctor --settings` lists them"
+    hint = f"Did you mean {close[0]}?" if close else "Remove it."
+    return f"unknown setting {name}. {hint} `statesvc doctor --settings` lists all settings"
 
 
 def _known(sections: Iterable[type[BaseSettings]]) -> set[str]:

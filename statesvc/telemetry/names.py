@@ -1,7 +1,8 @@
 """The table of metric and attribute names. They are an API: dashboards and alert rules are written against it.
 
 Here stands what is recorded where it happens; what is read at each scrape stands in `gauges`.
-No attribute may be without a small closed set of values (shipments, numbers, URLs); of subscriptions only the twenty worst off show.
+No attribute may be without a small closed set of values (shipments, numbers, URLs); only the 20 subscriptions with the largest backlog
+are labelled.
 `docs/metrics.md` is made of this table (`python -m tests.metrics_page`). The Prometheus form adds `_total` to counters and the unit.
 """
 

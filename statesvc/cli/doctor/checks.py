@@ -74,7 +74,10 @@ async def run_checks(settings: Settings, environment: Mapping[str, str]) -> Asyn
 
 def _settings(settings: Settings, environment: Mapping[str, str]) -> Iterator[Finding]:
     for name in unknown_variables(environment, SECTIONS):
-        yield fail("settings", f"{name} is no setting: misspelt? Nothing starts with it; `statesvc doctor --settings` lists them")
+        yield fail(
+            "settings",
+            f"unknown setting {name} (typo?). The service will not start until it is removed; `statesvc doctor --settings` lists all settings",
+        )
     try:
         kms = key_sources(settings).kms
         yield ok("master key", "set" if kms is None else f"held by the KMS ({kms.name})")

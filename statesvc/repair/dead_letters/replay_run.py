@@ -91,7 +91,7 @@ class RunProgress:
 
 
 Wake = Callable[[frozenset[str]], Awaitable[None]]
-"""Wakes the sleepers on these channels; called after the commit."""
+"""Notifies listeners on these channels; called after the commit."""
 
 
 @dataclass(slots=True, kw_only=True)

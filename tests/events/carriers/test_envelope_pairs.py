@@ -12,7 +12,7 @@ import pytest
 
 from events.carriers import CARRIERS
 from events.entry.kinds import Provenance, event_document
-from events.entry.proposal import Key, Known, Proposal, decide, keys_of
+from events.entry.proposal import DedupeKey, ExistingEvent, Proposal, decide, keys_of
 from events.event import Event
 from events.identity.ids import facts_digest, identify, shipment_id
 from events.identity.recipe import rederived_id
@@ -65,7 +65,7 @@ def test_the_same_scan_in_another_envelope_is_a_duplicate(name: str) -> None:
     for first, second in ((one, other), (other, one)):
         decision = decide(first, {})
         assert decision.verdicts == [Verdict.APPENDED] * len(first)
-        known: dict[Key, Known] = dict([*keys_of(decision.appends), *decision.aliases])
+        known: dict[DedupeKey, ExistingEvent] = dict([*keys_of(decision.appends), *decision.aliases])
         assert decide(second, known).verdicts == [Verdict.DUPLICATE] * len(second)
     assert {proposal.shipment_id for proposal in one} == {proposal.shipment_id for proposal in other}
 

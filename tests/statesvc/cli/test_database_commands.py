@@ -153,7 +153,7 @@ async def test_doctor_sees_unsigned_carriers_and_misspelt_settings(
     monkeypatch.setenv("STATESVC_LEASE", "30")
     told = await shell("doctor", exit_code=1)
     assert "anyone may push as fedex" in told
-    assert "STATESVC_LEASE is no setting" in told
+    assert "unknown setting STATESVC_LEASE" in told
 
 
 async def test_doctor_says_when_the_database_is_away(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

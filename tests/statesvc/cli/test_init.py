@@ -52,7 +52,7 @@ def test_a_command_takes_its_settings_from_the_file(how: str, tmp_path: Path, ca
     if how == "variable":
         os.environ[VARIABLE] = str(file)
     assert main([*given, "carriers"]) == 2
-    assert "STATESVC_PROT is no setting: did you mean STATESVC_PORT?" in capsys.readouterr().err
+    assert "unknown setting STATESVC_PROT. Did you mean STATESVC_PORT?" in capsys.readouterr().err
     del os.environ["STATESVC_PROT"]
     assert load_settings().webhook_secrets("ups") == ("from-the-file",)
 

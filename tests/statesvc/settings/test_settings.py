@@ -56,9 +56,9 @@ def test_a_misspelt_variable_is_noticed() -> None:
 @pytest.mark.parametrize(
     ("variable", "says"),
     [
-        ("STATESVC_PROT", "did you mean STATESVC_PORT?"),
-        ("STATESVC_WORKER_LEASE", "STATESVC_WORKER_LEASE is no setting"),
-        ("STATESVC_WEBHOOK_SECRETS_UPS", "did you mean STATESVC_WEBHOOK_SECRET_?"),
+        ("STATESVC_PROT", "Did you mean STATESVC_PORT?"),
+        ("STATESVC_WORKER_LEASE", "unknown setting STATESVC_WORKER_LEASE"),
+        ("STATESVC_WEBHOOK_SECRETS_UPS", "Did you mean STATESVC_WEBHOOK_SECRET_?"),
         ("STATESVC_SERVICE_HOST", "enableServiceLinks"),
     ],
 )
