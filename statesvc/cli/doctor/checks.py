@@ -76,7 +76,7 @@ def _settings(settings: Settings, environment: Mapping[str, str]) -> Iterator[Fi
     for name in unknown_variables(environment, SECTIONS):
         yield fail(
             "settings",
-            f"unknown setting {name} (typo?). The service will not start until it is removed; `statesvc doctor --settings` lists all settings",
+            f"unknown setting {name} (typo?). The service will not start until it is removed; see `statesvc doctor --settings`",
         )
     try:
         kms = key_sources(settings).kms
