@@ -10,7 +10,7 @@ from events.entry.kinds import rfc3339
 from statesvc.background.forked_result import forked_result
 from statesvc.delivery.event_catalogue import EVENT_TYPES, EXAMPLE_AT, EventType
 from statesvc.http.openapi import Hook, schemas_of
-from statesvc.http.operation import Route, raw_route
+from statesvc.http.operation import Route, operation
 
 SIGNED: Final = {
     "webhook-id": "Of this notification, the same at every attempt: drop what you had.",
@@ -126,12 +126,15 @@ def routes(version: str) -> Sequence[Route]:
         return web.Response(body=document, content_type="application/json")
 
     return [
-        raw_route(
-            "GET /asyncapi.json",
+        Route(
+            "GET",
+            "/asyncapi.json",
             asyncapi,
-            operation_id="get_asyncapi",
-            summary="Notifications by message brokers as AsyncAPI 3.0",
-            scope=None,
-            tag="documentation",
+            operation(
+                operation_id="get_asyncapi",
+                summary="Notifications by message brokers as AsyncAPI 3.0",
+                scope=None,
+                tag="documentation",
+            ),
         )
     ]

@@ -79,13 +79,13 @@ class LocalCalls:
         """As `Calls`."""
         listed = operation_named(operation_id)
         with _refused(listed):
-            return await self._inner(listed).call(None, self._caller, listed.where, given=given, body=body, why=why)
+            return await self._inner(listed).call(self._caller, listed.where, given=given, body=body, why=why)
 
     async def fetch(self, operation_id: str, body: Mapping[str, Json] | None = None, /, *, accept: str, **given: Json) -> File:
         """As `Calls`."""
         listed = operation_named(operation_id)
         with _refused(listed):
-            return File(*await self._inner(listed).fetch(None, self._caller, listed.where, given=given, body=body, accept=accept))
+            return File(*await self._inner(listed).fetch(self._caller, listed.where, given=given, body=body, accept=accept))
 
     def _inner(self, listed: ListedOperation) -> InnerCalls:
         operation: Operation[Any] = getattr(import_module(listed.module), listed.operation_id)

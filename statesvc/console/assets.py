@@ -10,7 +10,7 @@ from typing import Final
 
 from aiohttp import hdrs, web
 
-from statesvc.http.operation import Route, raw_route
+from statesvc.http.operation import Operation, Route, operation
 from statesvc.http.problem import Code, Problem
 
 _TYPES: Final[Mapping[str, str]] = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
@@ -51,9 +51,8 @@ class Assets:
     def route(self) -> Route:
         """Serves them, to anyone."""
         path = "/console/static/{digest}/{name}"
-        return raw_route(
-            f"GET {path}", self._serve, operation_id="get_console_file", summary="Styles and scripts", scope=None, checked=False
-        )
+        contract: Operation[None] = operation(operation_id="get_console_file", summary="Styles and scripts", scope=None, checked=False)
+        return Route("GET", path, self._serve, contract)
 
 
 @cache

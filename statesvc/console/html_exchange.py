@@ -17,11 +17,11 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 async def read_form(request: web.Request) -> dict[str, str]:
-    """The fields of a form. Read from a copy: a request whose body was read can't be copied for a call."""
+    """The fields of a form."""
     if _FORM not in request:
         if request.content_type != "application/x-www-form-urlencoded":
             raise Problem(Code.UNSUPPORTED_MEDIA_TYPE, "send the form as the page has it")
-        fields = await request.clone().post()
+        fields = await request.post()
         request[_FORM] = {name: value for name, value in fields.items() if isinstance(value, str)}
     return request[_FORM]
 

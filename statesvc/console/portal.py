@@ -62,7 +62,7 @@ class Guest:
 
     async def call_api(self, name: str, body: Mapping[str, Json] | None = None, /, **given: Json) -> Json:
         """Makes a call of the API, of the subscription that the path names if any. Raises Problem."""
-        return await self._calls.call(self.request, self.visit.caller, name, given={**self.request.match_info, **given}, body=body)
+        return await self._calls.call(self.visit.caller, name, given={**self.request.match_info, **given}, body=body)
 
 
 class Portal:

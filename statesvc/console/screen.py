@@ -28,11 +28,11 @@ class PageRequest:
 
     async def call_api(self, name: str, body: Mapping[str, Json] | None = None, /, **given: Json) -> Json:
         """Makes a call of the API (`GET /v1/queue`) as the session's key and answers its JSON. Raises Problem."""
-        return await self.calls.call(self.request, self.session.caller, name, given=given, body=body, why=self.why)
+        return await self.calls.call(self.session.caller, name, given=given, body=body, why=self.why)
 
     async def fetch(self, name: str, body: Mapping[str, Json] | None = None, /, *, accept: str, **given: Json) -> bytes:
         """The same for a call that answers a file of the media type `accept`. Raises Problem."""
-        fetched = await self.calls.fetch(self.request, self.session.caller, name, given=given, body=body, why=self.why, accept=accept)
+        fetched = await self.calls.fetch(self.session.caller, name, given=given, body=body, why=self.why, accept=accept)
         return fetched.content
 
     def path(self, name: str) -> str:

@@ -21,7 +21,7 @@ from psycopg import AsyncConnection
 from statesvc.database.clocks import clock_fault
 from statesvc.database.pool import Connections, connection_fault
 from statesvc.database.queries import queries
-from statesvc.http.operation import Route, answer, raw_route
+from statesvc.http.operation import Route, answer, operation
 from statesvc.http.problem import Code, Problem
 
 _SQL: Final = queries("statesvc.http", "health")
@@ -146,14 +146,11 @@ def health_routes(readiness: Ready) -> list[Route]:
         return answer({"status": "ready"})
 
     return [
-        raw_route("GET /livez", livez, operation_id="check_alive", summary="Is the process alive?", scope=None, tag="health"),
-        raw_route(
-            "GET /readyz",
+        Route("GET", "/livez", livez, operation(operation_id="check_alive", summary="Is the process alive?", scope=None, tag="health")),
+        Route(
+            "GET",
+            "/readyz",
             readyz,
-            operation_id="check_ready",
-            summary="May it get traffic?",
-            scope=None,
-            tag="health",
-            problems=(Code.NOT_READY,),
+            operation(operation_id="check_ready", summary="May it get traffic?", scope=None, tag="health", problems=(Code.NOT_READY,)),
         ),
     ]

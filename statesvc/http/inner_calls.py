@@ -8,16 +8,15 @@ from contextlib import nullcontext
 from typing import Any, NamedTuple, NotRequired, TypedDict, TypeVar, Unpack
 
 import orjson
-from aiohttp import hdrs, web
 from pydantic import BaseModel, ValidationError
 
 from statesvc.http.call import Call
 from statesvc.http.call_progress import CallParts
-from statesvc.http.keys.api_keys import CALLER, Caller, require_scope
+from statesvc.http.keys.api_keys import Caller, require_scope
 from statesvc.http.keys.key_limits import KeyLimits
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.middleware import invalid
-from statesvc.http.operation import BODY, PARAMETERS, WHY, RawAnswer, Route, printed
+from statesvc.http.operation import RawAnswer, Route, printed
 
 M = TypeVar("M", bound=BaseModel)
 Json = Any
@@ -70,48 +69,32 @@ class InnerCalls:
         if model is not None:
             _checked_parameters(model, given)
 
-    async def call(self, request: web.Request | None, caller: Caller, name: str, **stated: Unpack[CallArguments]) -> Json:
-        """The answer's JSON; None where it has none. Raises Problem.
-
-        `request` is what a browser asked; its own body must not have been read (read a copy).
-        """
-        answer = await self.fetch(request, caller, name, **stated)
+    async def call(self, caller: Caller, name: str, **stated: Unpack[CallArguments]) -> Json:
+        """Return the answer's JSON; None where it has none. Raises Problem."""
+        answer = await self.fetch(caller, name, **stated)
         return orjson.loads(answer.content) if answer.content else None
 
-    async def fetch(
-        self, request: web.Request | None, caller: Caller, name: str, *, accept: str = "application/json", **stated: Unpack[CallArguments]
-    ) -> Fetched:
-        """The same, as the media type `accept`: of a call that answers a file."""
-        given, body, why = stated["given"], stated.get("body"), stated.get("why", "")
+    async def fetch(self, caller: Caller, name: str, *, accept: str = "application/json", **stated: Unpack[CallArguments]) -> Fetched:
+        """Return the answer as the media type `accept`: of a call that answers a file. Raises Problem."""
         route = self._routes[name]
         contract = route.operation
         if contract.scope is not None:
             require_scope(caller, Scope(contract.scope))
-        parameters = None if contract.parameters is None else _checked_parameters(contract.parameters, given)
-        checked = None if contract.request is None else checked_body(contract.request, body or {})
+        call = Call(
+            caller=caller,
+            parameters=None if contract.parameters is None else _checked_parameters(contract.parameters, stated["given"]),
+            body=None if contract.request is None else checked_body(contract.request, stated.get("body") or {}),
+            said=stated.get("why", ""),
+            accept=accept,
+        )
+        if route.run is None:
+            raise TypeError(f"{name} is a call of HTTP alone")
         limited = self._limits is not None and contract.is_limited
         with self._limits.call(caller.key_id, is_computed=contract.is_computed) if self._limits and limited else nullcontext():
-            call = Call(caller=caller, parameters=parameters, body=checked, said=why, accept=accept)
-            if route.run is not None:
-                value = await route.run(call)
-            elif request is None:
-                raise TypeError(f"{name} is a call of HTTP alone")
-            else:
-                inner = request.clone(method=route.method, headers={hdrs.ACCEPT: accept})
-                inner[CALLER] = caller
-                inner[WHY] = why
-                if parameters is not None:
-                    inner[PARAMETERS] = parameters
-                if checked is not None:
-                    inner[BODY] = checked
-                value = await route.handler(inner)
+            value = await route.run(call)
         if isinstance(value, RawAnswer):
             return Fetched(value.content, call.headers)
-        if not isinstance(value, web.StreamResponse):
-            return Fetched(b"" if value is None else printed(value), call.headers)
-        if not isinstance(value, web.Response):
-            raise TypeError(f"{name} streams; a page cannot read it")
-        return Fetched(value.body if isinstance(value.body, bytes) else b"", value.headers)
+        return Fetched(b"" if value is None else printed(value), call.headers)
 
 
 def checked_body(model: type[M], values: Mapping[str, Json]) -> M:

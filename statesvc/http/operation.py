@@ -16,7 +16,7 @@ import hashlib
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Concatenate, Final, Generic, Literal, NamedTuple, ParamSpec, TypeVar, get_args, get_origin, overload
+from typing import Any, Final, Generic, Literal, NamedTuple, ParamSpec, TypeVar, get_args, get_origin, overload
 
 import orjson
 from aiohttp import hdrs, web
@@ -24,7 +24,7 @@ from pydantic import BaseModel, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from statesvc.http.call import WHY_CHARS_MAX, WHY_HEADER, Call, why_details
+from statesvc.http.call import WHY_CHARS_MAX, WHY_HEADER, Call
 from statesvc.http.call_progress import CallParts
 from statesvc.http.closed_model import ClosedModel
 from statesvc.http.faces import Command, Form
@@ -55,7 +55,6 @@ class PartialChange(ClosedModel):
 PARAMETERS: Final = web.RequestKey("parameters", BaseModel)
 BODY: Final = web.RequestKey("body", BaseModel)
 
-WHY: Final = web.RequestKey("why", str)
 CALL: Final = web.RequestKey("call", Call)
 
 
@@ -72,7 +71,7 @@ WHY_TAKEN: Final = {
         "Why it is done: stands in the log for ever, so nothing personal.", pattern=r"^[^\x00-\x1f\x7f-\xa0\xad]*$", chars_max=WHY_CHARS_MAX
     )
 }
-"""For `request_headers` of operations whose handlers use `why_of`."""
+"""For `request_headers` of operations that use `Call.why`."""
 
 DEADLINE_SECONDS: Final = 10.0
 
@@ -251,7 +250,8 @@ def _bound(operation: Operation[Any], context: object) -> Route:
         call = call_of(request)
         return _response(operation, call, await run_here(call))
 
-    route = _route(operation.where, handler, operation)
+    method, _, path = operation.where.partition(" ")
+    route = Route(method, path, handler, operation)
     route.run = run_here
     return route
 
@@ -263,7 +263,7 @@ def call_of(request: web.Request) -> Call[Any, Any]:
             caller=caller_of(request),
             parameters=request.get(PARAMETERS),
             body=request.get(BODY),
-            said=_said(request),
+            said=header_text(request.headers.get(WHY_HEADER, "")),
             accept=request.headers.get(hdrs.ACCEPT, "*/*"),
             known_tags=[tag.value for tag in request.if_none_match or ()],
         )
@@ -271,8 +271,6 @@ def call_of(request: web.Request) -> Call[Any, Any]:
 
 
 def _response(operation: Operation[Any], call: Call[Any, Any], value: object) -> web.Response:
-    if isinstance(value, web.Response):
-        return value
     if value is None:
         return web.Response(status=NO_CONTENT, headers=call.headers)
     if call.status == NOT_MODIFIED:
@@ -283,54 +281,12 @@ def _response(operation: Operation[Any], call: Call[Any, Any], value: object) ->
     return answer(value, status=call.status or next(iter(operation.statuses)), headers=call.headers)
 
 
-def _flat(promise: Callable[P, Operation[T]]) -> Callable[Concatenate[str, Callable[[web.Request], Awaitable[Reply[T]]], P], Route]:
-    def flat(where: str, handler: Callable[[web.Request], Awaitable[Reply[T]]], /, *args: P.args, **kwargs: P.kwargs) -> Route:
-        return _route(where, handler, promise(*args, **kwargs))
-
-    return flat
-
-
-def _flat_raw(promise: Callable[P, Operation[None]]) -> Callable[Concatenate[str, Handler, P], Route]:
-    def flat(where: str, handler: Handler, /, *args: P.args, **kwargs: P.kwargs) -> Route:
-        return _route(where, handler, promise(*args, **kwargs))
-
-    return flat
-
-
-def _route(where: str, handler: Handler, operation: Operation[Any]) -> Route:
-    method, _, path = where.partition(" ")
-    return Route(method, path, handler, operation)
-
-
-route = _flat(Operation)
-"""How route modules spell a call: `route("GET /v1/things", calls.list, operation_id="list_things", scope="read", ...)`."""
-raw_route = _flat_raw(Operation)
-"""The same for a handler that writes its response itself."""
-
-
 def parameters(request: web.Request, model: type[M]) -> M:
     """The checked parameters of the call."""
     value = request[PARAMETERS]
     if not isinstance(value, model):
         raise TypeError(f"the operation declares {type(value).__name__}, the handler reads {model.__name__}")
     return value
-
-
-def body(request: web.Request, model: type[M]) -> M:
-    """The checked body of the call."""
-    value = request[BODY]
-    if not isinstance(value, model):
-        raise TypeError(f"the operation declares {type(value).__name__}, the handler reads {model.__name__}")
-    return value
-
-
-def why_of(request: web.Request) -> Mapping[str, str]:
-    """Why the caller does it, for the details of the log's entry; empty where it did not say. Raises Problem."""
-    return why_details(_said(request))
-
-
-def _said(request: web.Request) -> str:
-    return request.get(WHY) or header_text(request.headers.get(WHY_HEADER, ""))
 
 
 def header_text(header: str) -> str:

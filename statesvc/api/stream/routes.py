@@ -15,7 +15,7 @@ from statesvc.api.stream.streams import EVENT_STREAM, Streams
 from statesvc.api.stream.tickets import CHOICES_MAX, PATH, Tickets
 from statesvc.api.stream.window import Selection, StreamedData
 from statesvc.http.keys.signed_token import TOKEN_CHARS_MAX
-from statesvc.http.operation import RequestHeader, Route, parameters, raw_route, routes_of
+from statesvc.http.operation import RequestHeader, Route, operation, parameters, routes_of
 from statesvc.http.problem import OK, Code, Problem, Violation
 from statesvc.log.cursor import CURSOR_PATTERN, LogCursor, read_cursor
 
@@ -67,30 +67,33 @@ def routes(context: Context, streams: Streams, tickets: Tickets) -> Sequence[Rou
 
     return [
         *routes_of(ticket_operations.OPERATIONS, context),
-        raw_route(
-            f"GET {PATH}",
+        Route(
+            "GET",
+            PATH,
             stream,
-            operation_id="stream_transitions",
-            summary="Changes of status as they happen",
-            description=f"Server-Sent Events from the sealed log, each once, in its order. Come back with the last `id` as "
-            f"`{LAST_EVENT_ID}` (or `after`) and nothing is missed or repeated, even after you were cut off for reading too slowly. "
-            "410: the log was restored from a backup and lost what the client has seen; `go_on_after` says where to go on. "
-            "`event: reset`: the id is not of this log; read what you need anew, what follows is from now on. "
-            "The first block has the `id` from which it begins, and no data. "
-            "A comment comes every 15 s. Ends when the process stops or has no room for streams.",
-            scope="read",
-            credential=tickets.credential,
-            tag="log",
-            parameters=StreamParameters,
-            request_headers={
-                LAST_EVENT_ID: RequestHeader("The `id` of the last event that the client has; goes before `after`.", CURSOR_PATTERN)
-            },
-            streamed=cast("type[StreamedData]", StreamedData),
-            response_types=(EVENT_STREAM,),
-            statuses={OK: "events `shipment.status_changed` with this as their `data`"},
-            problems=(Code.CURSOR_LOST, Code.TOO_MANY_REQUESTS, Code.OVERLOADED, Code.NOT_READY),
-            rules=("A `ticket` names carriers and statuses: it comes alone, or with `after`.",),
-            deadline_seconds=None,
+            operation(
+                operation_id="stream_transitions",
+                summary="Changes of status as they happen",
+                description=f"Server-Sent Events from the sealed log, each once, in its order. Come back with the last `id` as "
+                f"`{LAST_EVENT_ID}` (or `after`) and nothing is missed or repeated, even after you were cut off for reading too slowly. "
+                "410: the log was restored from a backup and lost what the client has seen; `go_on_after` says where to go on. "
+                "`event: reset`: the id is not of this log; read what you need anew, what follows is from now on. "
+                "The first block has the `id` from which it begins, and no data. "
+                "A comment comes every 15 s. Ends when the process stops or has no room for streams.",
+                scope="read",
+                credential=tickets.credential,
+                tag="log",
+                parameters=StreamParameters,
+                request_headers={
+                    LAST_EVENT_ID: RequestHeader("The `id` of the last event that the client has; goes before `after`.", CURSOR_PATTERN)
+                },
+                streamed=cast("type[StreamedData]", StreamedData),
+                response_types=(EVENT_STREAM,),
+                statuses={OK: "events `shipment.status_changed` with this as their `data`"},
+                problems=(Code.CURSOR_LOST, Code.TOO_MANY_REQUESTS, Code.OVERLOADED, Code.NOT_READY),
+                rules=("A `ticket` names carriers and statuses: it comes alone, or with `after`.",),
+                deadline_seconds=None,
+            ),
         ),
         *routes_of(transition_feed.OPERATIONS, context),
     ]

@@ -10,8 +10,9 @@ from aiohttp.test_utils import TestClient, TestServer
 from pydantic import BaseModel, ConfigDict, Field
 
 from statesvc.http.app import build_app
+from statesvc.http.call import WHY_HEADER, why_details
 from statesvc.http.keys.api_keys import Keys
-from statesvc.http.operation import Handler, Route, body, operation, parameters, why_of
+from statesvc.http.operation import BODY, Handler, Route, header_text, operation, parameters
 from statesvc.http.problem import OK, PROBLEM_KINDS, Code, Problem
 from tests.errors_page import PAGE, page
 
@@ -38,8 +39,9 @@ class Thing(BaseModel):
 
 
 async def echo(request: web.Request) -> web.StreamResponse:
-    wanted = parameters(request, Wanted)
-    return web.json_response({"size": wanted.size, "words": wanted.words, "name": body(request, Thing).name})
+    wanted, thing = parameters(request, Wanted), request[BODY]
+    assert isinstance(thing, Thing)
+    return web.json_response({"size": wanted.size, "words": wanted.words, "name": thing.name})
 
 
 def failing(error: Exception) -> Handler:
@@ -50,7 +52,7 @@ def failing(error: Exception) -> Handler:
 
 
 async def why(request: web.Request) -> web.StreamResponse:
-    return web.json_response(why_of(request))
+    return web.json_response(why_details(header_text(request.headers.get(WHY_HEADER, ""))))
 
 
 async def slow(_request: web.Request) -> web.StreamResponse:
