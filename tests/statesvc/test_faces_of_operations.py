@@ -10,6 +10,7 @@ from uuid import uuid4
 
 import pytest
 
+from tests.openapi_document import calls
 from tests.operation_table import operation_table
 from tests.statesvc.api.test_dead_letter_replay import bury_messages
 from tests.world.api import Api, Statement
@@ -238,6 +239,20 @@ NO_ACTS: Final[Mapping[str, str]] = {
     "preview_expectations": "changes nothing",
     "create_stream_ticket": "opens a stream",
 }
+
+HTTP_ALONE: Final[Mapping[str, str]] = {
+    "receive_webhook": "a carrier's push: its body is read under the intake's own limits, and is acknowledged by group commit",
+    "issue_webhook_token": "for carriers that authenticate with OAuth before they push",
+    "submit_events": "intake, as a webhook: one event or many lines, read by its media type",
+    "stream_transitions": "an answer without an end",
+    "check_alive": "the process about itself, for who supervises it",
+    "check_ready": "as check_alive",
+}
+"""Calls whose handlers read the request or write the response themselves: no page and no command makes them."""
+
+
+def test_each_call_is_an_operation_or_says_why_not() -> None:
+    assert {route.operation.operation_id for route in calls() if route.run is None} == set(HTTP_ALONE)
 
 
 def test_each_call_that_changes_something_is_compared_or_says_why_not() -> None:
