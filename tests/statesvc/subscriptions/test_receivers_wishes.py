@@ -114,7 +114,7 @@ async def test_who_pauses_or_looks_needs_no_master_key(api: Api, database: Any) 
         calls = InnerCalls(routes_of(OPERATIONS, context))
 
         async def call(where: str, body: Any = None, **given: Any) -> Any:
-            return await calls.call(None, caller, where, given=given, body=body)
+            return await calls.call(caller, where, given=given, body=body)
 
         listed = await call("GET /v1/subscriptions")
         assert [each["id"] for each in listed["items"]] == [shared["id"], pair["id"]]
