@@ -1,4 +1,4 @@
-"""`/v1/queue`, `/v1/workers`, `/v1/allotments`, `/v1/notices`: what is waiting, who works on it, how it is shared, what went wrong."""
+"""`/v1/queue`, `/v1/workers`, `/v1/quotas`, `/v1/notices`: what is waiting, who works on it, how it is shared, what went wrong."""
 
 from typing import Annotated, Any, Final
 
@@ -17,8 +17,8 @@ from statesvc.http.faces import Asked, Command, Form
 from statesvc.http.operation import WHY_TAKEN, PartialChange, operation
 from statesvc.http.paging import NEWEST, Page, PageParameters, before_number, encode_cursor
 from statesvc.http.problem import Code, Problem
-from statesvc.queue import carrier_quota as allotments
-from statesvc.queue.carrier_quota import IN_FLIGHT_MAX, WEIGHT_MAX, WEIGHT_MIN, CarrierQuota, allot, quota_of
+from statesvc.queue import carrier_quota as quotas
+from statesvc.queue.carrier_quota import IN_FLIGHT_MAX, WEIGHT_MAX, WEIGHT_MIN, CarrierQuota, quota_of, set_quota
 from statesvc.queue.depths import QueueDepths, read_depths
 
 WHY_LENGTH_MAX: Final = 1000
@@ -34,13 +34,13 @@ class WorkersPage(TypedDict):
     rescues_last_hour: Annotated[int, Field(description=f"Messages taken over because a lease had ended; {RESCUES_MAX} means at least.")]
 
 
-class AllotmentParameters(ClosedModel):
+class QuotaParameters(ClosedModel):
     """One carrier."""
 
     carrier_id: Annotated[Name, Field(description="A carrier_id.")]
 
 
-class AllotmentChange(PartialChange):
+class QuotaChange(PartialChange):
     """What to set; a member that is left out stays as it is. The log stores `why`: no personal data there."""
 
     weight: Annotated[
@@ -88,15 +88,15 @@ async def list_workers(context: Context, _call: Call[None, None]) -> WorkersPage
     return {"items": workers, "next_cursor": None, "rescues_last_hour": rescues}
 
 
-@operation("GET /v1/allotments", scope="ops", tag=_QUEUE)
-async def list_allotments(context: Context, _call: Call[None, None]) -> Page[CarrierQuota]:
-    """List allotments."""
+@operation("GET /v1/quotas", scope="ops", tag=_QUEUE)
+async def list_quotas(context: Context, _call: Call[None, None]) -> Page[CarrierQuota]:
+    """List quotas."""
     async with context.pool.connection() as connection:
-        return Page(await allotments.list_allotments(connection), None)
+        return Page(await quotas.list_quotas(connection), None)
 
 
-@operation("PUT /v1/allotments/{carrier_id}", scope="ops", tag=_QUEUE, problems=(Code.UNKNOWN_CARRIER,))
-async def change_allotment(context: Context, call: Call[AllotmentParameters, AllotmentChange]) -> CarrierQuota:
+@operation("PUT /v1/quotas/{carrier_id}", scope="ops", tag=_QUEUE, problems=(Code.UNKNOWN_CARRIER,))
+async def change_quota(context: Context, call: Call[QuotaParameters, QuotaChange]) -> CarrierQuota:
     """Set a carrier's weight and bound.
 
     In effect at the next claim of every worker. What a carrier leaves of its share goes to the others; the bound counts messages that
@@ -106,7 +106,7 @@ async def change_allotment(context: Context, call: Call[AllotmentParameters, All
     wanted, named = call.body, call.body.model_fields_set
     async with context.pool.connection() as connection, connection.transaction():
         present = await quota_of(connection, carrier_id)
-        await allot(
+        await set_quota(
             connection,
             carrier_id,
             weight=wanted.weight if "weight" in named else present.weight,
@@ -174,4 +174,4 @@ async def mark_notice_seen(context: Context, call: Call[NoticeParameters, None])
     return notice
 
 
-OPERATIONS: Final = (get_queue, list_workers, list_allotments, change_allotment, list_notices, mark_notice_seen)
+OPERATIONS: Final = (get_queue, list_workers, list_quotas, change_quota, list_notices, mark_notice_seen)

@@ -13,7 +13,7 @@ import orjson
 
 from statesvc.cells.directory import CellDirectory
 
-CARRIER_PATHS: Final = ("webhooks", "shipments", "rollouts", "allotments", "carriers")
+CARRIER_PATHS: Final = ("webhooks", "shipments", "rollouts", "quotas", "carriers")
 """`/v1/<path>/<carrier_id>/...`."""
 BODY_MEGABYTES_MAX: Final = 16
 """A proxy must not be stricter than the cells, which bound each carrier's bodies themselves."""

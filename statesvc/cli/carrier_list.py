@@ -1,4 +1,4 @@
-"""`statesvc carriers`: what this release reads, how each is authenticated with these settings, and what it is allotted."""
+"""`statesvc carriers`: what this release reads, how each is authenticated with these settings, and what its quota is."""
 
 import asyncio
 from typing import Any, Final
@@ -13,7 +13,7 @@ from statesvc.cli.output import write_json, write_line, write_table
 from statesvc.cli.session import connect
 from statesvc.database.embedded import locate
 from statesvc.database.embedded_error import NoDataError
-from statesvc.queue.carrier_quota import CarrierQuota, list_allotments
+from statesvc.queue.carrier_quota import CarrierQuota, list_quotas
 from statesvc.settings.service_settings import Settings, load_settings
 
 _NO_BOUND: Final = "none"
@@ -22,8 +22,8 @@ _NO_BOUND: Final = "none"
 def write_carriers(*, as_json: bool) -> None:
     """Prints the table of carriers, as this release and these settings have them."""
     settings = load_settings()
-    allotted = asyncio.run(_quotas(settings))
-    carriers = [_described(carrier, settings, allotted) for _, carrier in sorted(CARRIERS.items())]
+    quotas = asyncio.run(_quotas(settings))
+    carriers = [_described(carrier, settings, quotas) for _, carrier in sorted(CARRIERS.items())]
     if as_json:
         write_json(carriers)
     else:
@@ -55,8 +55,8 @@ async def described_carrier(carrier_id: str) -> dict[str, Any]:
     return _described(carrier, settings, await _quotas(settings))
 
 
-def _described(carrier: Carrier, settings: Settings, allotted: dict[str, CarrierQuota] | None) -> dict[str, Any]:
-    allotment = None if allotted is None else allotted.get(carrier.carrier_id, CarrierQuota(carrier_id=carrier.carrier_id))
+def _described(carrier: Carrier, settings: Settings, quotas: dict[str, CarrierQuota] | None) -> dict[str, Any]:
+    quota = None if quotas is None else quotas.get(carrier.carrier_id, CarrierQuota(carrier_id=carrier.carrier_id))
     schemes = accepted(carrier, settings)
     return {
         "carrier_id": carrier.carrier_id,
@@ -66,8 +66,8 @@ def _described(carrier: Carrier, settings: Settings, allotted: dict[str, Carrier
         "formats": list(carrier.formats),
         "authentication": described(schemes),
         "binds_body": binds_body(schemes),
-        "weight": allotment and allotment.weight,
-        "in_flight_max": allotment and allotment.in_flight_max,
+        "weight": quota and quota.weight,
+        "in_flight_max": quota and quota.in_flight_max,
         "secret": secret_state(carrier, settings),
         "open": open_points(carrier, settings),
         "addresses": [str(network) for network in settings.webhook_networks.get(carrier.carrier_id.upper(), ())],
@@ -82,6 +82,6 @@ async def _quotas(settings: Settings) -> dict[str, CarrierQuota] | None:
         if found is None:
             return None
         async with await connect(found.service, direct=not found.is_pooled) as connection:
-            return {allotment.carrier_id: allotment for allotment in await list_allotments(connection)}
+            return {quota.carrier_id: quota for quota in await list_quotas(connection)}
     except (NoDataError, psycopg.Error):
         return None

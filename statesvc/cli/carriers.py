@@ -1,4 +1,4 @@
-"""`statesvc carriers [list | show CARRIER]`: what there is; `... allot CARRIER`: what a carrier gets.
+"""`statesvc carriers [list | show CARRIER]`: what there is; `... quota CARRIER`: what a carrier gets.
 
 `... unmapped | map | unmap` is in `code_mappings`.
 """
@@ -22,23 +22,23 @@ _NO_BOUND: Final = "none"
 def configure(parser: argparse.ArgumentParser) -> None:
     """What the commands take."""
     parser.add_argument("--json", action="store_true", help="for scripts")
-    commands = parser.add_subparsers(dest="what", metavar="list | show | unmapped | map | unmap | allot")
+    commands = parser.add_subparsers(dest="what", metavar="list | show | unmapped | map | unmap | quota")
     commands.add_parser("list", help="this release's carriers, as these settings have them").add_argument(
         "--json", action="store_true", default=argparse.SUPPRESS, help="for scripts"
     )
-    show = commands.add_parser("show", help="one carrier: how it is authenticated, read and allotted, what it pushed, what waits")
+    show = commands.add_parser("show", help="one carrier: how it is authenticated, read and limited, what it pushed, what waits")
     show.add_argument("carrier", help="a carrier id")
     show.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="for scripts")
     configure_mapping(commands)
-    allot = commands.add_parser("allot", help="set a carrier's part of each claim; in effect at the next one")
-    add_fields(allot, "change_allotment", "carrier_id", "weight", "why", arguments=["carrier_id"], required=["why"])
-    allot.add_argument("--in-flight", metavar="N", help=f"how many of its messages workers may hold at a time; {_NO_BOUND}: no bound")
+    quota = commands.add_parser("quota", help="set a carrier's part of each claim; in effect at the next one")
+    add_fields(quota, "change_quota", "carrier_id", "weight", "why", arguments=["carrier_id"], required=["why"])
+    quota.add_argument("--in-flight", metavar="N", help=f"how many of its messages workers may hold at a time; {_NO_BOUND}: no bound")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints the table of carriers or the unknown codes, maps one, or allots."""
-    if options.what == "allot":
-        return asyncio.run(_allot(options))
+    """Prints the table of carriers or the unknown codes, maps one, or sets a quota."""
+    if options.what == "quota":
+        return asyncio.run(_quota(options))
     if options.what == "show":
         return asyncio.run(_show(options))
     if options.what not in {None, "list"}:
@@ -84,7 +84,7 @@ def _in_operation(carrier_id: str, status: Mapping[str, Json], rollouts: Sequenc
     }
 
 
-async def _allot(options: argparse.Namespace) -> int:
+async def _quota(options: argparse.Namespace) -> int:
     """Sets what was named."""
     change: dict[str, Json] = {} if options.weight is None else {"weight": options.weight}
     if options.in_flight is not None:
@@ -92,10 +92,10 @@ async def _allot(options: argparse.Namespace) -> int:
     if not change:
         raise CommandError("name what to set: --weight, --in-flight or both", exit_code=2)
     async with api_calls(options) as calls:
-        allotted = await calls.call("change_allotment", {**change, "why": options.why}, carrier_id=options.carrier_id)
-    bound = allotted["in_flight_max"]
+        quotas = await calls.call("change_quota", {**change, "why": options.why}, carrier_id=options.carrier_id)
+    bound = quotas["in_flight_max"]
     bounded = "no bound" if bound is None else f"at most {bound} in flight"
-    write_line(f"{options.carrier_id}: weight {allotted['weight']:g}, {bounded}; in effect at the next claim")
+    write_line(f"{options.carrier_id}: weight {quotas['weight']:g}, {bounded}; in effect at the next claim")
     return 0
 
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from events.carriers import CARRIERS
 from events.carriers.carrier import Carrier
-from statesvc.api.queue_operations import AllotmentChange
+from statesvc.api.queue_operations import QuotaChange
 from statesvc.api.rollout_operations import RolloutChange
 from statesvc.console.carrier_board import CarrierLine, read_board
 from statesvc.console.charts import Bar, bars
@@ -51,7 +51,7 @@ class CarrierScreens:
             diffs = await visit.call_api("GET /v1/rollouts/{carrier_id}/diffs", carrier_id=carrier_id, limit=_DIFFERENCES)
         codes = await visit.call_api("GET /v1/unmapped-codes", carrier_id=carrier_id)
         mappings = await visit.call_api("GET /v1/carriers/{carrier_id}/mappings", carrier_id=carrier_id, limit=50)
-        allotments = (await visit.call_api("GET /v1/allotments"))["items"]
+        quotas = (await visit.call_api("GET /v1/quotas"))["items"]
         return {
             "title": carrier.name,
             "carrier": carrier,
@@ -61,7 +61,7 @@ class CarrierScreens:
             "diffs": diffs,
             "codes": codes["items"],
             "mappings": mappings["items"],
-            "allotment": next((one for one in allotments if one["carrier_id"] == carrier_id), None),
+            "quota": next((one for one in quotas if one["carrier_id"] == carrier_id), None),
         }
 
     async def would_hold(self, visit: PageRequest, _values: Values) -> DryRun:
@@ -152,17 +152,17 @@ class CarrierScreens:
         """Turns it."""
         return await self._turn(visit, {**_changes_of(values), "why": values["why"]}, "The rollout is changed.")
 
-    async def allotment_inputs(self, visit: PageRequest) -> Sequence[Input]:
-        """As it is allotted now."""
+    async def quota_inputs(self, visit: PageRequest) -> Sequence[Input]:
+        """As it is now."""
         carrier_id = self._carrier(visit).carrier_id
-        items = (await visit.call_api("GET /v1/allotments"))["items"]
+        items = (await visit.call_api("GET /v1/quotas"))["items"]
         present = next((one for one in items if one["carrier_id"] == carrier_id), None)
-        return inputs_of(AllotmentChange, "weight", "in_flight_max", values=present)
+        return inputs_of(QuotaChange, "weight", "in_flight_max", values=present)
 
-    async def would_allot(self, visit: PageRequest, values: Values) -> DryRun:
+    async def would_set_quota(self, visit: PageRequest, values: Values) -> DryRun:
         """The part before and after."""
-        present = {one.name: one.value for one in await self.allotment_inputs(visit)}
-        visit.calls.check("PUT /v1/allotments/{carrier_id}", _allotment(values))
+        present = {one.name: one.value for one in await self.quota_inputs(visit)}
+        visit.calls.check("PUT /v1/quotas/{carrier_id}", _quota(values))
         bound = values.get("in_flight_max") or "no bound"
         return DryRun(
             sentences=[
@@ -171,11 +171,11 @@ class CarrierScreens:
             ]
         )
 
-    async def allot(self, visit: PageRequest, values: Values) -> Done:
+    async def set_quota(self, visit: PageRequest, values: Values) -> Done:
         """Sets it."""
         carrier_id = self._carrier(visit).carrier_id
-        await visit.call_api("PUT /v1/allotments/{carrier_id}", _allotment(values), carrier_id=carrier_id)
-        return Done(sentence="The allotment is set.", then=f"{LIST}/{carrier_id}")
+        await visit.call_api("PUT /v1/quotas/{carrier_id}", _quota(values), carrier_id=carrier_id)
+        return Done(sentence="The quota is set.", then=f"{LIST}/{carrier_id}")
 
     async def _turn(self, visit: PageRequest, change: Mapping[str, Any], sentence: str) -> Done:
         carrier_id = visit.path("carrier_id")
@@ -208,7 +208,7 @@ def _number(value: float | None) -> str:
     return "" if value is None else f"{value:g}"
 
 
-def _allotment(values: Values) -> dict[str, Any]:
+def _quota(values: Values) -> dict[str, Any]:
     return {"weight": values.get("weight", ""), "in_flight_max": values.get("in_flight_max") or None, "why": values["why"]}
 
 
@@ -274,12 +274,12 @@ def carrier_pages(pool: Connections, carriers: Mapping[str, Carrier] = CARRIERS)
             **about,
         ),
         FormAction(
-            path=ONE + "/allot",
-            title="Allotment of {carrier_id}",
+            path=ONE + "/quota",
+            title="Quota of {carrier_id}",
             button="Set it",
-            inputs=pages.allotment_inputs,
-            dry_run=pages.would_allot,
-            carry_out=pages.allot,
+            inputs=pages.quota_inputs,
+            dry_run=pages.would_set_quota,
+            carry_out=pages.set_quota,
             **about,
         ),
     ]

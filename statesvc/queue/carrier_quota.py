@@ -31,33 +31,33 @@ class CarrierQuota:
     """Messages that workers hold now."""
 
 
-async def list_allotments(connection: AsyncConnection[Any]) -> list[CarrierQuota]:
-    """The allotments that were ever set."""
+async def list_quotas(connection: AsyncConnection[Any]) -> list[CarrierQuota]:
+    """The quotas that were ever set."""
     return await _select(connection, None)
 
 
 async def quota_of(connection: AsyncConnection[Any], carrier_id: str) -> CarrierQuota:
-    """The carrier's allotment, or the default if it was never changed."""
+    """The carrier's quota, or the default if it was never changed."""
     found = await _select(connection, carrier_id)
     return found[0] if found else CarrierQuota(carrier_id=carrier_id)
 
 
-async def allot(
+async def set_quota(
     connection: AsyncConnection[Any], carrier_id: str, *, weight: float, in_flight_max: int | None, why: str, actor: str
 ) -> None:
     """In effect at the next claim. The caller then wakes `statesvc.database.wakeups.channels.INBOX`: there may be room for more."""
     async with connection.transaction():
         await connection.execute(
-            _SQL["allot"],
+            _SQL["set_quota"],
             {"carrier_id": carrier_id, "weight": weight, "in_flight_max": in_flight_max, "changed_by": actor, "why": why},
         )
         details: dict[str, Any] = {"why": why, "weight": f"{weight:g}"}
         if in_flight_max is not None:
             details["in_flight_max"] = in_flight_max
-        await record_action(connection, actor=actor, verb="allot", target=f"carrier {carrier_id}", details=details)
+        await record_action(connection, actor=actor, verb="set_quota", target=f"carrier {carrier_id}", details=details)
 
 
 async def _select(connection: AsyncConnection[Any], carrier_id: str | None) -> list[CarrierQuota]:
     cursor = connection.cursor(row_factory=class_row(CarrierQuota))
-    await cursor.execute(_SQL["allotments"], {"carrier_id": carrier_id})
+    await cursor.execute(_SQL["quotas"], {"carrier_id": carrier_id})
     return await cursor.fetchall()

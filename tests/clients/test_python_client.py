@@ -216,8 +216,8 @@ async def what_operators_do(call: Any) -> None:
     assert (await call("report_promises")).groups == []
     assert (await call("list_late_parcels")).items == []
     await call("export_promises")
-    await call("change_allotment", "ups", body=call.model("AllotmentChange", weight=2.0))
-    await call("list_allotments")
+    await call("change_quota", "ups", body=call.model("QuotaChange", weight=2.0))
+    await call("list_quotas")
     await call("get_queue")
     await call("list_workers")
     await call("list_actions")

@@ -128,7 +128,7 @@ def _screens(one: dict[str, str]) -> Iterator[tuple[str, str]]:
         "carrier-hold": f"{carriers}/ups/hold",
         "carrier-release": f"{carriers}/ups/release",
         "carrier-rollout": f"{carriers}/ups/rollout",
-        "carrier-allot": f"{carriers}/ups/allot",
+        "carrier-quota": f"{carriers}/ups/quota",
         "code": f"{carriers}/ups/code?raw_type=Q&raw_code=7",
         "teach": f"{carriers}/ups/teach?raw_type=Q&raw_code=7",
         "export": f"{carriers}/ups/mappings/export",

@@ -112,12 +112,12 @@ ACTS: Final = (
         form="/console/carriers/ups/hold",
     ),
     Act(
-        operation_id="change_allotment",
+        operation_id="change_quota",
         prepare=_carrier,
-        http="/v1/allotments/ups",
+        http="/v1/quotas/ups",
         body={"weight": 2.0, "in_flight_max": 7},
-        command=("carriers", "allot", "ups", "--weight", "2", "--in-flight", "7"),
-        form="/console/carriers/ups/allot",
+        command=("carriers", "quota", "ups", "--weight", "2", "--in-flight", "7"),
+        form="/console/carriers/ups/quota",
         fields={"weight": "2", "in_flight_max": "7"},
     ),
     Act(

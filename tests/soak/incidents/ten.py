@@ -89,7 +89,7 @@ async def _hold_the_carrier(scene: Scene, on_call: OnCall) -> None:
 
 async def _flood(scene: Scene) -> None:
     # what a bound is for, and what it costs when it is forgotten
-    await scene.command("carriers", "allot", "ups", "--in-flight", "1", "--why", "it flooded us on Sunday")
+    await scene.command("carriers", "quota", "ups", "--in-flight", "1", "--why", "it flooded us on Sunday")
     scene.trouble(scene.push_steadily(alerts_of_ups("B"), rate=300), "flood")
 
 
@@ -97,7 +97,7 @@ async def _drain(scene: Scene, on_call: OnCall) -> None:
     seen = await on_call.look("Lag")
     assert re.search(r"^ups +\d{4,}", seen, re.MULTILINE), seen
     await cancelled(*scene.troubles)
-    await on_call.do("Lag", "carriers allot")
+    await on_call.do("Lag", "carriers quota")
 
 
 async def _say_nothing(scene: Scene) -> None:

@@ -44,21 +44,21 @@ async def test_the_kill_switch_is_turned_and_told_in_the_log(database: Database,
     assert actions == [("hold", "carrier ups"), ("release", "carrier ups")]
 
 
-async def test_a_carrier_is_allotted_its_part_and_the_list_of_carriers_shows_it(
+async def test_a_carriers_quota_is_set_and_the_list_of_carriers_shows_it(
     database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use(database, monkeypatch)
     assert "weight 0.5, at most 20 in flight" in await shell(
-        "carriers", "allot", "ups", "--weight", "0.5", "--in-flight", "20", "--why", "slow"
+        "carriers", "quota", "ups", "--weight", "0.5", "--in-flight", "20", "--why", "slow"
     )
     shown = {carrier["carrier_id"]: (carrier["weight"], carrier["in_flight_max"]) for carrier in await shell.json("carriers")}
     assert (shown["ups"], shown["fedex"]) == ((0.5, 20), (1.0, None))
-    assert "weight 0.5, no bound" in await shell("carriers", "allot", "ups", "--in-flight", "none", "--why", "mended")
+    assert "weight 0.5, no bound" in await shell("carriers", "quota", "ups", "--in-flight", "none", "--why", "mended")
     for wrong in (["nobody", "--weight", "1"], ["ups"], ["ups", "--weight", "0"], ["ups", "--in-flight", "0"], ["ups", "--in-flight", "x"]):
-        await shell("carriers", "allot", *wrong, "--why", "x", exit_code=2)
+        await shell("carriers", "quota", *wrong, "--why", "x", exit_code=2)
     async with await AsyncConnection.connect(database.service_dsn) as connection:
         actions = await (await connection.execute("SELECT verb, target, canonical FROM statesvc.action ORDER BY batch_id")).fetchall()
-    assert [action[:2] for action in actions] == [("allot", "carrier ups")] * 2
+    assert [action[:2] for action in actions] == [("set_quota", "carrier ups")] * 2
     assert json.loads(actions[0][2])["details"] == {"in_flight_max": 20, "weight": "0.5", "why": "slow"}
 
 

@@ -84,7 +84,7 @@ def test_a_group_alone_prints_its_help(capsys: pytest.CaptureFixture[str]) -> No
     ("typed", "suggested"),
     [
         ("shipmnts", "did you mean `statesvc shipments`?"),
-        ("carriers alot ups", "did you mean `statesvc carriers allot`?"),
+        ("carriers quotta ups", "did you mean `statesvc carriers quota`?"),
         ("carriers hold ups", "did you mean `statesvc rollout hold`?"),
         ("hold ups", "did you mean `statesvc rollout hold`?"),
         ("frobnicate", "`statesvc` lists them"),

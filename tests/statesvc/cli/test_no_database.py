@@ -38,7 +38,7 @@ UUID = "6f9619ff-8b86-4d01-b42d-00cf4fc964ff"
 FURTHER: Final[Mapping[tuple[str, ...], tuple[str, ...]]] = MappingProxyType(
     {
         ("carriers", "map"): ("ups", "--code", "X1", "--status", "in_transit", "--yes", "--why", "known"),
-        ("carriers", "allot"): ("--weight", "1"),
+        ("carriers", "quota"): ("--weight", "1"),
         ("carriers", "unmap"): ("--code", "X1", "--yes", "--why", "wrong"),
         ("dead-letters", "discard"): ("--carrier", "ups"),
         ("dead-letters", "replay"): ("--carrier", "ups"),

@@ -62,11 +62,11 @@ async def test_the_rollout_says_what_it_would_do_and_refuses_what_cannot_be(tab:
     assert "Then: no candidate, the stable version reads everything" in would
 
 
-async def test_an_allotment_is_set(tab: Tab) -> None:
+async def test_an_quota_is_set(tab: Tab) -> None:
     await tab.log_in("ops", may_change="on")
-    after = await tab.act("/console/carriers/ups/allot", why="floods", weight="0.5", in_flight_max="200")
+    after = await tab.act("/console/carriers/ups/quota", why="floods", weight="0.5", in_flight_max="200")
     assert "weight 0.5, 200 in hand at most" in after
-    refused = await tab.preview("/console/carriers/ups/allot", why="floods", weight="heavy")
+    refused = await tab.preview("/console/carriers/ups/quota", why="floods", weight="heavy")
     assert "weight: Input should be a valid number" in refused
 
 

@@ -144,7 +144,7 @@ class Inbox:
         )
         return {message_id for (message_id,) in found}
 
-    async def allot(self, carrier_id: str, *, weight: float = 1, in_flight_max: int | None = None) -> None:
+    async def set_quota(self, carrier_id: str, *, weight: float = 1, in_flight_max: int | None = None) -> None:
         await self.connection.execute(
             "INSERT INTO statesvc.allotment (carrier_id, weight, in_flight_max, changed_at, changed_by) VALUES (%s, %s, %s, now(), 'test')"
             " ON CONFLICT (carrier_id) DO UPDATE SET weight = excluded.weight, in_flight_max = excluded.in_flight_max",

@@ -18,11 +18,11 @@ def by_carrier(claimed: list[Any]) -> dict[str, int]:
 async def test_a_weight_gives_its_share_from_the_next_claim_on_and_what_it_leaves_goes_to_others(inbox: Any) -> None:
     await inbox.put(*["heavy"] * 200, *["light"] * 200)
     assert by_carrier(await inbox.claim(60)) == {"heavy": 30, "light": 30}
-    await inbox.allot("heavy", weight=5)
+    await inbox.set_quota("heavy", weight=5)
     assert by_carrier(await inbox.claim(60)) == {"heavy": 50, "light": 10}
-    await inbox.allot("heavy", weight=0.01)
+    await inbox.set_quota("heavy", weight=0.01)
     assert by_carrier(await inbox.claim(60))["light"] >= 58
-    await inbox.allot("idle", weight=100)
+    await inbox.set_quota("idle", weight=100)
     await inbox.put("idle")
     assert sum(by_carrier(await inbox.claim(60)).values()) == 60
 
@@ -35,7 +35,7 @@ async def test_what_is_left_over_is_shared_by_all_that_have_more(inbox: Any) -> 
 
 
 async def test_a_light_carrier_is_served_in_its_turn_among_more_carriers_than_places(inbox: Any) -> None:
-    await inbox.allot("light", weight=0.2)
+    await inbox.set_quota("light", weight=0.2)
     await inbox.put(*(carrier_id for n in range(10) for carrier_id in [f"c{n}"] * 60), *["light"] * 60)
     served: Counter[str] = Counter()
     # about one claim in thirty reaches it
@@ -45,7 +45,7 @@ async def test_a_light_carrier_is_served_in_its_turn_among_more_carriers_than_pl
 
 
 async def test_a_bound_holds_and_what_ends_makes_room(inbox: Any) -> None:
-    await inbox.allot("bounded", in_flight_max=3)
+    await inbox.set_quota("bounded", in_flight_max=3)
     put = await inbox.put(*["bounded"] * 10, "free", "free")
     first = await inbox.claim()
     assert by_carrier(first) == {"bounded": 3, "free": 2}
@@ -56,15 +56,15 @@ async def test_a_bound_holds_and_what_ends_makes_room(inbox: Any) -> None:
     await inbox.bury(first[0].token, mine[0])
     await inbox.retry(first[0].token, mine[1], seconds=100)
     assert by_carrier(await inbox.claim()) == {"bounded": 2}
-    await inbox.allot("bounded", in_flight_max=5)
+    await inbox.set_quota("bounded", in_flight_max=5)
     assert by_carrier(await inbox.claim()) == {"bounded": 2}
-    await inbox.allot("bounded")
+    await inbox.set_quota("bounded")
     assert by_carrier(await inbox.claim()) == {"bounded": len(put) - 2 - 7}
     assert not await inbox.value("SELECT statesvc.throttled()")
 
 
 async def test_a_lease_that_ended_keeps_its_place_until_it_is_taken_over(inbox: Any) -> None:
-    await inbox.allot("bounded", in_flight_max=2)
+    await inbox.set_quota("bounded", in_flight_max=2)
     await inbox.put(*["bounded"] * 4)
     assert len(await inbox.claim()) == 2
     await inbox.expire()
@@ -81,7 +81,7 @@ async def test_what_is_parked_waits_for_room_like_any_other(inbox: Any) -> None:
     (rescued,) = await inbox.claim()
     await inbox.put("bounded")
     await inbox.retry(rescued.token, parked, seconds=50)
-    await inbox.allot("bounded", in_flight_max=1)
+    await inbox.set_quota("bounded", in_flight_max=1)
     (ready,) = await inbox.claim(lease=600)
     await inbox.advance(60)
     assert await inbox.claim(sweep=True) == []
@@ -90,7 +90,7 @@ async def test_what_is_parked_waits_for_room_like_any_other(inbox: Any) -> None:
 
 
 async def test_a_carrier_that_another_claim_is_counting_gets_none_and_its_mark_stays(inbox: Any, other: Any) -> None:
-    await inbox.allot("bounded", in_flight_max=3)
+    await inbox.set_quota("bounded", in_flight_max=3)
     await inbox.put(*["bounded"] * 10, "free")
     await inbox.advance(60)
     async with inbox.connection.transaction():
@@ -105,7 +105,7 @@ async def test_a_carrier_that_another_claim_is_counting_gets_none_and_its_mark_s
 
 async def test_the_bound_holds_under_claims_at_the_same_time_and_nothing_is_stranded(database: Any, inbox: Any) -> None:
     """Eight clients claim and give up as fast as they can; after every step the count is looked at."""
-    await inbox.allot("bounded", in_flight_max=5)
+    await inbox.set_quota("bounded", in_flight_max=5)
     await inbox.put(*["bounded"] * 120, *["free"] * 120)
     seen = []
 
@@ -133,7 +133,7 @@ async def _locked(inbox: Any, other: Any, **asked: Any) -> tuple[int, int]:
 async def test_a_claim_locks_no_row_that_it_does_not_claim(inbox: Any, other: Any) -> None:
     await inbox.put(*["heavy"] * 20, *["light"] * 20, body_bytes=MIB)
     await inbox.put(*["bounded"] * 20)
-    await inbox.allot("bounded", in_flight_max=2)
+    await inbox.set_quota("bounded", in_flight_max=2)
     assert await _locked(inbox, other, limit=9, bytes_max=64 * MIB) == (9, 9)
     assert await _locked(inbox, other, bytes_max=4 * MIB) in {(4, 4), (5, 5)}
     assert await _locked(inbox, other, bytes_max=1) == (1, 1)

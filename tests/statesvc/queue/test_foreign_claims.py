@@ -170,7 +170,7 @@ async def test_a_suspect_falls_to_its_own_reader_and_to_the_other_when_it_is_ove
 
 async def test_a_bounded_carrier_is_bounded_for_both_of_its_readers_together(inbox: Any) -> None:
     await inbox.roll_out("ups", OLD, 50)
-    await inbox.allot("ups", in_flight_max=10)
+    await inbox.set_quota("ups", in_flight_max=10)
     await _put(inbox, 100)
     assert len(await inbox.claim(6, stage="any")) == 6
     assert len(await inbox.claim(64, stage="raw", normalizer=OLD)) == 4

@@ -266,7 +266,7 @@ class Protocol(Inbox, RuleBasedStateMachine):
         )
 
     @rule(carrier_id=st.sampled_from(CARRIERS), weight=st.sampled_from([0.1, 1.0, 3.0]), in_flight_max=st.sampled_from([None, 1, 1, 2]))
-    def allot(self, carrier_id: str, weight: float, in_flight_max: int | None) -> None:
+    def set_quota(self, carrier_id: str, weight: float, in_flight_max: int | None) -> None:
         self.weights[carrier_id], self.bounds[carrier_id] = weight, in_flight_max
         self.run(
             "INSERT INTO statesvc.allotment (carrier_id, weight, in_flight_max, changed_at, changed_by) VALUES (%s, %s, %s, now(), 'test')"

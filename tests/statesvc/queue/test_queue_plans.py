@@ -47,7 +47,7 @@ async def _rows_read(inbox: Any, *, stage: str = "any", sweep: bool = False) -> 
 @pytest.mark.parametrize("sweep", [False, True])
 async def test_a_claim_reads_as_much_beside_a_large_backlog_as_beside_a_small_one(inbox: Any, *, sweep: bool) -> None:
     await inbox.connection.execute(LANES)
-    await inbox.allot("c7", weight=3, in_flight_max=100_000)
+    await inbox.set_quota("c7", weight=3, in_flight_max=100_000)
     await _fill(inbox, "c7", 1_000)
     await inbox.as_owner("ANALYZE statesvc.inbox")
     small = await _rows_read(inbox, sweep=sweep)

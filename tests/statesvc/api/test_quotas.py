@@ -5,34 +5,34 @@ import pytest
 
 
 async def put(api: Any, carrier_id: str, **change: Any) -> Any:
-    reply = await api.call("PUT", f"/v1/allotments/{carrier_id}", scopes="ops", json=change)
+    reply = await api.call("PUT", f"/v1/quotas/{carrier_id}", scopes="ops", json=change)
     assert reply.status == 200, reply.body
     return reply.body
 
 
-async def test_an_allotment_is_set_in_parts_listed_and_stands_in_the_log(api: Any) -> None:
+async def test_an_quota_is_set_in_parts_listed_and_stands_in_the_log(api: Any) -> None:
     first = await put(api, "ups", weight=0.5, in_flight_max=100, why="their gateway loops")
     assert (first["weight"], first["in_flight_max"], first["in_flight"]) == (0.5, 100, 0)
     assert (await put(api, "ups", weight=2))["in_flight_max"] == 100
     last = await put(api, "ups", in_flight_max=None, why="mended")
     assert (last["weight"], last["in_flight_max"], last["why"]) == (2, None, "mended")
-    listed = (await api.get("/v1/allotments", scopes="ops")).body
+    listed = (await api.get("/v1/quotas", scopes="ops")).body
     assert listed["items"] == [last]
     assert api.woken == ["statesvc_inbox"] * 3
 
     rows = await (await api.connection.execute("SELECT actor, verb, target, canonical FROM statesvc.action ORDER BY batch_id")).fetchall()
-    mine = [row for row in rows if row[1] == "allot"]
-    assert {row[:3] for row in mine} == {(last["changed_by"], "allot", "carrier ups")}
+    mine = [row for row in rows if row[1] == "set_quota"]
+    assert {row[:3] for row in mine} == {(last["changed_by"], "set_quota", "carrier ups")}
     assert orjson.loads(mine[0][3])["details"] == {"in_flight_max": 100, "weight": "0.5", "why": "their gateway loops"}
 
 
 @pytest.mark.parametrize("change", [{"weight": 0}, {"weight": 101}, {"in_flight_max": 0}, {"in_flight_max": 1.5}, {"wait": 1}])
 async def test_what_makes_no_sense_is_refused(api: Any, change: dict[str, Any]) -> None:
-    reply = await api.call("PUT", "/v1/allotments/ups", scopes="ops", json=change)
+    reply = await api.call("PUT", "/v1/quotas/ups", scopes="ops", json=change)
     assert (reply.status, reply.body["code"]) == (422, "invalid_request")
-    assert (await api.get("/v1/allotments", scopes="ops")).body["items"] == []
+    assert (await api.get("/v1/quotas", scopes="ops")).body["items"] == []
 
 
 async def test_a_carrier_that_nobody_knows_is_not_found(api: Any) -> None:
-    reply = await api.call("PUT", "/v1/allotments/nobody", scopes="ops", json={"weight": 2})
+    reply = await api.call("PUT", "/v1/quotas/nobody", scopes="ops", json={"weight": 2})
     assert (reply.status, reply.body["code"]) == (404, "unknown_carrier")
