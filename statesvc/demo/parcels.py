@@ -104,10 +104,12 @@ def invent(rng: Random, carrier_id: str, now: datetime) -> Parcel:
         town = towns[min(2, position * 3 // len(steps))]
         scans.append(ParcelScan(step=step, at=at.astimezone(ZoneInfo(town.zone)).replace(microsecond=0), town=town))
         at -= timedelta(minutes=rng.randint(35, 600))
-    return Parcel(carrier_id=carrier_id, number=_number(rng, carrier_id), scans=tuple(reversed(scans)), signer=rng.choice(SIGNERS))
+    return Parcel(carrier_id=carrier_id, number=invent_number(rng, carrier_id), scans=tuple(reversed(scans)), signer=rng.choice(SIGNERS))
 
 
-def _number(rng: Random, carrier_id: str) -> str:
+def invent_number(rng: Random, carrier_id: str) -> str:
+    """Make up a number in the form of the carrier's."""
+
     def digits(count: int) -> str:
         return "".join(rng.choices("0123456789", k=count))
 

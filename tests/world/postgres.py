@@ -19,6 +19,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from statesvc.database.embedded import EmbeddedServer
 from statesvc.database.migrator import migrate
+from statesvc.demo.movable_clock import MOVABLE_CLOCK
 from tests.world.ports import free_port
 
 MAJOR = int(os.environ.get("STATESVC_TEST_PG", "18"))
@@ -43,13 +44,6 @@ _superusers: dict[str, Connection[Any]] = {}
 _started: dict[Path, EmbeddedServer] = {}
 """By this process: it holds their locks."""
 _PASSWORD = "for-tests-only"
-_MOVABLE_CLOCK = """
-CREATE TABLE statesvc.test_clock (shift interval NOT NULL);
-INSERT INTO statesvc.test_clock VALUES ('0');
-GRANT SELECT ON statesvc.test_clock TO PUBLIC;
-CREATE OR REPLACE FUNCTION statesvc.clock() RETURNS timestamptz LANGUAGE sql VOLATILE PARALLEL SAFE
-    RETURN clock_timestamp() + (SELECT t.shift FROM statesvc.test_clock AS t);
-"""
 
 
 @dataclass(frozen=True)
@@ -187,7 +181,7 @@ async def _make_template(server: Server) -> None:
     template = server.on(TEMPLATE)
     await migrate(template.owner_dsn, template.service_dsn)
     async with await AsyncConnection.connect(template.owner_dsn, autocommit=True) as connection:
-        await connection.execute(_MOVABLE_CLOCK)
+        await connection.execute(MOVABLE_CLOCK.encode())
 
 
 def _root() -> Path | None:

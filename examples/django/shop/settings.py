@@ -1,0 +1,38 @@
+"""Settings of the example. What concerns statesvc is at the end."""
+
+import os
+from pathlib import Path
+
+BASE_DIR = Path(__file__).parents[1]
+SECRET_KEY = os.environ.get("DJANGO_SECRET_KEY", "of an example")
+ALLOWED_HOSTS = ["localhost", "127.0.0.1"]
+INSTALLED_APPS = ["tracking"]
+MIDDLEWARE = ["django.middleware.common.CommonMiddleware"]
+ROOT_URLCONF = "shop.urls"
+DATABASES = {
+    "default": {
+        "ENGINE": "django.db.backends.sqlite3",
+        "NAME": os.environ.get("DATABASE_FILE", BASE_DIR / "shop.sqlite3"),
+        # several processes write; PostgreSQL needs neither
+        "OPTIONS": {"timeout": 20, "transaction_mode": "IMMEDIATE"},
+        # a file, so that a worker of its own sees what a test wrote
+        "TEST": {"NAME": os.environ.get("DATABASE_FILE", BASE_DIR / "test.sqlite3")},
+    }
+}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+USE_TZ = True
+STATIC_URL = "static/"
+
+CELERY_BROKER_URL = os.environ.get("BROKER_URL", "amqp://guest:guest@localhost/")
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+# without it `delay` returns before RabbitMQ has the task, and a broker that dies takes it with it
+CELERY_BROKER_TRANSPORT_OPTIONS = {"confirm_publish": True} if CELERY_BROKER_URL.startswith("amqp") else {"visibility_timeout": 3600}
+# a task is acknowledged once it is done, and comes again where its worker died
+CELERY_TASK_ACKS_LATE = True
+CELERY_TASK_REJECT_ON_WORKER_LOST = True
+
+STATESVC_URL = os.environ.get("STATESVC_URL", "http://localhost:8080")
+STATESVC_API_KEY = os.environ.get("STATESVC_API_KEY", "")
+# of the subscription; two while one is rotated
+STATESVC_SECRETS = os.environ.get("STATESVC_SECRETS", "").split()

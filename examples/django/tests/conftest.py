@@ -1,0 +1,42 @@
+"""The team's fixtures: statesvc comes with its client's testing kit, a worker of Celery's reads a real broker."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from django.conf import settings as django_settings
+from statesvc_client.testing import SECRET, Service
+
+UPS_SECRET = "what UPS was given"
+
+
+@pytest.fixture(scope="session")
+def statesvc_settings() -> Mapping[str, str]:
+    """What the embedded service is started with."""
+    return {"STATESVC_WEBHOOK_SECRET_UPS": UPS_SECRET, "STATESVC_WEBHOOK_SECRET_CLICKPOST": UPS_SECRET}
+
+
+@pytest.fixture
+def shop(settings, statesvc: Service, live_server):  # noqa: ANN201 - pytest-django's
+    """The shop, running, pointed at the service."""
+    settings.STATESVC_URL, settings.STATESVC_API_KEY, settings.STATESVC_SECRETS = statesvc.url, statesvc.key, [SECRET]
+    return live_server
+
+
+@pytest.fixture(scope="session")
+def worker(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A worker of Celery's, on the tests' database."""
+    with (tmp_path_factory.mktemp("worker") / "log").open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "celery", "-A", "shop", "worker", "-P", "solo", "--without-gossip", "--without-mingle"],
+            env=os.environ | {"DATABASE_FILE": str(django_settings.DATABASES["default"]["NAME"])},
+            cwd=Path(__file__).parents[1],
+            stdout=log,
+            stderr=log,
+        )
+    yield
+    process.terminate()
+    process.wait(20)

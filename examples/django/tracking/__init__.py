@@ -1,0 +1,1 @@
+"""Parcels of the shop."""
