@@ -11,6 +11,7 @@ from typing import Any, Final
 import orjson
 
 from statesvc.background.duration import duration
+from statesvc.cli.merged_output import merged_output
 from statesvc.cli.presentation import Painted, paint, presentation
 from statesvc.telemetry.colour import Colour
 
@@ -29,6 +30,9 @@ def write_table(headings: Sequence[str], rows: Iterable[Sequence[object]], *, wi
 
     `wide`: headings of columns that `-o wide` alone shows.
     """
+    if (merged := merged_output()) is not None:
+        merged.table(headings, rows, wide)
+        return
     shown = [index for index, heading in enumerate(headings) if heading not in wide or presentation().wide]
     titles = [Painted(headings[index], Colour.BOLD) for index in shown]
     cells = [titles, *([_cell(row[index]) for index in shown] for row in rows)]
@@ -71,12 +75,18 @@ def fitting(widths: Sequence[int], columns: int) -> list[int]:
 
 
 def write_json(value: Mapping[str, Any] | Sequence[Any]) -> None:
-    """One JSON document, indented."""
+    """Write one JSON document, indented."""
+    if (merged := merged_output()) is not None:
+        merged.document(value)
+        return
     sys.stdout.write(orjson.dumps(value, option=orjson.OPT_INDENT_2, default=str).decode() + "\n")
 
 
 def write_json_line(value: Mapping[str, Any]) -> None:
-    """One JSON document on a line of its own, at once."""
+    """Write one JSON document on a line of its own, at once."""
+    if (merged := merged_output()) is not None:
+        merged.document(value)
+        return
     sys.stdout.write(orjson.dumps(value, default=str).decode() + "\n")
     sys.stdout.flush()
 
@@ -110,8 +120,11 @@ def cell(value: object) -> object:
 
 
 def write_line(text: str) -> None:
-    """One line."""
-    sys.stdout.write(text + "\n")
+    """Write one line."""
+    if (merged := merged_output()) is not None:
+        merged.line(text)
+    else:
+        sys.stdout.write(text + "\n")
 
 
 def show_progress(done: int, total: int, what: str, *, goes_on: bool = False) -> None:

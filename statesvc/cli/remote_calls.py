@@ -29,9 +29,10 @@ class _NoRedirects(HTTPRedirectHandler):
 class RemoteCalls:
     """Those of one service, with one key."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, *, only_reads: bool = False) -> None:
         self.named = {"service": service.url}
         self._service = service
+        self._only_reads = only_reads
         self._opener = build_opener(_NoRedirects)
 
     async def call(self, operation_id: str, body: Mapping[str, Json] | None = None, /, *, why: str = "", **given: Json) -> Json:
@@ -65,6 +66,8 @@ class RemoteCalls:
         self, operation: ListedOperation, body: Mapping[str, Json] | None, *, why: str, given: Mapping[str, Json], accept: str
     ) -> Request:
         method, _, path = operation.where.partition(" ")
+        if self._only_reads and method != "GET":
+            raise CommandError("several profiles are only read from: name the one to act on", exit_code=2)
         stated = {name: _text(value) for name, value in given.items() if value is not None}
         in_path = {name: quote(value, safe="") for name, value in stated.items() if f"{{{name}}}" in path and isinstance(value, str)}
         query = urlencode({name: value for name, value in stated.items() if name not in in_path}, doseq=True)

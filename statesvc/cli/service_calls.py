@@ -32,7 +32,7 @@ async def api_calls(options: argparse.Namespace, *, is_finding: bool = False) ->
         from statesvc.cli.remote_calls import RemoteCalls  # noqa: PLC0415 - loads TLS, which a command on the machine does not need
 
         sys.stderr.write(f"service: {service.url}\n")
-        yield RemoteCalls(service)
+        yield RemoteCalls(service, only_reads=getattr(options, "only_reads", False))
         return
     from statesvc.cli.local_calls import local_calls  # noqa: PLC0415 - loads the database driver, which a call from afar does not need
 
