@@ -15,7 +15,7 @@ NO_WORKER = Finding(urgency=Urgency.NOW, about="processes", text="no worker was 
 
 def test_carriers_that_wait_for_a_dead_worker_are_one_thing_to_do() -> None:
     (alarm,) = alarms_of(worst_first([late("ups", "RoleDown"), NO_WORKER, late("fedex", "RoleDown")]))
-    assert alarm.first is NO_WORKER
+    assert alarm.first == NO_WORKER
     assert [other.about for other in alarm.others] == ["ups", "fedex"]
 
 
