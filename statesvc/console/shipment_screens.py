@@ -8,10 +8,13 @@ from typing import Any, Final
 from urllib.parse import quote, urlencode
 from uuid import UUID
 
+from yarl import URL
+
 from events.carriers import CARRIERS
 from events.vocabulary import Status
 from statesvc.console.screen import MenuGroup, PageRequest, PersonalDataRequest, Redirect, Screen, Shown, Values
 from statesvc.console.shipment_lines import causes_of, conflict_sentences, flag_sentences, seals_of, timeline_lines
+from statesvc.console.shipment_story import answer_of, came_late, contradicting, status_style, told_of, told_times
 from statesvc.evidence.dispute_fields import carrier_name
 from statesvc.evidence.wording import REMARKS
 from statesvc.http.inner_calls import Json
@@ -25,6 +28,9 @@ ONE: Final = LIST + "/{carrier_id}/{tracking_number}"
 HOLDS: Final = "/console/legal-holds"
 PERSONAL: Final = ONE + "/personal"
 CALL: Final = "/v1/shipments/{carrier_id}/{tracking_number}"
+_TABS: Final = frozenset({"told", "record"})
+_EVENTS_MAX: Final = 1000
+_RECEIVERS_MAX: Final = 10
 _RECORD: Final = ("events", "transitions", "conflicts", "notifications", "readings")
 """The lists of an audit."""
 _SILENCES: Final = {"P1D": "a day", "P3D": "three days", "P7D": "a week", "P30D": "a month"}
@@ -153,9 +159,9 @@ class AskedShipment:
             return ""
         return datetime.fromisoformat(self.as_of).astimezone(UTC).replace(tzinfo=None).isoformat(timespec="milliseconds")
 
-    def path(self, end: str = "") -> str:
+    def path(self, end: str = "", *, tab: str | None = None) -> str:
         """Of one of its pages."""
-        named = {"discriminator": self.discriminator, "as_of": self.as_of}
+        named = {"discriminator": self.discriminator, "as_of": self.as_of, "tab": tab}
         query = urlencode({name: value for name, value in named.items() if value is not None})
         path = f"{LIST}/{quote(self.carrier_id, safe='')}/{quote(self.tracking_number, safe='')}{end}"
         return f"{path}?{query}" if query else path
@@ -192,9 +198,7 @@ async def _record(visit: PageRequest, asked: AskedShipment, include: str | None 
     }
     try:
         audit = await _audit(visit, asked, include)
-        page = await visit.call_api(
-            f"GET {CALL}/history", **asked.given(), limit=LIMIT_MAX, cursor=visit.query("cursor") or None, include=include
-        )
+        page = await _whole_history(visit, asked, include)
     except Problem as problem:
         if problem.code is not Code.NOT_FOUND:
             raise
@@ -204,16 +208,30 @@ async def _record(visit: PageRequest, asked: AskedShipment, include: str | None 
         audit, page = await _state_alone(visit, asked, include), {"items": [], "observations": [], "next_cursor": None}
     known = {event["event_id"]: event for event in audit["events"]}
     shipment, causes = audit["shipment"], causes_of(audit["transitions"], audit["events"])
+    lines = timeline_lines(page["items"], {causes[one["sequence"]]: one["to"] for one in audit["transitions"]})
+    names = await _receivers(visit, audit["notifications"])
     return {
         **values,
+        "tab": visit.query("tab") if visit.query("tab") in _TABS else "",
         "shipment": shipment,
+        "carrier": carrier_name(asked.carrier_id),
+        "style": status_style(shipment["status"]),
+        "answer": answer_of(shipment, lines),
+        "warned": (warned := contradicting(shipment, lines)),
+        "contradicting": {one.version for one in warned},
         "flags": flag_sentences(shipment["flags"]),
         "others": [(other, path_of({**asked.given(), **other}, is_one_of_several=True)) for other in shipment["others"]],
-        "lines": timeline_lines(page["items"], {causes[one["sequence"]]: one["to"] for one in audit["transitions"]}),
+        "same_parcel": [(other, path_of(other)) for other in shipment.get("same_parcel", [])],
+        "lines": lines[::-1],
+        "late": came_late(lines),
+        "told": told_of(audit["notifications"], causes, names),
+        "told_times": sorted(told_times(audit["notifications"])),
+        "names": names,
+        "messages": len({event["message_id"] for event in audit["events"]}),
         "next_cursor": page["next_cursor"],
         "conflicts": [(conflict, conflict_sentences(conflict, known.get(conflict["event_id"]))) for conflict in audit["conflicts"]],
         "transitions": [(one, causes[one["sequence"]]) for one in audit["transitions"]],
-        "notifications": audit["notifications"],
+        "notifications": audit["notifications"][::-1],
         "references": await _unless(Code.NOT_FOUND, visit.call_api(f"GET {CALL}/references", **asked.number)) if full is None else None,
         "observations": page["observations"],
         "remarks": REMARKS,
@@ -223,6 +241,35 @@ async def _record(visit: PageRequest, asked: AskedShipment, include: str | None 
         "seals": (seals := seals_of(full if full is not None else page["items"])),
         "seen": _step(seals, asked),
     }
+
+
+async def _receivers(visit: PageRequest, notifications: Sequence[Mapping[str, Any]]) -> Mapping[str, str]:
+    """By id, what to call the subscriptions that were notified: their names, or hosts; as far as the key may see them."""
+    if not visit.has(Scope.SUBSCRIPTIONS):
+        return {}
+    names: dict[str, str] = {}
+    for subscription_id in list(dict.fromkeys(str(one["subscription_id"]) for one in notifications))[:_RECEIVERS_MAX]:
+        call = visit.call_api("GET /v1/subscriptions/{subscription_id}", subscription_id=subscription_id)
+        if (found := await _unless(Code.NOT_FOUND, call)) is not None:
+            names[subscription_id] = found.get("name") or URL(found["url"]).authority or subscription_id[:8]
+    return names
+
+
+async def _whole_history(visit: PageRequest, asked: AskedShipment, include: str | None) -> dict[str, Any]:
+    """The events in timeline order, as far as `_EVENTS_MAX`: the newest stand first on the page, and come last from the API."""
+    page: dict[str, Any] = {}
+    cursor = visit.query("cursor") or None
+    while True:
+        more = await visit.call_api(f"GET {CALL}/history", **asked.given(), limit=LIMIT_MAX, cursor=cursor, include=include)
+        page = {
+            **page,
+            **more,
+            "items": [*page.get("items", []), *more["items"]],
+            "observations": page.get("observations", more["observations"]),
+        }
+        cursor = more["next_cursor"]
+        if cursor is None or len(page["items"]) >= _EVENTS_MAX:
+            return page
 
 
 def _step(seals: Sequence[datetime], asked: AskedShipment) -> int:
