@@ -34,7 +34,7 @@ def status_style(status: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class StatusSentence:
     """The sentence on top: what, when, where, and how much later we knew."""
 
     what: str
@@ -43,16 +43,16 @@ class Answer:
     later: str
 
 
-def answer_of(shipment: Mapping[str, Any], lines: Sequence[TimelineLine]) -> Answer:
+def answer_of(shipment: Mapping[str, Any], lines: Sequence[TimelineLine]) -> StatusSentence:
     """Of the statement that made the status, where it is at hand. `lines`: in timeline order."""
     line = _cause(shipment["status"], lines)
     what = spaced(shipment["status"]) + (f" ({spaced(shipment['reason'])})" if shipment["reason"] else "")
     what = what[:1].upper() + what[1:]
     if line is None:
         since = shipment["status_since"]
-        return Answer(what=what, when="" if since is None else f"since {stated_instant(since)}", where="", later="")
+        return StatusSentence(what=what, when="" if since is None else f"since {stated_instant(since)}", where="", later="")
     when = carrier_time_in_words(line.event)
-    return Answer(
+    return StatusSentence(
         what=what,
         when=when if shipment["terminal"] else f"since {when}",
         where=line.where,

@@ -55,7 +55,7 @@ async def test_a_parcel_is_found_and_read_from_its_number_alone(api: Api, scan: 
         await expect(page.get_by_role("heading", name="UPS 1Z77")).to_be_visible()
         await expect(page.locator(".timeline li")).to_have_count(200)
         await _fine(page, "shipment", scheme)
-        await page.get_by_role("link", name="message and proof of event 1", exact=False).last).click()
+        await page.get_by_role("link", name="message and proof of event 1", exact=False).last.click()
         await expect(page.get_by_text("it is in the log")).to_be_visible()
         await _fine(page, "event", scheme)
         await page.get_by_role("link", name="Back to the shipment").click()
