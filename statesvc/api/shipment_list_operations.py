@@ -34,6 +34,8 @@ from statesvc.shipments.shipment_list import (
 
 STALLED_DAYS_MAX: Final = 3650
 NUMBERS_MAX: Final = 50
+_TROUBLED: Final = (Status.EXCEPTION, Status.DELIVERY_ATTEMPTED, Status.RETURNING, Status.LOST, Status.DESTROYED)
+"""Statuses that ask for attention."""
 
 
 class ListParameters(PageParameters):
@@ -56,6 +58,10 @@ class ListParameters(PageParameters):
     carrier_id: Annotated[Name | None, Field(description="Only those of this carrier.")] = None
     status: Annotated[Status | None, Field(description="Only those with this status.")] = None
     reason: Annotated[Reason | None, Field(description="Only those with this reason of their status.")] = None
+    flag: Annotated[Name | None, Field(description="Only those that are marked so, such as `contradicted`, `stalled`, `overdue`.")] = None
+    in_trouble: Annotated[
+        bool, Field(description="Only those whose status asks for attention: exception, delivery attempted, returning, lost, destroyed.")
+    ] = False
     service: Annotated[Name | None, Field(description="Only those of this service, as the carrier names it; case does not matter.")] = None
     updated_after: Annotated[Instant | None, Field(description="Only those that changed after this time (RFC 3339 with offset).")] = None
     updated_before: Annotated[Instant | None, Field(description="Only those that have not changed since this time.")] = None
@@ -110,6 +116,8 @@ async def list_shipments(context: Context, call: Call[ListParameters, None]) -> 
             status=wanted.status,
             reason=wanted.reason,
             service=wanted.service,
+            flag=wanted.flag,
+            statuses=_TROUBLED if wanted.in_trouble else None,
             numbers=None if wanted.tracking_number is None else await _numbers(connection, wanted.tracking_number, wanted.carrier_id),
             attached_to=attached_to,
             since=wanted.updated_after or BEGINNING_OF_TIME,

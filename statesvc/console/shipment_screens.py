@@ -11,7 +11,7 @@ from uuid import UUID
 from yarl import URL
 
 from events.carriers import CARRIERS
-from events.vocabulary import Status
+from events.vocabulary import Reason, Status
 from statesvc.console.screen import MenuGroup, PageRequest, PersonalDataRequest, Redirect, Screen, Shown, Values
 from statesvc.console.shipment_lines import causes_of, conflict_sentences, flag_sentences, seals_of, timeline_lines
 from statesvc.console.shipment_story import answer_of, came_late, contradicting, status_style, told_of, told_times
@@ -28,6 +28,16 @@ ONE: Final = LIST + "/{carrier_id}/{tracking_number}"
 HOLDS: Final = "/console/legal-holds"
 PERSONAL: Final = ONE + "/personal"
 CALL: Final = "/v1/shipments/{carrier_id}/{tracking_number}"
+_QUICK: Final[Sequence[tuple[str, Mapping[str, str]]]] = (
+    ("All", {}),
+    ("In trouble", {"in_trouble": "true"}),
+    ("Silent 3 d+", {"stalled_for": "P3D"}),
+    ("Contradicted", {"flag": "contradicted"}),
+    ("Overdue", {"flag": "overdue"}),
+    ("Out for delivery", {"status": "out_for_delivery"}),
+    ("Delivered", {"status": "delivered"}),
+)
+"""Filters that are one click."""
 _TABS: Final = frozenset({"told", "record"})
 _EVENTS_MAX: Final = 1000
 _RECEIVERS_MAX: Final = 10
@@ -50,7 +60,7 @@ def path_of(shipment: Mapping[str, Any], *, as_of: str | None = None, is_one_of_
 
 async def show_list(visit: PageRequest) -> Mapping[str, Any] | Redirect:
     """What was searched for, or a page of those that the filters leave; one alone is shown at once."""
-    wanted = {name: visit.query(name).strip() for name in ("carrier_id", "status", "stalled_for")}
+    wanted = {name: visit.query(name).strip() for name in ("carrier_id", "status", "reason", "flag", "in_trouble", "stalled_for")}
     sought = visit.query("q").strip()
     too_many = ""
     try:
@@ -67,10 +77,17 @@ async def show_list(visit: PageRequest) -> Mapping[str, Any] | Redirect:
         "wanted": wanted,
         "lines": [(shipment, path_of(shipment, is_one_of_several=bool(sought))) for shipment in page["items"]],
         "next_cursor": page["next_cursor"],
+        "quick": [(name, f"{LIST}?{urlencode(chosen)}" if chosen else LIST, _is_chosen(wanted, chosen)) for name, chosen in _QUICK],
+        "style": status_style,
+        "reasons": list(Reason),
         "carriers": sorted(CARRIERS),
         "statuses": list(Status),
         "silences": _SILENCES,
     }
+
+
+def _is_chosen(wanted: Mapping[str, str], chosen: Mapping[str, str]) -> bool:
+    return {name: value for name, value in wanted.items() if value} == chosen
 
 
 async def _page(visit: PageRequest, wanted: Mapping[str, str]) -> Json:

@@ -44,7 +44,7 @@ class ShipmentFilter:
     """Which shipments, and in which order.
 
     `numbers`: bearing one of these, as they are compared; None: any. `since`: changed after that; `before`: unchanged since then.
-    `attached_to`: bearing one of these of its carrier; None: any.
+    `attached_to`: bearing one of these of its carrier; None: any. `statuses`: with one of these; None: any.
 
     `is_open`: those from which a further scan is expected, alone. `newest_first`: in the order of their last change, backwards.
     """
@@ -53,6 +53,8 @@ class ShipmentFilter:
     status: str | None = None
     reason: str | None = None
     service: str | None = None
+    flag: str | None = None
+    statuses: Sequence[str] | None = None
     numbers: Sequence[str] | None = None
     attached_to: Sequence[AttachedTo] | None = None
     since: datetime = BEGINNING_OF_TIME
@@ -100,6 +102,8 @@ async def list_shipments(
         "status": wanted.status,
         "reason": wanted.reason,
         "service": wanted.service,
+        "flag": wanted.flag,
+        "statuses": None if wanted.statuses is None else list(wanted.statuses),
         **_wanted_numbers(wanted),
         "since": wanted.since,
         "before": wanted.before,

@@ -22,6 +22,7 @@ FROM (
 WHERE (%(status)s::text IS NULL OR s.status = %(status)s) AND (%(reason)s::text IS NULL OR s.reason = %(reason)s)
     AND (%(carrier_id)s::text IS NULL OR s.carrier_id = %(carrier_id)s)
     AND (%(service)s::text IS NULL OR lower(s.service) = lower(%(service)s))
+    AND (%(flag)s::text IS NULL OR %(flag)s = ANY (s.flags)) AND (%(statuses)s::text[] IS NULL OR s.status = ANY (%(statuses)s))
 ORDER BY s.recorded_at, s.shipment_id
 LIMIT %(limit)s;
 
@@ -65,6 +66,7 @@ FROM (
 WHERE (%(status)s::text IS NULL OR s.status = %(status)s) AND (%(reason)s::text IS NULL OR s.reason = %(reason)s)
     AND (%(carrier_id)s::text IS NULL OR s.carrier_id = %(carrier_id)s)
     AND (%(service)s::text IS NULL OR lower(s.service) = lower(%(service)s))
+    AND (%(flag)s::text IS NULL OR %(flag)s = ANY (s.flags)) AND (%(statuses)s::text[] IS NULL OR s.status = ANY (%(statuses)s))
 ORDER BY s.recorded_at DESC, s.shipment_id DESC
 LIMIT %(limit)s;
 
@@ -101,6 +103,7 @@ WHERE ((NOT s.terminal AND %(open)s) OR (s.terminal AND %(ended)s))
     AND (%(status)s::text IS NULL OR s.status = %(status)s) AND (%(reason)s::text IS NULL OR s.reason = %(reason)s)
     AND (%(carrier_id)s::text IS NULL OR s.carrier_id = %(carrier_id)s)
     AND (%(service)s::text IS NULL OR lower(s.service) = lower(%(service)s))
+    AND (%(flag)s::text IS NULL OR %(flag)s = ANY (s.flags)) AND (%(statuses)s::text[] IS NULL OR s.status = ANY (%(statuses)s))
 ORDER BY CASE WHEN %(newest)s THEN s.recorded_at END DESC, CASE WHEN %(newest)s THEN s.shipment_id END DESC, s.recorded_at, s.shipment_id
 LIMIT %(limit)s;
 
@@ -119,6 +122,7 @@ WHERE ((NOT s.terminal AND %(open)s) OR (s.terminal AND %(ended)s))
     AND (%(status)s::text IS NULL OR s.status = %(status)s) AND (%(reason)s::text IS NULL OR s.reason = %(reason)s)
     AND (%(carrier_id)s::text IS NULL OR s.carrier_id = %(carrier_id)s)
     AND (%(service)s::text IS NULL OR lower(s.service) = lower(%(service)s))
+    AND (%(flag)s::text IS NULL OR %(flag)s = ANY (s.flags)) AND (%(statuses)s::text[] IS NULL OR s.status = ANY (%(statuses)s))
 ORDER BY CASE WHEN %(newest)s THEN s.recorded_at END DESC, CASE WHEN %(newest)s THEN s.shipment_id END DESC, s.recorded_at, s.shipment_id
 LIMIT %(limit)s;
 

@@ -48,8 +48,9 @@ async def test_a_parcel_is_found_and_read_from_its_number_alone(api: Api, scan: 
     async with browser.page(scheme=scheme) as page:
         flaws = flaws_of(page)
         await log_in(page, str(api.client.make_url("")).rstrip("/"), await api.key("read audit pii"))
-        await expect(page.get_by_role("heading", name="All shipments")).to_be_visible()
+        await expect(page.get_by_role("heading", name="Shipments", exact=True)).to_be_visible()
         await _fine(page, "shipments", scheme)
+        await page.keyboard.press("/")
         await page.keyboard.type("1z 77")
         await page.keyboard.press("Enter")
         await expect(page.get_by_role("heading", name="UPS 1Z77")).to_be_visible()

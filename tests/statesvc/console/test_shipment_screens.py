@@ -97,6 +97,18 @@ async def test_the_list_is_filtered_and_paged(tab: Tab, scan: Statement) -> None
     assert (await tab.get("/console/shipments?status=nonsense")).status == 422
 
 
+async def test_quick_filters_leave_what_is_in_trouble_silent_or_contradicted(tab: Tab, scan: Statement) -> None:
+    await tab.api.carriers.say(scan("1ZWELL", Status.DELIVERED), scan("1ZLOST", Status.LOST, minutes=1), scan("1ZODD", Status.DELIVERED))
+    await tab.api.carriers.say(scan("1ZODD", Status.IN_TRANSIT, minutes=900))
+    await tab.log_in("read")
+    page = await (await tab.get("/console/shipments")).text()
+    for name, found in (("In trouble", "1ZLOST"), ("Contradicted", "1ZODD")):
+        link = re.search(rf'<a href="([^"]*)">{name}</a>', page)
+        assert link is not None
+        shown = await tab.text(unescape(link[1]))
+        assert [number for number in ("1ZWELL", "1ZLOST", "1ZODD") if number in shown] == [found]
+
+
 async def test_the_timeline_has_both_clocks_places_and_what_moved_the_status(tab: Tab, scan: Statement) -> None:
     await _steps(tab, scan, Status.PICKED_UP, Status.DELIVERED)
     await tab.log_in("audit read")
