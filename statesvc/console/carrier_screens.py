@@ -56,7 +56,7 @@ class CarrierScreens:
             "title": carrier.name,
             "carrier": carrier,
             "line": line,
-            "chart": _chart(line, width=720, label_every=4),
+            "chart": _chart(line, label_every=4),
             "rollout": rollout,
             "diffs": diffs,
             "codes": codes["items"],
@@ -200,8 +200,14 @@ class CarrierScreens:
         return carrier
 
 
-def _chart(line: CarrierLine, *, width: int, label_every: int = 0) -> Any:  # noqa: ANN401 - markup
-    return bars([Bar(f"{hour.begins:%H:%M}", hour.counts) for hour in line.hours], title=_PUSHED, width=width, label_every=label_every)
+def _chart(line: CarrierLine, *, width: int | None = None, label_every: int = 0) -> Any:  # noqa: ANN401 - markup
+    return bars(
+        [Bar(f"{hour.begins:%H:%M}", hour.counts) for hour in line.hours],
+        title=_PUSHED,
+        width=width,
+        label_every=label_every,
+        unit=None if width else " an hour",
+    )
 
 
 def _number(value: float | None) -> str:

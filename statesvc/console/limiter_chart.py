@@ -16,7 +16,6 @@ from statesvc.subscriptions.recorded_attempts import RecentTries, Try
 
 MINUTES: Final = 60
 _MINUTE: Final = timedelta(minutes=1)
-_WIDTH: Final = 720
 _TICK_EVERY: Final = 10
 
 
@@ -83,13 +82,13 @@ def limiter_charts(recent: RecentTries, *, limit: int) -> LimiterCharts | None:
     return LimiterCharts(
         total=total,
         most=most,
-        requests=bars(requests, title=f"Requests of the last hour, minute by minute: {total:,}", width=_WIDTH, label_every=_TICK_EVERY),
+        requests=bars(requests, title=f"Requests of the last hour, minute by minute: {total:,}", label_every=_TICK_EVERY, unit=" a minute"),
         in_flight=bars(
             in_flight,
             title=f"Requests under way at a time, minute by minute: {most:,} at most{allowed}",
-            width=_WIDTH,
             label_every=_TICK_EVERY,
             mark=limit,
+            unit="",
         ),
         since=min(one.started_at for one in recent.tries) if recent.is_capped else None,
     )

@@ -9,7 +9,9 @@ from statesvc.api.subscriptions.subscription_operations import ONE as CALL
 from statesvc.api.subscriptions.subscription_operations import PATH
 from statesvc.console.charts import Bar, bars
 from statesvc.console.limiter_chart import limiter_charts
+from statesvc.console.receiver_health import WAITING_MAX, outcome_words, read_health, read_waiting, trouble_sentence
 from statesvc.console.screen import FormAction, PageRequest, PersonalDataRequest, Screen, Shown, Values
+from statesvc.console.shipment_screens import path_of
 from statesvc.console.subscription_forms import LIST, ONE, subscription_actions
 from statesvc.database.pool import Connections
 from statesvc.http.keys.key_store import Scope
@@ -33,6 +35,7 @@ async def show_list(visit: PageRequest) -> Mapping[str, Any]:
     once = {one["id"]: one for one in troubled}
     return {
         "state": state,
+        "outcome_words": outcome_words,
         "states": _STATES,
         "troubled": list(once.values()),
         "subscriptions": page["items"],
@@ -61,13 +64,26 @@ class SubscriptionScreen:
         attempts = await visit.call_api(
             f"GET {CALL}/attempts", subscription_id=subscription_id, cursor=cursor or None, limit=_ATTEMPTS, responses=with_answers
         )
+        tab = visit.query("tab") if visit.query("tab") == "waiting" else ""
         async with self.pool.connection() as connection:
             recent = await read_recent_tries(connection, UUID(one["id"]))
+            health = await read_health(connection, UUID(one["id"]), recent)
+            waiting = await read_waiting(connection, UUID(one["id"])) if tab else ()
+        wanted = visit.query("outcome")
+        shown = [each for each in attempts["items"] if wanted in {"", "delivered" if each["outcome"] == "delivered" else "failed"}]
         return {
-            "title": one["url"],
+            "title": one.get("name") or one["url"],
+            "health": health,
+            "waiting_max": WAITING_MAX,
+            "trouble": trouble_sentence(one, health, recent.now),
+            "tab": tab,
+            "waiting": [(each, path_of(each)) for each in waiting],
+            "outcome": wanted,
+            "outcome_words": outcome_words,
+            "shipment_path": path_of,
             "one": one,
             "path": ONE.format(subscription_id=one["id"]),
-            "attempts": attempts["items"],
+            "attempts": shown,
             "next_cursor": attempts["next_cursor"],
             "cursor": cursor,
             "chart": attempt_chart(attempts["items"]),
@@ -89,7 +105,7 @@ def attempt_chart(attempts: Sequence[Mapping[str, Any]]) -> Any:  # noqa: ANN401
     delivered = sum(one["outcome"] == "delivered" for one in attempts)
     longest = max(one["duration_ms"] for one in attempts)
     title = f"How long the last {len(attempts)} attempts took, the newest at the right: {delivered} delivered; the longest {longest:,} ms"
-    return bars(columns, title=title, width=720)
+    return bars(columns, title=title, unit=" ms")
 
 
 def subscription_pages(pool: Connections) -> tuple[list[Screen], list[FormAction], list[PersonalDataRequest]]:

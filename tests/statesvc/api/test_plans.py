@@ -55,6 +55,8 @@ async def test_a_number_alone_is_looked_up_by_its_index_and_open_shipments_by_th
         "status": None,
         "reason": None,
         "service": None,
+        "flag": None,
+        "statuses": None,
         "numbers": ["1"],
         "since": BEGINNING_OF_TIME,
         "before": END_OF_TIME,
@@ -85,7 +87,7 @@ async def test_a_search_by_number_reads_nothing_to_be_planned(api: Any, scan: An
         await api.carriers.say(scan(str(number), Status.IN_TRANSIT))
     async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
         await owner.execute("ANALYZE")
-    asked: dict[str, Any] = dict.fromkeys(("carrier_id", "status", "reason", "service"))
+    asked: dict[str, Any] = dict.fromkeys(("carrier_id", "status", "reason", "service", "flag", "statuses"))
     asked |= {"numbers": ["7"], "carrier_ids": ["ups"], "open": True, "ended": True, "limit": 2}
     asked |= {"newest": False, "since": BEGINNING_OF_TIME, "before": END_OF_TIME}
     asked |= {"after_recorded_at": BEGINNING_OF_TIME, "after_shipment_id": AFTER_ALL}

@@ -46,7 +46,7 @@ async def test_those_in_trouble_come_first_and_each_state_has_a_list(tab: Tab) -
     await tab.log_in("ops subscriptions")
     trouble, _, rest = (await tab.text(LIST)).partition(" All Receiver")
     assert trouble.index("dead.invalid") < trouble.index("failing.invalid") < trouble.index("paused.invalid")
-    assert "7 refused 503" in trouble
+    assert "7 answered 503" in trouble
     assert "fine.invalid" not in trouble
     assert "fine.invalid" in rest
     for state, host in (("disabled", "dead"), ("failing", "failing"), ("paused", "paused")):
@@ -80,11 +80,15 @@ async def test_attempts_are_drawn_and_listed_and_answers_are_for_who_says_why(ta
     await deliver(tab.api.connection, tab.api.keyring, AttemptOutcome.REFUSED, 503)
     await tab.log_in("ops subscriptions pii")
     text = await tab.text(path)
-    assert "refused 503" in text
+    assert "answered 503" in text
     assert "ups 1Z1" in text
     assert "████" in text
     assert "Requests of the last hour, minute by minute: 1" in text
     assert "0 delivered, 1 failed" in text
+    assert "Waiting 1 oldest" in text
+    assert "Delivered, last hour 0 % 0 of 1 tries" in text
+    assert "1Z1" in await tab.text(f"{path}?tab=waiting")
+    assert "answered 503" not in (await tab.text(f"{path}?outcome=delivered")).partition("Attempts")[2]
     before = await _actions(tab.api)
     token = await tab.form_token(path)
     unsaid = await tab.post(f"{path}/answers", form_token=token, why="")
