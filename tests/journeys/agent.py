@@ -142,7 +142,17 @@ async def travel(service: Installation) -> dict[str, object]:
     key = answered(service.caller("auditor", "read").get("/v1/checkpoint/keys"))["items"][0]["key"]
     async with browser.page() as page:
         measured = await read(page, service.url, agent, service.home)
+    from_the_command_line(service, agent, key)
     return {**measured, **check_pdf(service.home / "then.pdf"), **check_zip(service.home / "today.zip", key)}
+
+
+def from_the_command_line(service: Installation, agent: str, key: str) -> None:
+    """The same with an address and the key alone; a hold takes a scope that the agent does not have."""
+    require("in_transit" in service.command(agent, "shipments", "history", "ups", NUMBER), "the history does not say where it was")
+    service.command(agent, "evidence", "ups", NUMBER, "--out", "command.zip")
+    check_zip(service.home / "desk" / "command.zip", key)
+    refused = service.command(agent, "legal-hold", "place", "ups", NUMBER, "--why", "case 7", exit_code=1)
+    require("takes a key with scope `admin`" in refused, f"the refusal says otherwise: {refused}")
 
 
 def journey() -> dict[str, object]:

@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from tests.journeys.installation import ROOT, FailedStepError, installation, main
+from tests.journeys.installation import ROOT, FailedStepError, installation, main, require
 
 PROGRAM = Path(__file__).with_name("caller_program.py")
 
@@ -26,6 +26,8 @@ def travel() -> dict[str, object]:
         installed_seconds = time.monotonic() - began
         keys = {f"{scope.upper()}_KEY": service.key(scope, scope) for scope in ("ingest", "read")}
         printed = run([python, PROGRAM], environment=keys | {"URL": service.url}, folder=service.home)
+        shown = service.command(keys["READ_KEY"], "shipments", "find", "1ZJOURNEY0000000002")
+        require("delivered" in shown, f"the command finds another state: {shown}")
         return {"installed_seconds": round(installed_seconds, 1), "import_seconds": float(printed)}
 
 

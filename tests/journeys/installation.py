@@ -1,7 +1,8 @@
-"""A service as anyone runs it: `statesvc up` on a fresh folder and a free port, and its commands. Nothing of it is reached otherwise."""
+"""A service as anyone runs it: `statesvc up` on a fresh folder and a free port. Commands reach it by its address and a key alone."""
 
 import base64
 import contextlib
+import functools
 import json
 import os
 import secrets
@@ -9,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -34,6 +35,8 @@ class Installation:
         self.home = home
         self.url = f"http://127.0.0.1:{free_port()}"
         given = {name: value for name, value in os.environ.items() if not name.startswith(("STATESVC_", "DATABASE_URL"))}
+        self._elsewhere = given
+        """The environment of another machine."""
         self._environment = {
             **given,
             "STATESVC_DATA_DIR": str(home / "data"),
@@ -41,22 +44,30 @@ class Installation:
             "STATESVC_SUBSCRIBER_ALLOW": "127.0.0.0/8",
         }
 
-    def command(self, *arguments: str) -> Any:
-        """What a command prints for scripts."""
-        ended = subprocess.run(
-            [sys.executable, "-m", "statesvc", *arguments, "--json"],
-            env=self._environment,
-            capture_output=True,
-            text=True,
-            timeout=START_SECONDS,
-            check=False,
-        )
-        if ended.returncode:
+    def command(self, key: str, *arguments: str, exit_code: int = 0) -> str:
+        """What a command prints that a holder of the key gives from another machine: in an empty folder, with no setting of the service."""
+        desk = self.home / "desk"
+        desk.mkdir(exist_ok=True)
+        (desk / "key").write_text(key, "utf-8")
+        return self._run(["--url", self.url, "--key-file", "key", *arguments], self._elsewhere, folder=desk, exit_code=exit_code)
+
+    @functools.cached_property
+    def _admin(self) -> str:
+        """The first key, which is made on the machine itself."""
+        arguments = ["keys", "create", "--name", "admin", "--scopes", "admin", "--json"]
+        made: str = json.loads(self._run(arguments, self._environment, folder=self.home))["key"]
+        return made
+
+    def _run(self, arguments: Sequence[str], environment: Mapping[str, str], *, folder: Path, exit_code: int = 0) -> str:
+        command = [sys.executable, "-m", "statesvc", *arguments]
+        given = {**environment, "PYTHONPATH": str(ROOT)}
+        ended = subprocess.run(command, env=given, cwd=folder, capture_output=True, text=True, timeout=START_SECONDS, check=False)
+        if ended.returncode != exit_code:
             raise FailedStepError(f"statesvc {' '.join(arguments)} ended with {ended.returncode}: {ended.stderr[-2000:]}")
-        return json.loads(ended.stdout)
+        return ended.stderr if exit_code else ended.stdout
 
     def key(self, name: str, *scopes: str) -> str:
-        made: str = self.command("keys", "create", "--name", name, "--scopes", ",".join(scopes))["key"]
+        made: str = json.loads(self.command(self._admin, "keys", "create", "--name", name, "--scopes", ",".join(scopes), "--json"))["key"]
         return made
 
     def caller(self, name: str, *scopes: str) -> httpx.Client:

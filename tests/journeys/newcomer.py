@@ -27,6 +27,7 @@ PAGE: Final = ROOT / "docs" / "newcomer.md"
 FENCED: Final = re.compile(r'^```(?P<language>sh|python|json)(?: title="(?P<title>[\w.]+)")?\n(?P<text>.*?)^```$', re.MULTILINE | re.DOTALL)
 SERVERS: Final = ("statesvc --env-file", "python3 receiver.py")
 """What the last line of a block that goes on running begins with."""
+NUMBER: Final = "1ZTEST000300000011"
 STEP_SECONDS: Final = 600
 READY_SECONDS: Final = 180
 EXTRAS: Final = "archive,query,nats,rabbitmq,kafka,redis,shovel,objectstore,otlp"
@@ -179,6 +180,9 @@ def travel(python: str, *, extras: bool) -> dict[str, object]:
         answers = newcomer.run(ask.after(push), folder=home)
         if answers.count("delivered") < 3:
             raise JourneyError(f"the answers say nothing of the delivery: {answers}")
+        afar = "cd ~; export PATH=~/statesvc/bin:$PATH\nstatesvc --url http://localhost:8080 --key-file parcels/key shipments history ups"
+        if "delivered" not in newcomer.run(Block(f"{afar} {NUMBER}", None), folder=home):
+            raise JourneyError("with an address and a key alone the history is another one")
         (wheel,) = (ROOT / "dist").glob("*.whl")
         measured: dict[str, object] = {
             "python": subprocess.check_output([home / "statesvc/bin/python", "--version"], text=True).split()[1],

@@ -180,9 +180,21 @@ def _travel(service: Installation, carrier: httpx.Client, shop: httpx.Client, re
         verified(each, notification)
     measured["verified_by"] = [*VERIFIERS]
 
+    _from_the_command_line(service, shop, subscription["id"], receiver)
     link = answered(shop.post("/v1/subscriptions/portal-links", json={}), 201)
     measured |= asyncio.run(_in_a_browser(service, carrier, receiver, link["path"], subscription["id"]))
     return measured
+
+
+def _from_the_command_line(service: Installation, shop: httpx.Client, subscription_id: str, receiver: Receiver) -> None:
+    """With an address and the shop's key alone; other work takes a scope that it does not have."""
+    key = shop.headers["Authorization"].removeprefix("Bearer ")
+    require(receiver.url in service.command(key, "subscriptions", "list"), "the list lacks the subscription")
+    service.command(key, "subscriptions", "pause", subscription_id)
+    service.command(key, "subscriptions", "resume", subscription_id)
+    service.command(key, "subscriptions", "test", subscription_id)
+    refused = service.command(key, "dead-letters", "list", exit_code=1)
+    require("takes a key with scope `ops`" in refused, f"the refusal says otherwise: {refused}")
 
 
 def said(carrier: httpx.Client, status: str, *, day: int) -> None:
