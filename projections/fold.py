@@ -45,6 +45,17 @@ def fold(facts: Iterable[Fact]) -> ShipmentState:
     return run.state()
 
 
+def flags_by_scan(facts: Iterable[Fact]) -> dict[str, frozenset[Flag]]:
+    """Return which scan raises which flags, by event id, once corrections are applied."""
+    run, raised = _Run(INITIAL), {}
+    for fact in sorted((fact for fact in correct({fact.event_id: fact for fact in facts}).facts if not fact.enriches), key=_BY_KEY):
+        run.flags = frozenset()
+        run.apply(fact)
+        if run.flags:
+            raised[fact.event_id] = run.flags
+    return raised
+
+
 def advance(state: ShipmentState, facts: Iterable[Fact]) -> ShipmentState | None:
     """`state` after `facts` too; None where only the whole log can answer.
 

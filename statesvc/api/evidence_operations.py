@@ -13,7 +13,7 @@ from statesvc.api.operation_context import Context
 from statesvc.api.parameters import AsOf, Discriminator, Name
 from statesvc.api.personal_reads import Include, reads_personal
 from statesvc.evidence.bundle import FORMS, EvidencePart
-from statesvc.evidence.gather import NothingSealedError, UnknownShipmentError, Wanted, gather
+from statesvc.evidence.gather import NothingSealedError, SeveralShipmentsError, UnknownShipmentError, Wanted, gather
 from statesvc.evidence.made_evidence import record_evidence
 from statesvc.evidence.merchant_statement import MerchantStatement
 from statesvc.http.call import Call
@@ -150,7 +150,7 @@ async def print_evidence(sources: Sources, wanted: EvidenceWanted) -> PrintedEvi
                 gathered = await gather(connection, asked)
         except UnknownShipmentError as error:
             raise Problem(Code.NOT_FOUND, str(error)) from error
-        except NothingSealedError as error:
+        except (NothingSealedError, SeveralShipmentsError) as error:
             raise Problem(Code.CONFLICT, str(error)) from error
         except ContradictionError as error:
             raise Problem(Code.INTERNAL_ERROR, str(error)) from error

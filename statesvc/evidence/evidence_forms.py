@@ -89,7 +89,7 @@ _PRINTERS: Final[Mapping[str, Callable[[GatheredEvidence], EvidenceFile]]] = dic
 
 def html_of(report: EvidenceReport) -> bytes:
     """A page that needs nothing else. Every value is escaped: carriers and customers wrote most of them."""
-    sections = [*details_of(report), *annex_of(report), verification_of(report)]
+    sections = [*details_of(report), verification_of(report), *annex_of(report)]
     return _template().render(report=report, sections=sections, words=words).encode()
 
 

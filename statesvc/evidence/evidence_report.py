@@ -7,14 +7,15 @@ from typing import Any, Final
 
 from events.merkle.checkpoint import read_checkpoint
 from events.vocabulary import Kind
-from statesvc.evidence.bundle import ERASED, UNAVAILABLE, WITHHELD, Bundle, attempts_of
+from statesvc.evidence.bundle import ERASED, UNAVAILABLE, WITHHELD, Bundle
 from statesvc.evidence.bundle_entry import ERASED_TEXT, WITHHELD_TEXT, BundleEntry
 from statesvc.evidence.dispute_fields import carrier_name
 from statesvc.evidence.milestones import Milestones
-from statesvc.evidence.printed_times import carrier_time, utc
+from statesvc.evidence.plain_words import carriers_words, spaced
+from statesvc.evidence.printed_times import stated_time, utc
 from statesvc.evidence.proof_of_delivery import DeliveryProof, read_delivery_proofs
-from statesvc.evidence.summary import EvidenceSummary, spaced, summary_of
-from statesvc.shipments.notification_trail import LoggedNotification, notifications_of
+from statesvc.evidence.summary import EvidenceSummary, summary_of
+from statesvc.evidence.told import ToldLine, told_lines
 
 _NOT_SHOWN: Final = {
     ERASED: ERASED_TEXT,
@@ -27,10 +28,11 @@ _NOT_SHOWN: Final = {
 class StatementLine:
     """One statement of the carrier, or one conclusion of ours. `occurred`: its own clock and zone; `recorded`: ours, when we knew it.
 
-    `is_key`: it moved the state, or is the first or the last.
+    `number`: among the statements, as the first page names it; 0: it is none. `is_key`: it moved the state, or is the first or the last.
     """
 
     index: int
+    number: int = 0
     occurred: str
     recorded: str
     what: str
@@ -38,17 +40,6 @@ class StatementLine:
     code: str
     note: str = ""
     is_key: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptLine:
-    """One attempt at notifying a subscriber, or why there is none."""
-
-    index: int
-    at: str
-    receiver: str
-    what: str
-    answer: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +73,7 @@ class EvidenceReport:
     statements: Sequence[StatementLine] = field(default_factory=tuple)
     conclusions: Sequence[StatementLine] = field(default_factory=tuple)
     contradictions: Sequence[StatementLine] = field(default_factory=tuple)
-    attempts: Sequence[AttemptLine] = field(default_factory=tuple)
+    told: Sequence[ToldLine] = field(default_factory=tuple)
     bodies: Sequence[SentBodyLine] = field(default_factory=tuple)
     observations: Sequence[ActionLine] = field(default_factory=tuple)
     actions: Sequence[ActionLine] = field(default_factory=tuple)
@@ -97,7 +88,6 @@ def report_of(bundle: Bundle) -> EvidenceReport:
     events = sorted((entry for entry in entries if entry.kind == "event"), key=lambda entry: (entry.at, entry.index))
     milestones = Milestones.of(shipment, events)
     proofs = read_delivery_proofs(bundle)
-    sent = {key: each for each in bundle["sent"] for key in attempts_of(each)}
     places: dict[str, list[int]] = defaultdict(list)
     for entry in events:
         places[entry.document["message_id"]].append(entry.index)
@@ -109,8 +99,8 @@ def report_of(bundle: Bundle) -> EvidenceReport:
         delivery_proofs=[proof for proof in proofs if proof.image_format is not None],
         statements=list(_statements(events, entries, milestones)),
         conclusions=[_conclusion(entry, places) for entry in entries if entry.kind == "transition"],
-        contradictions=[_statement(entry, {}) for entry in entries if entry.kind == "conflict"],
-        attempts=sorted(_attempts(entries, sent), key=lambda line: line.index),
+        contradictions=[_statement(entry, None) for entry in entries if entry.kind == "conflict"],
+        told=told_lines(bundle, entries),
         bodies=[_body(each) for each in bundle["sent"]],
         observations=[_observation(entry) for entry in entries if entry.kind == "observation"],
         actions=[_action(entry) for entry in entries if entry.kind == "action"],
@@ -141,12 +131,15 @@ def _statements(events: Sequence[BundleEntry], entries: Sequence[BundleEntry], m
     causes = {entry.document["event_id"] for entry in entries if entry.kind == "transition"}
     marked = {id(entry) for entry in (*events[:1], *events[-1:], milestones.picked_up, milestones.first_scan, milestones.delivery)}
     for entry in events:
-        yield _statement(entry, milestones.readings, is_key=id(entry) in marked or entry.document["event_id"] in causes)
+        yield _statement(entry, milestones, is_key=id(entry) in marked or entry.document["event_id"] in causes)
 
 
-def _statement(entry: BundleEntry, readings: Mapping[str, str], *, is_key: bool = True) -> StatementLine:
+def _statement(entry: BundleEntry, milestones: Milestones | None, *, is_key: bool = True) -> StatementLine:
+    """`milestones` None: of a contradiction, which is no statement of its own."""
     document = entry.document
-    notes = []
+    readings = {} if milestones is None else milestones.readings
+    flags = sorted(milestones.flags.get(document["event_id"], ())) if milestones is not None and entry.kind == "event" else []
+    notes = [f"{spaced(flag).upper()}: see the first page" for flag in flags]
     if document["kind"] == Kind.CORRECTION:
         notes.append(f"corrects {document['corrects']}" if document.get("corrects") else "retracts an earlier scan")
     if document["kind"] == Kind.UNMAPPED:
@@ -157,12 +150,12 @@ def _statement(entry: BundleEntry, readings: Mapping[str, str], *, is_key: bool 
         notes.append(f"corrected later: {spaced(read)}" if read else "taken back later")
     if signer := entry.part.get("signed_by"):
         notes.append(f"signed by {signer}")
-    # carriers wrap and indent their words by their own page
-    description = " ".join((entry.part.get("description") or entry.hidden or "").split())
+    description = carriers_words(entry) or entry.hidden or ""
     reading = spaced(status) if status else {Kind.INFO: "information"}.get(document["kind"], document["kind"])
     return StatementLine(
         index=entry.index,
-        occurred=carrier_time(document),
+        number=0 if milestones is None else milestones.numbers.get(document["event_id"], 0),
+        occurred=stated_time(document),
         recorded=utc(document["recorded_at"]),
         what=f"{reading}: {description}" if description else reading,
         where=entry.place,
@@ -189,34 +182,6 @@ def _cause(transition: Mapping[str, Any], places: Sequence[int]) -> str:
     if len(places) > 1:
         return f"the {len(places)} entries {min(places)} to {max(places)}, which came in one message"
     return f"entry {places[0]}" if places else str(transition["event_id"])
-
-
-def _attempts(entries: Sequence[BundleEntry], sent: Mapping[tuple[str, int | None], Mapping[str, Any]]) -> Iterator[AttemptLine]:
-    """Each try, and each notification that was not tried or has not ended."""
-    receivers = {each["subscription_id"]: each["receiver"] for each in sent.values()}
-    fanouts, ends = ([(entry.document, entry) for entry in entries if entry.kind == kind] for kind in ("fanout", "attempt"))
-    for key, one in notifications_of(fanouts, ends).items():
-        receiver = receivers.get(key.subscription_id) or key.subscription_id
-        what = spaced(one.kind.removeprefix("shipment.")) if one.kind else f"{spaced(one.from_status)} → {spaced(one.to_status)}"
-        for each in one.tries:
-            at = utc(each.document["started_at"])
-            yield AttemptLine(index=each.entry.index, at=at, receiver=receiver, what=what, answer=_answer(each.document))
-        if why := _why_unsent(one):
-            document, entry = one.fanouts[-1]
-            yield AttemptLine(index=entry.index, at=utc(document["recorded_at"]), receiver=receiver, what=what, answer=why)
-
-
-def _why_unsent(one: LoggedNotification) -> str:
-    if one.covered_by is not None:
-        return f"left out: the one of change {one.covered_by} stood for it"
-    if one.outcome is None:
-        return "not ended yet"
-    return "" if one.tries else f"{spaced(one.outcome)}, never attempted"
-
-
-def _answer(one: Mapping[str, Any]) -> str:
-    status = one.get("status_code")
-    return f"{spaced(one['outcome'])}{f' (HTTP {status})' if status else ''}, attempt {one['number']}"
 
 
 def _body(message: Mapping[str, Any]) -> SentBodyLine:

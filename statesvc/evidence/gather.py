@@ -5,7 +5,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 import orjson
@@ -23,7 +23,7 @@ from statesvc.evidence.back_dated import BACK_DATED, read_back_dated
 from statesvc.evidence.bundle import ERASED, FORMAT, NONE, OPENED, SHARED, UNAVAILABLE, WITHHELD, Bundle, sealed
 from statesvc.evidence.dispute_fields import dispute_fields
 from statesvc.evidence.merchant_statement import MerchantStatement
-from statesvc.evidence.notifications import Reader, read_sent
+from statesvc.evidence.notifications import Reader, read_receivers, read_sent
 from statesvc.log.archive.folder import ArchivePath
 from statesvc.log.checkpoints import SignedHead, covering_head, latest_head
 from statesvc.log.event_store import read_streams
@@ -39,6 +39,8 @@ from statesvc.shipments.personal import Opener
 _SQL = queries("statesvc.evidence", "evidence")
 Connection = AsyncConnection[Any]
 Keys = Mapping[UUID, SealingKey | None]
+_OF_OTHERS: Final = ("shipment_id", "discriminator", "status", "last_event_at")
+"""What a bundle says of the other shipments of the number."""
 
 
 class NothingSealedError(RuntimeError):
@@ -47,6 +49,17 @@ class NothingSealedError(RuntimeError):
 
 class UnknownShipmentError(RuntimeError):
     """No shipment has the number."""
+
+
+class SeveralShipmentsError(RuntimeError):
+    """The number was used more than once, and nobody said which parcel is meant."""
+
+    def __init__(self, shipments: Sequence[StoredShipment]) -> None:
+        named = "; ".join(
+            f"`{shipment.discriminator}`: {shipment.status}, last heard of on {shipment.last_event_at.astimezone(UTC):%Y-%m-%d}"
+            for shipment in shipments
+        )
+        super().__init__(f"the number was used {len(shipments)} times; say which parcel is meant, by its `discriminator`: {named}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +100,8 @@ async def gather(connection: Connection, wanted: Wanted) -> GatheredEvidence:
     horizon = Horizon(head.tree_size, head.created_at, clamped=False)
     if wanted.as_of is not None:
         horizon = await horizon_at(connection, wanted.as_of)
-    shipment = await _shipment(connection, wanted, horizon)
+    found = await _found(connection, wanted, horizon)
+    shipment = found.shipment
     cursor = await connection.execute(
         _SQL["entries"],
         {**shipment.recorded(), **await recorded_outside(connection, shipment), "size": horizon.size},
@@ -129,8 +143,10 @@ async def gather(connection: Connection, wanted: Wanted) -> GatheredEvidence:
         "as_of": None if wanted.as_of is None else await _as_of(connection, horizon, head),
         "stated": None if wanted.statement is None else wanted.statement.salted(),
         "shipment": _plain({**listed(shipment)} | {"signed_by": _signer(shipment, documents, parts) if wanted.personal else None}),
+        "others": [_plain({name: getattr(other, name) for name in _OF_OTHERS}) for other in found.others],
         "entries": entries,
         "messages": await _messages(connection, wanted, shipment, documents, keys),
+        "receivers": await read_receivers(connection, [document for document in documents if document["entry"] == "fanout"]),
         "sent": await read_sent(connection, reader, list(zip(documents, parts, strict=True))),
     }
     return GatheredEvidence({**bundle, **dispute_fields(bundle)}, signers)
@@ -164,13 +180,15 @@ async def _stamp(connection: Connection, head: SignedHead, *, last: int) -> dict
     }
 
 
-async def _shipment(connection: Connection, wanted: Wanted, horizon: Horizon) -> StoredShipment:
+async def _found(connection: Connection, wanted: Wanted, horizon: Horizon) -> FoundShipment:
     found = await find_shipment_at(
         connection, horizon, carrier_id=wanted.carrier_id, number=wanted.number, discriminator=wanted.discriminator
     )
     match found:
+        case FoundShipment() if found.others and wanted.discriminator is None:
+            raise SeveralShipmentsError([found.shipment, *found.others])
         case FoundShipment():
-            return found.shipment
+            return found
         case OtherDiscriminators():
             raise UnknownShipmentError("the number is known, but never with this discriminator")
         case None:

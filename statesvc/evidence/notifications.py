@@ -1,7 +1,7 @@
 """What subscribers were sent: for each attempt the body that its own commitment fits, or why it is not shown."""
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -81,13 +81,12 @@ async def read_sent(
     shipment_id = reader.opener.shipment_id
     unstored = [key.sequence for key, notifications in notified.items() if key.sequence > 0 and _needs_history(notifications, tried[key])]
     past = await read_past(connection, [(shipment_id, sequence) for sequence in unstored], thin=frozenset())
-    cursor = await connection.execute(_SQL["receivers"], {"subscription_ids": list({key.subscription_id for key in notified})})
-    urls = dict(await cursor.fetchall())
+    receivers = await _receivers(connection, {key.subscription_id for key in notified})
     return [
         {
             "webhook_id": notification.webhook_id,
             "subscription_id": key.subscription_id,
-            "receiver": urlsplit(urls.get(key.subscription_id, "")).hostname or "",
+            "receiver": receivers.get(key.subscription_id, ""),
             "type": notification.type,
             "change": {
                 "from": notification.from_status,
@@ -102,6 +101,17 @@ async def read_sent(
         for key, (notification, *others) in notified.items()
         for (body, state), numbers in _bodies(reader, [notification, *others], tried[key], past.get((shipment_id, key.sequence))).items()
     ]
+
+
+async def read_receivers(connection: AsyncConnection[Any], fanouts: Sequence[Document]) -> dict[str, str]:
+    """Return whom the fan-outs name: the host of each subscription that is still there, by its id."""
+    named = {subscription_id for document in fanouts for subscription_id in document["subscriptions"]}
+    return await _receivers(connection, named)
+
+
+async def _receivers(connection: AsyncConnection[Any], subscription_ids: Collection[str]) -> dict[str, str]:
+    cursor = await connection.execute(_SQL["receivers"], {"subscription_ids": sorted(subscription_ids)})
+    return {subscription_id: urlsplit(url).hostname or "" for subscription_id, url in await cursor.fetchall()}
 
 
 def _notifications(

@@ -26,6 +26,8 @@ _ROWS_A_PAGE_MAX: Final = 60
 _KEY_STATEMENTS: Final = 120
 _SUMMARY_VALUE_MAX: Final = 160
 _CELL_MAX: Final = 240
+_MONOSPACE: Final = "DejaVu Sans Mono"
+"""Comes with the typesetter."""
 _FONTS: Final = (
     "Noto Sans",
     *(f"Noto Sans {script}" for script in ("Arabic", "Armenian", "Bengali", "Devanagari", "Ethiopic", "Georgian", "Gujarati")),
@@ -62,7 +64,7 @@ def print_report(report: EvidenceReport) -> PrintedReport:
     details, annex, verification = details_of(report), annex_of(report), verification_of(report)
     rows = sum(len(section.rows) for section in (*details, *annex))
     if rows <= _ROWS_A_PAGE_MAX * PAGES_MAX:
-        whole = _typeset(report, [*details, *annex, verification])
+        whole = _typeset(report, [*details, verification, *annex])
         if whole.pages <= PAGES_MAX:
             return PrintedReport(whole, has_annex=False)
         document = _typeset(report, [*details, verification])
@@ -73,7 +75,7 @@ def print_report(report: EvidenceReport) -> PrintedReport:
 
 def annex_pages(report: EvidenceReport) -> PrintedPages:
     """All statements, what we concluded, sent and did, of any length. Raises TypesettingError."""
-    sections = [*details_of(report), *annex_of(report), verification_of(report)]
+    sections = [*details_of(report), verification_of(report), *annex_of(report)]
     return _typeset(report, sections, is_annex=True)
 
 
@@ -105,7 +107,7 @@ def _typeset(report: EvidenceReport, sections: Sequence[ReportSection], *, is_an
         pages = _run(document)
     if pages is not None and pages.summary_page > 1:
         summary = document["summary"]
-        for name in ("facts", "stated", "agreement", "remarks"):
+        for name in ("facts", "stated", "agreement", "remarks", "told"):
             summary[name] = _cut(summary[name])
         pages = _run(document)
     if pages is None:
@@ -125,6 +127,7 @@ def _document(report: EvidenceReport, sections: Sequence[ReportSection], *, is_a
         "foot": "annex" if is_annex else "",
         "made_at": report.made_at,
         "fonts": _FONTS,
+        "mono": (_MONOSPACE, *_FONTS),
         "words": {"stated": words.STATED, "compared": words.COMPARED},
         "summary": None if is_annex else asdict(report.summary),
         "sections": [{**asdict(replace(section, pictures=())), "pictures": []} for section in sections],

@@ -4,6 +4,9 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from events.event import EventPlace
+from events.parsing.zones import zone_of
+
 ZONES: Final = {
     "assumed_utc": "no zone given, read as UTC",
     "received": "no time given: that of receipt",
@@ -11,6 +14,8 @@ ZONES: Final = {
     "location": "zone of the place",
 }
 """What is said of an offset that the carrier did not print itself, by `tz_source`."""
+
+_STATED_ZONES: Final = frozenset({"explicit", "pair"})
 
 
 def carrier_time(document: Mapping[str, Any]) -> str:
@@ -20,14 +25,36 @@ def carrier_time(document: Mapping[str, Any]) -> str:
     return at.strftime(clock) + _source(document)
 
 
-def carrier_time_in_words(document: Mapping[str, Any]) -> str:
-    """The same for a summary: `1 March 2026, 14:05 (UTC-05:00)`."""
+def stated_time(document: Mapping[str, Any]) -> str:
+    """The same as evidence prints it, everywhere: `1 Mar 2026, 14:05 UTC-05:00`."""
     at = datetime.fromisoformat(document["occurred_at"])
-    day = f"{at.day} {at:%B %Y}"
-    if document["time_precision"] == "day":
-        return day + _source(document)
-    clock = f"{at:%H:%M}" if document["time_precision"] == "minute" else f"{at:%H:%M:%S}"
-    return f"{day}, {clock} ({offset(at)}{_source(document).replace(' (', ', ').rstrip(')')})"
+    return _day(at) + _clock(document, ", ") + _source(document)
+
+
+def stated_time_in_a_sentence(document: Mapping[str, Any]) -> str:
+    """The same for the answer of the first page: `1 March 2026 at 14:05 UTC-05:00`."""
+    at = datetime.fromisoformat(document["occurred_at"])
+    return f"{at.day} {at:%B %Y}" + _clock(document, " at ") + _source(document)
+
+
+def local_time(document: Mapping[str, Any], location: Mapping[str, str]) -> str:
+    """Return the time where it happened, of a time that the carrier stated in another zone: `25 Nov 2026, 19:15 in Oakland`.
+
+    Computed from the place. Empty where the place gives no zone beyond doubt, the carrier stated that zone's time, or no exact one.
+    """
+    if document["time_precision"] == "day" or document["tz_source"] not in _STATED_ZONES:
+        return ""
+    local = zone_of(EventPlace(**{part: location[part] for part in EventPlace._fields if part in location}))
+    at = datetime.fromisoformat(document["occurred_at"])
+    if local is None or not local.certain or at.astimezone(local.zone).utcoffset() == at.utcoffset():
+        return ""
+    there = at.astimezone(local.zone)
+    return f"{_day(there)}, {there:%H:%M} in {location.get('city') or location.get('region') or location['country']}"
+
+
+def days_between(first: datetime, last: datetime) -> str:
+    """A span of days: `1 Mar 2026 to 4 Mar 2026`."""
+    return _day(first) if _day(first) == _day(last) else f"{_day(first)} to {_day(last)}"
 
 
 def stated_instant(text: str) -> str:
@@ -38,13 +65,27 @@ def stated_instant(text: str) -> str:
 
 def utc(text: str) -> str:
     """An instant of ours."""
-    return f"{datetime.fromisoformat(text).astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    at = datetime.fromisoformat(text).astimezone(UTC)
+    return f"{_day(at)}, {at:%H:%M:%S} UTC"
 
 
 def offset(at: datetime) -> str:
     """`UTC`, or `UTC-05:00`."""
     printed = f"{at:%z}"
     return "UTC" if printed == "+0000" else f"UTC{printed[:3]}:{printed[3:5]}"
+
+
+def _day(at: datetime) -> str:
+    return f"{at.day} {at:%b %Y}"
+
+
+def _clock(document: Mapping[str, Any], separator: str) -> str:
+    """As exact as the carrier stated it, with the zone; nothing of a day."""
+    at = datetime.fromisoformat(document["occurred_at"])
+    if document["time_precision"] == "day":
+        return ""
+    is_exact = document["time_precision"] == "second" and at.second
+    return separator + (f"{at:%H:%M:%S}" if is_exact else f"{at:%H:%M}") + f" {offset(at)}"
 
 
 def _source(document: Mapping[str, Any]) -> str:

@@ -8,15 +8,19 @@ from statesvc.evidence import wording as words
 from statesvc.evidence.evidence_report import ActionLine, EvidenceReport, StatementLine
 from statesvc.evidence.proof_of_delivery import DeliveryProof
 
-_SAID: Final = ("Happened", "What", "Where", "Code", "Recorded", "Entry")
+_SAID: Final = ("No.", "Happened", "What", "Where", "Recorded", "Entry")
+_SAID_WIDTHS: Final = (7, 32, 44, 25, 33, 10)
 _CODE_CHARS_MAX: Final = 16
-"""What the column of codes shows in two lines."""
-_SAID_WIDTHS: Final = (24, 36, 24, 14, 21, 10)
+"""Of a code that stands next to what it means."""
+_TOLD_MAX: Final = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportSection:
-    """One heading and what is under it. `columns` empty: the rows are names and values. `widths`: in proportion."""
+    """One heading and what is under it. `columns` empty: the rows are names and values. `widths`: in proportion.
+
+    `quotes`: a note and a text, which is raw. `begins_page`: the annex, which is for whoever checks.
+    """
 
     heading: str
     texts: Sequence[str] = ()
@@ -25,6 +29,7 @@ class ReportSection:
     rows: Sequence[Sequence[str]] = ()
     pictures: Sequence[DeliveryProof] = ()
     quotes: Sequence[tuple[str, str]] = field(default_factory=tuple)
+    begins_page: bool = False
 
 
 def details_of(report: EvidenceReport, *, key_only: int | None = None) -> list[ReportSection]:
@@ -38,36 +43,51 @@ def details_of(report: EvidenceReport, *, key_only: int | None = None) -> list[R
             f"Of {len(report.statements):,} statements these {len(shown):,} are the first, the last and those that moved the state; "
             "the annex, a file of its own, has all of them."
         )
-    sections = [ReportSection(heading="What the carrier said", texts=texts, columns=_SAID, widths=_SAID_WIDTHS, rows=_said(shown))]
+    sections = [
+        ReportSection(
+            heading="All statements of the carrier" if key_only is None else "Statements of the carrier",
+            texts=texts,
+            columns=_SAID,
+            widths=_SAID_WIDTHS,
+            rows=_said(shown),
+        )
+    ]
     if report.contradictions:
         rows = _said(report.contradictions if key_only is None else report.contradictions[:key_only])
         sections.append(ReportSection(heading="What contradicted it", columns=_SAID, widths=_SAID_WIDTHS, rows=rows))
     if report.delivery_proofs:
         texts = ["As the carrier pushed them. Their message is an entry's; its body proves itself in the JSON file."]
         sections.append(ReportSection(heading="Pictures of the delivery", texts=texts, pictures=report.delivery_proofs))
+    told = [(line.at, line.receiver, line.status, line.answer) for line in report.told[: _TOLD_MAX if key_only else None]]
+    sections.append(
+        ReportSection(
+            heading="What the customer was told",
+            texts=[words.TOLD] if told else ["Nothing, by this service: there was no subscription to it."],
+            columns=("When", "Who was told", "That it is", "Answer") if told else (),
+            widths=(26, 36, 24, 36),
+            rows=told,
+        )
+    )
     return sections
 
 
 def annex_of(report: EvidenceReport) -> list[ReportSection]:
     """What we concluded, sent and did."""
     concluded = [(line.recorded, line.what, line.code, str(line.index)) for line in report.conclusions]
-    attempted = [(line.at, line.receiver, line.what, line.answer, str(line.index)) for line in report.attempts]
+    attempted = [(line.at, line.receiver, line.webhook_id, line.answer, str(line.index)) for line in report.told]
     sections = [
         ReportSection(
-            heading="What we concluded",
+            heading="Annex: what we concluded",
             texts=() if concluded else ["Nothing: no scan changed the state."],
             columns=("Recorded", "State", "Because of", "Entry") if concluded else (),
             widths=(24, 38, 48, 10),
             rows=concluded,
-        ),
-        ReportSection(
-            heading="What was sent, and the answers",
-            texts=() if attempted else ["Nothing was sent: there was no subscription to it."],
-            columns=("Sent", "To", "What", "Answer", "Entry") if attempted else (),
-            widths=(24, 28, 32, 28, 10),
-            rows=attempted,
-        ),
+            begins_page=True,
+        )
     ]
+    if attempted:
+        columns = ("Sent", "To", "Id", "Answer", "Entry")
+        sections.append(ReportSection(heading="Attempts by id", columns=columns, widths=(24, 28, 36, 26, 10), rows=attempted))
     if report.bodies:
         quotes = [(f"To {one.receiver}, {one.webhook_id}, attempt {one.attempts}", one.text) for one in report.bodies]
         sections.append(ReportSection(heading="What was sent, word for word", quotes=quotes))
@@ -87,14 +107,14 @@ def verification_of(report: EvidenceReport) -> ReportSection:
 
 
 def _said(lines: Sequence[StatementLine]) -> list[Sequence[str]]:
-    return [(line.occurred, *_what_and_code(line), line.recorded, str(line.index)) for line in lines]
+    return [(str(line.number or ""), line.occurred, _what(line), line.where, line.recorded, str(line.index)) for line in lines]
 
 
-def _what_and_code(line: StatementLine) -> tuple[str, str, str]:
-    """Some carriers' codes are whole sentences: these stand under what they mean, the column is narrow."""
+def _what(line: StatementLine) -> str:
+    """The codes of carriers may be whole sentences, so they have no column."""
     is_long = len(line.code) > _CODE_CHARS_MAX
-    what = "\n".join(filter(None, (line.what, line.note, f"code: {line.code}" if is_long else "")))
-    return what, line.where, "" if is_long else line.code
+    what = line.what if is_long or not line.code else f"{line.what} ({line.code})"
+    return "\n".join(filter(None, (what, line.note, f"code: {line.code}" if is_long else "")))
 
 
 def _done(lines: Sequence[ActionLine]) -> list[Sequence[str]]:

@@ -1,71 +1,146 @@
-"""The first page: who, what, where, when, who signed, whether it is the merchant's address, and how we know. Pure."""
+"""The first page: the case, the answer, what speaks against it, who said what, whether the addresses agree, and how we know. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
+from events.merkle.checkpoint import read_checkpoint
 from events.parsing.service_name import service_key
+from events.spelling import spelled
+from events.vocabulary import Status
 from statesvc.evidence import wording as words
-from statesvc.evidence.back_dated import back_dated_entries
-from statesvc.evidence.bundle_entry import ERASED_TEXT, BundleEntry, first_personal
+from statesvc.evidence.bundle_entry import BundleEntry, first_personal
+from statesvc.evidence.code_meanings import code_meaning
 from statesvc.evidence.dispute_fields import AGGREGATORS, carrier_name
-from statesvc.evidence.merchant_statement import MerchantStatement, read_statement
-from statesvc.evidence.milestones import Milestones
+from statesvc.evidence.merchant_statement import MerchantStatement, ShipTo, read_statement
+from statesvc.evidence.milestones import STEPS, Milestones
 from statesvc.evidence.place_agreement import Agreement, PlaceComparison, compare_places
-from statesvc.evidence.printed_times import carrier_time_in_words, stated_instant, utc
+from statesvc.evidence.plain_words import carriers_words, counted, duration, spaced
+from statesvc.evidence.printed_times import local_time, stated_time, stated_time_in_a_sentence, utc
 from statesvc.evidence.proof_of_delivery import DeliveryProof
+from statesvc.evidence.to_be_weighed import remarks_of, used_twice
+from statesvc.evidence.told import told_in_words
 
-_AGREEMENT: Mapping[Agreement, str] = {
+_AGREEMENT: Final[Mapping[Agreement, str]] = {
     Agreement.AGREES: "agrees",
     Agreement.IN_PART: "agrees in part",
-    Agreement.DIFFERS: "DIFFERS",
+    Agreement.DIFFERS: "differs",
     Agreement.NOT_COMPARABLE: "cannot be compared",
 }
-_PARTS = {"city": "City", "postal_code": "Postcode", "country": "Country"}
+_PARTS: Final[Mapping[str, str]] = {"city": "City", "postal_code": "Postcode", "country": "Country"}
+_STEPS: Final[Mapping[Status, str]] = {
+    Status.INFO_RECEIVED: "Label made",
+    Status.PICKED_UP: "Picked up",
+    Status.IN_TRANSIT: "In transit",
+    Status.OUT_FOR_DELIVERY: "Out for delivery",
+    Status.DELIVERED: "Delivered",
+}
 Facts = Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceSummary:
-    """As text. `facts`: the carrier's; `stated`: the merchant's; `agreement`: part, carrier, merchant, result, a line each."""
+    """As text. `merchant`, `case`: the head. `lead`: the answer, in pieces; those with True count most.
 
-    verdict: str
-    as_of: str = ""
+    `steps`: name, time, place, reached. `facts`: the carrier's; `stated`: the merchant's; `agreement`: part, carrier, merchant, result, a
+    line each. `check`: the foot.
+    """
+
+    lead: Sequence[tuple[str, bool]]
+    merchant: str = ""
+    case: str = ""
+    notices: Sequence[str] = field(default_factory=tuple)
+    steps: Sequence[tuple[str, str, str, bool]] = field(default_factory=tuple)
+    remarks: Sequence[str] = field(default_factory=tuple)
     facts: Facts = field(default_factory=tuple)
     stated: Facts = field(default_factory=tuple)
     agreement: Sequence[tuple[str, str, str, str]] = field(default_factory=tuple)
+    told: Sequence[str] = field(default_factory=tuple)
     knowledge: Sequence[str] = field(default_factory=tuple)
-    remarks: Sequence[str] = field(default_factory=tuple)
+    check: Sequence[str] = field(default_factory=tuple)
+
+    @property
+    def verdict(self) -> str:
+        """The answer in one sentence."""
+        return "".join(text for text, _ in self.lead)
 
 
 def summary_of(
     bundle: Mapping[str, Any], entries: Sequence[BundleEntry], milestones: Milestones, proofs: Sequence[DeliveryProof]
 ) -> EvidenceSummary:
     """Of the bundle alone."""
-    events = [entry for entry in entries if entry.kind == "event"]
+    events = sorted((entry for entry in entries if entry.kind == "event"), key=lambda entry: (entry.at, entry.index))
     statement = read_statement(bundle)
     ship_to = None if statement is None else statement.ship_to
+    compared = [] if ship_to is None or milestones.delivery is None else list(compare_places(milestones.delivery, ship_to))
+    agreement = [_comparison(each) for each in compared]
+    if compared and ship_to is not None and ship_to.line1:
+        agreement.append(_street(events, milestones, ship_to))
     return EvidenceSummary(
-        verdict=_verdict(bundle["shipment"], milestones.delivery),
-        as_of=_as_of(bundle.get("as_of")),
+        merchant=_merchant(bundle, statement),
+        case=_case(bundle, statement),
+        lead=list(_lead(bundle, events, milestones)),
+        notices=[notice for notice in (used_twice(bundle, events), _as_of(bundle.get("as_of"))) if notice],
+        steps=list(_steps(milestones)),
+        remarks=list(remarks_of(bundle, entries, milestones, compared)),
         facts=list(_facts(bundle, events, milestones, proofs)),
         stated=[] if statement is None else list(_stated(statement)),
-        agreement=[] if ship_to is None else [_comparison(each) for each in compare_places(milestones.delivery, ship_to)],
+        agreement=agreement,
+        told=told_in_words(bundle, entries),
         knowledge=list(_knowledge(bundle, events, milestones)),
-        remarks=list(_remarks(bundle, entries)),
+        check=list(_check(bundle)),
     )
 
 
-def _verdict(shipment: Mapping[str, Any], delivery: BundleEntry | None) -> str:
+def _merchant(bundle: Mapping[str, Any], statement: MerchantStatement | None) -> str:
+    if statement is None or statement.merchant is None:
+        return f"Parcel {bundle['shipment']['tracking_number']}"
+    return " · ".join(filter(None, (statement.merchant.name, statement.merchant.descriptor, statement.merchant.contact)))
+
+
+def _case(bundle: Mapping[str, Any], statement: MerchantStatement | None) -> str:
+    made = f"made {utc(bundle['made_at'])}"
+    if statement is None:
+        return made
+    reason = f"reason code {statement.reason_code}" if statement.reason_code else None
+    return " · ".join(filter(None, (f"Case {statement.case}", reason, made)))
+
+
+def _lead(bundle: Mapping[str, Any], events: Sequence[BundleEntry], milestones: Milestones) -> Iterator[tuple[str, bool]]:
     """Says no more of the time than the carrier did."""
-    if shipment["status"] != "delivered":
-        return (
-            f"The carrier's latest statement about this parcel: {spaced(shipment['status'])}, {stated_instant(shipment['last_event_at'])}."
-        )
+    shipment, delivery = bundle["shipment"], milestones.delivery
+    name = carrier_name(shipment["carrier_id"])
+    yield f"{name}{', for the carrier,' if shipment['carrier_id'] in AGGREGATORS else ''} reported parcel ", False
+    yield shipment["tracking_number"], True
+    if shipment["status"] != Status.DELIVERED:
+        latest = events[-1]
+        yield " last as ", False
+        yield f"{spaced(shipment['status'])}, on {stated_time_in_a_sentence(latest.document)}", True
+        yield _there(latest), False
+        yield ". It reported no delivery that still stands.", False
+        return
+    yield " as ", False
     if delivery is None or not shipment["delivered_at"]:
-        return "The carrier reported this parcel as delivered, without saying when."
-    return f"The carrier reported this parcel as delivered on {carrier_time_in_words(delivery.document)}."
+        yield "delivered", True
+        yield ", without saying when", False
+    else:
+        yield f"delivered on {stated_time_in_a_sentence(delivery.document)}", True
+        yield _there(delivery), False
+    if signer := _signer(shipment, events):
+        yield ", signed by ", False
+        yield signer, True
+    yield ".", False
+
+
+def _there(entry: BundleEntry) -> str:
+    there = local_time(entry.document, entry.location)
+    return f" ({there}, computed from the place)" if there else ""
+
+
+def _signer(shipment: Mapping[str, Any], events: Sequence[BundleEntry]) -> str | None:
+    signer: str | None = shipment.get("signed_by") or first_personal(events, "signed_by")
+    return signer
 
 
 def _as_of(stated: Mapping[str, Any] | None) -> str:
@@ -75,34 +150,57 @@ def _as_of(stated: Mapping[str, Any] | None) -> str:
     return at + (" A later time was asked for; this is the last one for which the answer is final." if stated["clamped"] else "")
 
 
+def _steps(milestones: Milestones) -> Iterator[tuple[str, str, str, bool]]:
+    for status in STEPS:
+        entry = milestones.steps.get(status)
+        if entry is None:
+            yield _STEPS[status], "not reported", "", False
+        else:
+            where = ", ".join(filter(None, (entry.location.get("city"), entry.location.get("region") or entry.location.get("country"))))
+            # the zone's source stands with the fact itself
+            yield _STEPS[status], stated_time(entry.document).partition(" (")[0], where, True
+
+
 def _facts(
     bundle: Mapping[str, Any], events: Sequence[BundleEntry], milestones: Milestones, proofs: Sequence[DeliveryProof]
 ) -> Iterator[tuple[str, str]]:
     shipment = bundle["shipment"]
     reporter = carrier_name(shipment["carrier_id"])
     yield ("Reported by", f"{reporter}, which reports for carriers") if shipment["carrier_id"] in AGGREGATORS else ("Carrier", reporter)
-    yield "Tracking number", shipment["tracking_number"]
+    yield "Number", shipment["tracking_number"]
     if service := shipment["service"]:
         yield "Service", service + _other_services(service, events)
-    yield "State", spaced(shipment["status"])
+    if milestones.delivery is None:
+        yield "State", spaced(shipment["status"])
     if milestones.picked_up is not None:
-        yield "Shipped", f"{carrier_time_in_words(milestones.picked_up.document)}, by the carrier's pick-up scan{_at(milestones.picked_up)}"
+        yield "Shipped", f"{stated_time(milestones.picked_up.document)}, by its pick-up scan{_at(milestones.picked_up)}"
     elif milestones.first_scan is not None:
         scanned = milestones.first_scan
-        yield "First scan", f"{carrier_time_in_words(scanned.document)}{_at(scanned)}; the carrier reported no pick-up"
+        yield "First scan", f"{stated_time(scanned.document)}{_at(scanned)}; no pick-up was reported"
     delivery = milestones.delivery
     if delivery is not None:
-        yield "Delivered", carrier_time_in_words(delivery.document)
-        yield "Delivered at", delivery.place or "no place was given by the carrier"
+        there = local_time(delivery.document, delivery.location)
+        yield "Delivered", stated_time(delivery.document) + (f" (computed: {there})" if there else "")
+        yield "Place", delivery.place or "not stated by the carrier"
         if address := first_personal([delivery, *events], "delivery_address"):
-            yield "Delivery address", address
-        if description := delivery.part.get("description"):
-            yield "Carrier's words", f"“{' '.join(description.split())}”"
-    signer = shipment.get("signed_by") or first_personal(events, "signed_by")
+            yield "Address", address
+    last = delivery or events[-1]
+    yield from _said(last)
     hidden = next((entry.hidden for entry in events if entry.hidden), None)
-    yield "Signed by", signer or hidden or "no signature was given by the carrier"
+    unsigned = "not in a field of its own; see the carrier’s words" if carriers_words(last) else "not stated by the carrier"
+    yield "Signed by", _signer(shipment, events) or hidden or unsigned
     for proof in proofs:
-        yield f"Carrier's {proof.what}", proof.link or "pushed by the carrier, printed after the list of its statements"
+        yield f"Its {proof.what}", proof.link or "pushed by the carrier, printed after its statements"
+
+
+def _said(entry: BundleEntry) -> Iterator[tuple[str, str]]:
+    """The carrier's words and code; the code also in English, by its public list and as it was read."""
+    if said := carriers_words(entry):
+        yield "Its words", f"“{said}”"
+    if entry.code:
+        meaning = code_meaning(entry.document["carrier_id"], entry.document.get("raw") or {})
+        read = f"read as “{spaced(entry.document['status'])}”" if entry.document.get("status") else "not known here"
+        yield "Its code", f"{entry.code}: {f'“{meaning}” in its public list; ' if meaning else ''}{read}"
 
 
 def _other_services(last: str, events: Sequence[BundleEntry]) -> str:
@@ -117,12 +215,11 @@ def _at(entry: BundleEntry) -> str:
 
 
 def _stated(statement: MerchantStatement) -> Iterator[tuple[str, str]]:
-    yield "Case", statement.case + (f", reason code {statement.reason_code}" if statement.reason_code else "")
-    if merchant := statement.merchant:
-        yield "Merchant", _joined(merchant.name, merchant.descriptor, merchant.contact)
     if order := statement.order:
-        placed = f"placed on {order.placed_on}" if order.placed_on else None
-        yield "Order", _joined(order.number, placed, order.amount, order.description)
+        placed = f"of {order.placed_on.day} {order.placed_on:%b %Y}" if order.placed_on else None
+        yield "Order", ", ".join(filter(None, (" ".join(filter(None, (order.number, placed))), order.amount)))
+        if order.description:
+            yield "Goods", order.description
     if customer := statement.customer:
         yield "Customer", _joined(customer.name, customer.email, customer.phone, customer.ip_address)
     if ship_to := statement.ship_to:
@@ -135,7 +232,17 @@ def _joined(*parts: str | None) -> str:
 
 def _comparison(each: PlaceComparison) -> tuple[str, str, str, str]:
     result = _AGREEMENT[each.agreement] + (f": {each.why}" if each.why else "")
-    return _PARTS[each.part], each.carrier or "–", each.merchant or "–", result
+    return _PARTS[each.part], each.carrier or "not stated by the carrier", each.merchant or "not stated", result
+
+
+def _street(events: Sequence[BundleEntry], milestones: Milestones, ship_to: ShipTo) -> tuple[str, str, str, str]:
+    """Only shown: spelling alone does not decide whether two streets differ."""
+    shown = [] if milestones.delivery is None else [milestones.delivery, *events]
+    address = first_personal(shown, "delivery_address")
+    if address is None:
+        return "Street", "not stated by the carrier", ship_to.line1 or "", _AGREEMENT[Agreement.NOT_COMPARABLE]
+    agrees = spelled(ship_to.line1 or "") in spelled(address)
+    return "Street", address, ship_to.line1 or "", _AGREEMENT[Agreement.AGREES if agrees else Agreement.NOT_COMPARABLE]
 
 
 def _knowledge(bundle: Mapping[str, Any], events: Sequence[BundleEntry], milestones: Milestones) -> Iterator[str]:
@@ -143,13 +250,11 @@ def _knowledge(bundle: Mapping[str, Any], events: Sequence[BundleEntry], milesto
     received = sorted(entry.document["received_at"] for entry in events)
     messages = len({entry.document["message_id"] for entry in events})
     span = f"on {utc(received[0])}" if received[0] == received[-1] else f"from {utc(received[0])} to {utc(received[-1])}"
+    known = "" if milestones.delivery is None else " " + _delivery_known(milestones.delivery)
     yield (
-        f"{carrier_name(bundle['shipment']['carrier_id'])} made {_counted(len(events), 'statement')} about this parcel in "
-        f"{_counted(messages, 'message')}, received {span}, and stored as they came."
+        f"{carrier_name(bundle['shipment']['carrier_id'])} made {counted(len(events), 'statement')} in {counted(messages, 'message')}, "
+        f"received {span}, and stored byte for byte.{known} All statements follow on the next page. {words.SEALED}"
     )
-    if milestones.delivery is not None:
-        yield _delivery_known(milestones.delivery)
-    yield words.SEALED
     if stamp := bundle["log"].get("stamp"):
         yield f"An independent authority, {stamp['authority']}, time-stamped the log on {utc(stamp['stamped_at'])}."
 
@@ -160,37 +265,12 @@ def _delivery_known(delivery: BundleEntry) -> str:
     later = datetime.fromisoformat(document["received_at"]) - delivery.at
     if document["time_precision"] == "day" or document["tz_source"] in {"received", "assumed_utc"} or later < timedelta(0):
         return f"{message}, and is entry {delivery.index} of the log."
-    return f"{message}, {_duration(later)} after it happened, and is entry {delivery.index} of the log."
+    return f"{message}, {duration(later)} after it happened, and is entry {delivery.index} of the log."
 
 
-def _duration(length: timedelta) -> str:
-    """In the largest unit of which there are two."""
-    seconds = int(length.total_seconds())
-    for name, size in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
-        if seconds >= 2 * size:
-            return _counted(seconds // size, name)
-    return _counted(seconds, "second")
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def _remarks(bundle: Mapping[str, Any], entries: Sequence[BundleEntry]) -> Iterator[str]:
-    """What speaks against it, or what a reader must know to weigh it."""
-    shipment = bundle["shipment"]
-    for flag in shipment["flags"]:
-        yield words.REMARKS.get(flag, spaced(flag))
-    if conflicts := sum(entry.kind == "conflict" for entry in entries):
-        yield f"{_counted(conflicts, 'statement')} with other facts under a known id, listed as contradictions; they changed nothing"
-    for place, latest in back_dated_entries(bundle["entries"], [entry.document for entry in entries]):
-        says = f"entry {entries[place].index} says {utc(entries[place].document['recorded_at'])}"
-        why = f"what was recorded {utc(latest)} stands before it in the log: it was inserted with an old time, or a clock was wrong"
-        yield f"Back-dated: {says}, but {why}"
-    if shipment["erased"]:
-        yield f"personal data: {ERASED_TEXT}"
-
-
-def spaced(name: str) -> str:
-    """A word of ours as people write it."""
-    return name.replace("_", " ").replace(".", " ")
+def _check(bundle: Mapping[str, Any]) -> Iterator[str]:
+    """How to check it, in the foot of the page."""
+    head = read_checkpoint(bundle["log"]["checkpoint"])
+    yield words.CHECK
+    yield f"Log {head.origin}, {head.size:,} entries, sealed {utc(bundle['log']['sealed_at'])}"
+    yield f"Root of the log: {head.root.hex()}"

@@ -24,7 +24,7 @@ def typeset(document: bytes) -> bytes:
     compiler = typst.Compiler(
         input=_FOLDER / "evidence.typ",
         root=_FOLDER,
-        font_paths=typst.Fonts(include_system_fonts=False, include_embedded_fonts=False, font_paths=[_FOLDER / "fonts"]),
+        font_paths=typst.Fonts(include_system_fonts=False, include_embedded_fonts=True, font_paths=[_FOLDER / "fonts"]),
         sys_inputs={"report": document.decode()},
     )
     pdf = compiler.compile(format="pdf", pdf_standards="a-2b", timestamp=made_at)

@@ -13,8 +13,16 @@ database, in UTC. A scan may be recorded long after it happened; the table is in
 """)
 
 (SEALED,) = _paragraphs("""
-Each statement is an entry of an append-only log, whose signed head is printed at the end: none can be changed, removed or inserted later
-without contradicting it. How to check that stands at the end, and needs neither this service nor its operator.
+Each is an entry of an append-only, signed log: anyone can check every line, without the merchant or this service.
+""")
+
+CHECK: Final = (
+    "To check: unzip the evidence, then  python3 verify_evidence.py . --key log.pub  (the log’s key, from a source that you trust)"
+)
+
+(TOLD,) = _paragraphs("""
+What this service told the systems that had asked to be told of this parcel, such as the merchant’s shop, and what they answered. Whether a
+person read it is not known here.
 """)
 
 (STATED,) = _paragraphs("""
@@ -32,8 +40,9 @@ is signed and published again and again, so that no entry can be changed, remove
 The same evidence as a JSON file carries, for each entry, the exact text that was hashed, its place in the log, and the path of hashes from
 it to the signed head printed below.
 
-To check it, save that file and run, on any machine and without access to the database:
-statesvc verify --bundle FILE --key 'PUBLIC KEY'. Take the public key from a source that you trust, not from this document.
+To check it, unzip the evidence and run the verifier that is in it, on any machine, without a network:
+python3 verify_evidence.py evidence.zip --key 'PUBLIC KEY'. It is one file, and needs Python 3.9 or later and nothing else. Take the public
+key from a source that you trust, not from this document.
 
 Anyone can do the same without our program: SHA-256 of a zero byte and the entry's text gives the leaf; RFC 9162, section 2.1.3.2, leads
 from the leaf along the path to the root; the head is a signed note (C2SP signed-note, Ed25519) with the log's name, its size and that root.

@@ -67,7 +67,7 @@ async def test_as_of_a_day_it_has_what_was_sealed_by_then_and_the_head_that_was_
     assert (past["shipment"]["status"], now["shipment"]["status"]) == ("picked_up", "delivered")
     assert (past["as_of"]["clamped"], now["as_of"]["clamped"]) == (False, True)
     assert "J. Doe" not in json.dumps(past)
-    assert report_of(past).summary.as_of.startswith("What was known on ")
+    assert report_of(past).summary.notices[0].startswith("What was known on ")
     for bundle in (past, now):
         assert both(bundle, keys_of(bundle)) == (True, True)
     forged = _resealed({**past, "as_of": {**now["as_of"], "log_index": past["as_of"]["log_index"]}}, past)

@@ -39,8 +39,8 @@ async def test_a_report_shows_both_clocks_the_signer_and_the_address(database: A
         report = report_of(await bundle_of(log))
         withheld = report_of(await bundle_of(log, personal=False))
     facts = dict(report.summary.facts)
-    assert (facts["Signed by"], facts["Delivery address"], facts["State"]) == ("J. Doe", "Zanzibar Lane 77", "delivered")
-    assert [one.occurred for one in report.statements][:2] == ["2026-03-01 08:00 UTC", "2026-03-01 08:01 UTC"]
+    assert (facts["Signed by"], facts["Address"], facts["Its code"]) == ("J. Doe", "Zanzibar Lane 77", "T/X1: read as “delivered”")
+    assert [one.occurred for one in report.statements][:2] == ["1 Mar 2026, 08:00 UTC", "1 Mar 2026, 08:01 UTC"]
     assert all(one.recorded.endswith(" UTC") for one in report.statements)
     assert len(report.conclusions) == 5
     assert "J. Doe" not in html_of(withheld).decode()
@@ -92,9 +92,9 @@ def test_a_code_that_is_a_sentence_stands_under_what_it_means() -> None:
         index=7, occurred="t", recorded="r", what="in transit", where="Stow", code="transit/ARRIVAL DESTINATION", note="late"
     )
     report = EvidenceReport(
-        title="", reference="", made_at="", summary=EvidenceSummary(verdict=""), statements=[line, replace(line, code="I/AR", note="")]
+        title="", reference="", made_at="", summary=EvidenceSummary(lead=()), statements=[line, replace(line, code="I/AR", note="")]
     )
     assert details_of(report)[0].rows == [
-        ("t", "in transit\nlate\ncode: transit/ARRIVAL DESTINATION", "Stow", "", "r", "7"),
-        ("t", "in transit", "Stow", "I/AR", "r", "7"),
+        ("", "t", "in transit\nlate\ncode: transit/ARRIVAL DESTINATION", "Stow", "r", "7"),
+        ("", "t", "in transit (I/AR)", "Stow", "r", "7"),
     ]

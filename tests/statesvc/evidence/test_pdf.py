@@ -34,7 +34,11 @@ def line(index: int, what: str = "in transit: scanned", *, is_key: bool = False)
 
 
 def report(*lines: StatementLine, **summary: Any) -> EvidenceReport:
-    summary = {"verdict": "The carrier reported this parcel as delivered.", "facts": [("Carrier", "UPS")], **summary}
+    summary = {
+        "lead": [("The carrier reported this parcel as ", False), ("delivered", True), (".", False)],
+        "facts": [("Carrier", "UPS")],
+        **summary,
+    }
     return EvidenceReport(
         title="Proof of delivery",
         reference="UPS 1Z",
@@ -90,7 +94,7 @@ def test_thousands_are_a_short_document_and_an_annex_with_all_of_them(words: str
     printed, annex = print_report(report(*lines)), annex_pages(report(*lines))
     assert (printed.document.pages <= PAGES_MAX, printed.has_annex) == (True, True)
     assert "the annex, a file of its own, has all of them" in text_of(printed.document, 1)
-    first, last = text_of(annex, 0), text_of(annex, -2, -1)
+    first, last = text_of(annex, 0), text_of(annex, -4, -3, -2, -1)
     assert f"{words.strip()} 0." in first
     assert f" {len(lines) - 1}." in last
     assert annex.pages > PAGES_MAX

@@ -62,7 +62,7 @@ async def test_a_full_body_is_shown_as_it_was_sent_to_readers_who_may_see_it(dat
     assert "Doe" not in json.dumps(withheld)
     for bundle in (shown, withheld):
         assert both(bundle, keys_of(bundle)) == (True, True)
-        assert [(one.receiver, one.what) for one in report_of(bundle).attempts] == [("subscriber.invalid", "unknown → delivered")]
+        assert [(one.receiver, one.status) for one in report_of(bundle).told] == [("subscriber.invalid", "delivered")]
     assert "&#34;signed_by&#34;:&#34;J. Doe&#34;" in html_of(report_of(shown)).decode()
     assert "not shown to this reader" in html_of(report_of(withheld)).decode()
 
@@ -120,10 +120,10 @@ async def test_one_that_stands_for_others_is_shown_with_its_gap_and_the_others_a
         await log.seal()
         shown = await bundle_of(log)
     assert [(row["body"], row["body_state"]) for row in shown["sent"]] == [(body, "opened")]
-    assert [one.answer for one in report_of(shown).attempts] == [
-        "left out: the one of change 3 stood for it",
-        "left out: the one of change 3 stood for it",
-        "delivered (HTTP 204), attempt 1",
+    assert [one.answer for one in report_of(shown).told] == [
+        "left out, the one of change 3 stood for it",
+        "left out, the one of change 3 stood for it",
+        "answered 204 in 10 ms, attempt 1",
     ]
     assert both(shown, keys_of(shown)) == (True, True)
 
@@ -191,5 +191,5 @@ async def test_a_bundle_from_before_attempts_were_distinguished_is_still_reporte
     former = shown | {
         "sent": [{name: row[name] for name in ("webhook_id", "subscription_id", "receiver", "type", "body")} for row in shown["sent"]]
     }
-    assert [one.what for one in report_of(former).attempts] == ["unknown → delivered"]
+    assert [one.status for one in report_of(former).told] == ["delivered"]
     assert [one.text for one in report_of(former).bodies] == [row["body"] for row in shown["sent"]]
