@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
+from urllib.parse import parse_qsl, urlencode
 
 from aiohttp import hdrs, web
 
-from statesvc.console.screen import Input, PageRequest, PersonalDataRequest, Screen, Shown, Values
+from statesvc.console.evidence_presets import PRESETS
+from statesvc.console.screen import Input, PageRequest, PersonalDataRequest, Redirect, Screen, Shown, Values
 from statesvc.console.shipment_screens import CALL, LIST, ONE, AskedShipment
 from statesvc.evidence.bundle import FORMS
 from statesvc.evidence.dispute_fields import carrier_name
@@ -22,6 +24,10 @@ _NAMES: Final = {
     ".json": "JSON with all proofs",
     ".html": "HTML page",
 }
+_MERCHANT: Final = "statesvc_merchant"
+"""The cookie with the merchant that was stated last."""
+_MERCHANT_BYTES_MAX: Final = 2000
+_REMEMBERED_SECONDS: Final = 365 * 86_400
 _ODD: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -32,6 +38,11 @@ class FieldGroup:
     heading: str
     member: str
     inputs: Sequence[Input]
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Of its fields in the form."""
+        return [field_name(self, each) for each in self.inputs]
 
 
 GROUPS: Final = (
@@ -93,10 +104,31 @@ GROUPS: Final = (
 )
 
 
-async def show_form(visit: PageRequest) -> Mapping[str, Any]:
-    """The empty form, as of the time that the shipment's page showed."""
+async def show_form(visit: PageRequest) -> Mapping[str, Any] | Redirect:
+    """The form, as of the time that the shipment's page showed, with the merchant that was stated last."""
     asked = AskedShipment.of(visit)
-    return _form(asked, {"as_of": asked.as_of_field})
+    preset = visit.query("for")
+    if asked.discriminator is None and (named := await _named(visit, asked)) is not None:
+        return Redirect(replace(asked, discriminator=named).path("/evidence"))
+    reason_code = PRESETS[preset].reason_code if preset in PRESETS else ""
+    return _form(asked, {**_remembered(visit), "as_of": asked.as_of_field, "preset": preset, "reason_code": reason_code})
+
+
+async def _named(visit: PageRequest, asked: AskedShipment) -> str | None:
+    """Return the discriminator of the parcel whose page was open, where others bear its number."""
+    try:
+        shipment = await visit.call_api(f"GET {CALL}", **asked.given())
+    except Problem as problem:
+        if problem.code is not Code.NOT_FOUND:
+            raise
+        return None
+    return str(shipment["discriminator"]) if shipment["others"] else None
+
+
+def _remembered(visit: PageRequest) -> dict[str, str]:
+    """Return the merchant that this browser stated last."""
+    stated = dict(parse_qsl(visit.request.cookies.get(_MERCHANT, "")))
+    return {name: text for name, text in stated.items() if name.startswith("merchant.")}
 
 
 async def make_evidence(visit: PageRequest, values: Values) -> Shown | web.StreamResponse:
@@ -119,7 +151,12 @@ async def make_evidence(visit: PageRequest, values: Values) -> Shown | web.Strea
         hdrs.CACHE_CONTROL: "no-store",
         "X-Content-Type-Options": "nosniff",
     }
-    return web.Response(body=content, content_type=FORMS[end], headers=headers)
+    made = web.Response(body=content, content_type=FORMS[end], headers=headers)
+    merchant = urlencode({name: text for name, text in values.items() if name.startswith("merchant.") and text.strip()})
+    if merchant and len(merchant) <= _MERCHANT_BYTES_MAX:
+        is_secure = visit.request.secure
+        made.set_cookie(_MERCHANT, merchant, max_age=_REMEMBERED_SECONDS, path=LIST, httponly=True, samesite="Strict", secure=is_secure)
+    return made
 
 
 def _form(asked: AskedShipment, values: Values) -> dict[str, Any]:
@@ -128,6 +165,8 @@ def _form(asked: AskedShipment, values: Values) -> dict[str, Any]:
         "asked": asked,
         "groups": GROUPS,
         "forms": _NAMES,
+        "presets": PRESETS,
+        "preset": PRESETS.get(values.get("preset", "")),
         "values": values,
         "errors": [],
     }

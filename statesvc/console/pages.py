@@ -15,8 +15,8 @@ from statesvc import __version__
 from statesvc.background.duration import duration
 from statesvc.console.assets import shipped_assets
 from statesvc.console.charts import meter
+from statesvc.evidence.plain_words import spaced
 from statesvc.evidence.printed_times import stated_instant
-from statesvc.evidence.summary import spaced
 from statesvc.http.problem import OK
 
 POLICY: Final = (

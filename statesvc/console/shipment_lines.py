@@ -9,8 +9,8 @@ from typing import Any, Final
 from events.vocabulary import Kind
 from projections.correction import OWN_PREFIX, correct
 from projections.fact import fact_from_canonical
+from statesvc.evidence.plain_words import spaced
 from statesvc.evidence.printed_times import carrier_time
-from statesvc.evidence.summary import spaced
 from statesvc.evidence.wording import REMARKS
 
 Event = Mapping[str, Any]

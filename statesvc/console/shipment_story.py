@@ -10,8 +10,8 @@ from events.vocabulary import Kind, Status
 from projections.lifecycle import Flag
 from statesvc.background.duration import duration
 from statesvc.console.shipment_lines import Event, TimelineLine, what_it_says
-from statesvc.evidence.printed_times import carrier_time_in_words, stated_instant
-from statesvc.evidence.summary import spaced
+from statesvc.evidence.plain_words import spaced
+from statesvc.evidence.printed_times import stated_instant, stated_time_in_a_sentence
 
 _LAG_SECONDS_MIN: Final = 60.0
 _STYLES: Final[Mapping[Status, str]] = {
@@ -51,7 +51,7 @@ def answer_of(shipment: Mapping[str, Any], lines: Sequence[TimelineLine]) -> Sta
     if line is None:
         since = shipment["status_since"]
         return StatusSentence(what=what, when="" if since is None else f"since {stated_instant(since)}", where="", later="")
-    when = carrier_time_in_words(line.event)
+    when = stated_time_in_a_sentence(line.event)
     return StatusSentence(
         what=what,
         when=when if shipment["terminal"] else f"since {when}",

@@ -211,6 +211,33 @@ async def test_the_raw_message_is_masked_until_someone_says_why(tab: Tab, archiv
 
 
 @pytest.mark.usefixtures("own_processes")
+async def test_a_form_of_evidence_opens_what_a_network_asks_for_and_remembers_the_merchant(tab: Tab, scan: Statement) -> None:
+    await _steps(tab, scan, Status.DELIVERED)
+    await tab.log_in("read audit")
+    page = f"{PAGE}/evidence"
+    assert "<details><summary>Where the order was to go" in await (await tab.get(page)).text()
+    asked = await (await tab.get(f"{page}?for=visa")).text()
+    assert "<details open><summary>Where the order was to go" in asked
+    assert "<details><summary>The customer" in asked
+    assert 'value="13.1"' in asked
+    assert asked.count("Visa 13.1 asks for it") == 10
+    token = await tab.form_token(page)
+    stated = {"merchant.name": "Example & Sons", "merchant.descriptor": "EXAMPLE*SPORTS"}
+    made = await tab.post(page, form_token=token, case="dp_1", form=".json", preset="visa", **stated)
+    assert made.status == 200
+    again = await (await tab.get(f"{page}?for=visa")).text()
+    assert 'value="Example &amp; Sons"' in again
+    assert again.count("Visa 13.1 asks for it") == 8
+
+
+async def test_evidence_of_a_number_used_twice_is_of_the_parcel_whose_page_was_open(tab: Tab, scan: Statement) -> None:
+    for minutes, discriminator in enumerate(("old", "new")):
+        await tab.api.carriers.say(scan("1Z7", Status.DELIVERED, discriminator=discriminator, minutes=minutes), carrier_id="ups")
+    await tab.log_in("read audit")
+    assert (await tab.get(f"{PAGE}/evidence")).headers["Location"] == f"{PAGE}/evidence?discriminator=new"
+
+
+@pytest.mark.usefixtures("own_processes")
 async def test_evidence_is_a_file_for_a_case(tab: Tab, scan: Statement) -> None:
     await _steps(tab, scan, Status.PICKED_UP, Status.DELIVERED)
     await tab.log_in("read audit pii")

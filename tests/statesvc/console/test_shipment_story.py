@@ -33,7 +33,7 @@ def shipment(status: str, *flags: str, terminal: bool = True) -> dict[str, Any]:
 def test_the_answer_is_of_the_statement_that_made_the_status() -> None:
     lines = timeline_lines([event(1, "picked_up", 0), event(2, "delivered", 60)], {1: "picked_up", 2: "delivered"})
     answer = answer_of(shipment("delivered"), lines)
-    assert (answer.what, answer.when, answer.where) == ("Delivered", "1 March 2026, 09:00:00 (UTC)", "Oakland, US")
+    assert (answer.what, answer.when, answer.where) == ("Delivered", "1 March 2026 at 09:00 UTC", "Oakland, US")
     assert answer.later == "9 h"
 
 

@@ -83,7 +83,7 @@ async def test_a_number_used_twice_asks_which_parcel_and_the_page_says_which_it_
         wanted = Wanted(carrier_id="ups", number=NUMBER, discriminator=None, keyring=log.keyring, personal=True, archive=None)
         with pytest.raises(SeveralShipmentsError) as refused:
             await gather(log.connection, wanted)
-        asked = {"carrier_id": "ups", "number": NUMBER, "keyring": log.keyring, "personal": True, "archive": None}
+        asked: dict[str, Any] = {"carrier_id": "ups", "number": NUMBER, "keyring": log.keyring, "personal": True, "archive": None}
         bundle = (await gather(log.connection, Wanted(discriminator="old", **asked))).sealed()
     assert "`new`: delivered, last heard of on 2026-04-11; `old`: delivered, last heard of on 2026-03-02" in str(refused.value)
     assert both(bundle, keys_of(bundle)) == (True, True)
