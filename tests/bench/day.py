@@ -1,18 +1,25 @@
-"""The load of a day: what a message costs the processors at 20, 100 and 300 a second, next to a stack written by hand, in turn."""
+"""The load of a day: what a message costs the processors at 20, 100 and 300 a second, next to a stack written by hand, in turn.
+
+Then at 100 a second beside a neighbour that keeps every core busy, where only the latencies mean anything; and once more on a server that
+counts its statements.
+"""
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
 from tests.bench.bench import ROOT, Bench, child
+from tests.bench.busy_cores import busy_cores
 from tests.bench.peer_environment import peer_python
 from tests.bench.processor import descendants, server_cpu_seconds
 from tests.bench.report import Row, milliseconds, percentile, times
+from tests.bench.server import BenchServer, Place
+from tests.bench.statement_costs import BEGIN, PRELOADED, StatementCost, read_statement_costs, statement_rows
 from tests.bench.whole import SERVER, used_between, whole_service
 from tests.world.ports import free_port
 
@@ -20,6 +27,9 @@ _BARS: Final = {20: 9.0, 100: 5.0, 300: 3.0}
 """Milliseconds of processor a message."""
 _AGAINST_STACK: Final = 0.6
 _NOTIFIED_MEDIAN, _NOTIFIED_P99, _ACK_P99 = 0.020, 0.120, 0.015
+_DAY_RATE: Final = 100
+"""About that of eight million messages a day."""
+_BUSY_NOTIFIED_P99: Final = 0.5
 _WARM_SECONDS: Final = 8
 _START_SECONDS: Final = 60
 _STACK: Final = "stack"
@@ -35,12 +45,14 @@ Used = Callable[[], Mapping[str, float]]
 class Run:
     """One run: milliseconds of processor a message by process, and latencies in seconds; of ours what it held at the end, too."""
 
+    messages: int
     costs: Mapping[str, float]
     commits: float
     acked: list[float]
     notified: list[float]
     connections: int = 0
     pss_bytes: int = 0
+    statements: Sequence[StatementCost] = ()
 
     @property
     def cost(self) -> float:
@@ -52,15 +64,24 @@ async def measure(bench: Bench) -> list[Row]:
     python = await peer_python()
     rows = []
     for rate in _BARS:
-        ours, theirs = list[Run](), list[Run]()
-        for run in range(bench.scale.runs):
-            ours.append(await _ours(bench, rate, run))
-            bench.say(f"day {rate}/s {run + 1}: {ours[-1].cost:.2f} ms a message; push to notified p50 {_ms(ours[-1].notified, 0.5)}")
-            if not isinstance(python, str):
-                theirs.append(await _stack(bench, python, rate, run))
-                bench.say(f"day {rate}/s {run + 1}, stack: {theirs[-1].cost:.2f} ms a message")
-        rows += _rows(rate, ours, theirs)
+        rows += _rows(rate, *await _turns(bench, python, rate))
+    rows += _busy_rows(*await _turns(bench, python, _DAY_RATE, is_busy=True))
+    rows += await _statement_rows(bench)
     return rows if not isinstance(python, str) else [*rows, Row("the stack written by hand", f"skipped: {python}")]
+
+
+async def _turns(bench: Bench, python: Path | str, rate: int, *, is_busy: bool = False) -> tuple[list[Run], list[Run]]:
+    """Measure ours and the stack in turn. `is_busy`: beside a neighbour that keeps every core busy."""
+    ours, theirs = list[Run](), list[Run]()
+    for run in range(bench.scale.runs):
+        title = f"day {rate}/s{' beside busy cores' if is_busy else ''} {run + 1}"
+        ours.append(await _ours(bench, rate, run, is_busy=is_busy))
+        latencies = f"p50 {_ms(ours[-1].notified, 0.5)}, p99 {_ms(ours[-1].notified, 0.99)}"
+        bench.say(f"{title}: {ours[-1].cost:.2f} ms a message; push to notified {latencies}")
+        if not isinstance(python, str):
+            theirs.append(await _stack(bench, python, rate, run, is_busy=is_busy))
+            bench.say(f"{title}, stack: {theirs[-1].cost:.2f} ms a message; push to notified p99 {_ms(theirs[-1].notified, 0.99)}")
+    return ours, theirs
 
 
 def _ms(ordered: list[float], share: float) -> str:
@@ -92,31 +113,62 @@ def _rows(rate: int, ours: list[Run], theirs: list[Run]) -> list[Row]:
         Row("... commits of the server a message", f"{middle.commits:.2f}"),
         Row("... connections, and memory without the server", f"{middle.connections}; {middle.pss_bytes / 1e6:.0f} MB"),
     ]
-    quantiles: tuple[tuple[str, Callable[[Run], list[float]], float, float | None], ...] = (
-        ("ACK p99", lambda run: run.acked, 0.99, _ACK_P99),
-        ("push to notified p50", lambda run: run.notified, 0.5, _NOTIFIED_MEDIAN if rate == 100 else None),
-        ("push to notified p99", lambda run: run.notified, 0.99, _NOTIFIED_P99 if rate == 100 else None),
-    )
-    for name, of, share, bar in quantiles:
-        seconds = [percentile(of(run), share) for run in ours]
-        limit = "" if bar is None else f"<= {bar * 1e3:.0f} ms"
-        rows.append(Row(f"... {name}", milliseconds(seconds), limit, None if bar is None else median(seconds) <= bar))
+    of_day = rate == _DAY_RATE
+    rows += [
+        _latency_row("... ACK p99", [percentile(run.acked, 0.99) for run in ours], _ACK_P99),
+        _latency_row("... push to notified p50", [percentile(run.notified, 0.5) for run in ours], _NOTIFIED_MEDIAN if of_day else None),
+        _latency_row("... push to notified p99", [percentile(run.notified, 0.99) for run in ours], _NOTIFIED_P99 if of_day else None),
+    ]
     if theirs:
-        notified = [percentile(run.notified, 0.5) for run in theirs]
-        rows.append(Row("... push to notified p50, the stack", milliseconds(notified)))
+        rows.append(_latency_row("... push to notified p50, the stack", [percentile(run.notified, 0.5) for run in theirs]))
     return rows
 
 
-async def _ours(bench: Bench, rate: int, run: int) -> Run:
+def _latency_row(what: str, seconds: list[float], bar: float | None = None) -> Row:
+    limit = "" if bar is None else f"<= {bar * 1e3:.0f} ms"
+    return Row(what, milliseconds(seconds), limit, None if bar is None else median(seconds) <= bar)
+
+
+def _busy_rows(ours: list[Run], theirs: list[Run]) -> list[Row]:
+    title = f"day, {_DAY_RATE} messages/s beside busy cores"
+    rows = [
+        _latency_row(f"{title}: push to notified p99", [percentile(run.notified, 0.99) for run in ours], _BUSY_NOTIFIED_P99),
+        _latency_row("... push to notified p50", [percentile(run.notified, 0.5) for run in ours]),
+        _latency_row("... ACK p99", [percentile(run.acked, 0.99) for run in ours]),
+    ]
+    if theirs:
+        rows.append(_latency_row("... push to notified p99, the stack", [percentile(run.notified, 0.99) for run in theirs]))
+    return rows
+
+
+async def _statement_rows(bench: Bench) -> list[Row]:
+    folder = bench.folder / "counting"
+    server = BenchServer(folder, PRELOADED)
+    try:
+        await server.start()
+        run = await _ours(replace(bench, server=server, folder=folder), _DAY_RATE, 0, counts_statements=True)
+    finally:
+        server.stop()
+    return statement_rows(f"day, {_DAY_RATE} messages/s: statements of the server", run.statements, run.messages)
+
+
+async def _ours(bench: Bench, rate: int, run: int, *, is_busy: bool = False, counts_statements: bool = False) -> Run:
     port = free_port()
     async with bench.server.database() as place, whole_service(bench, place) as service:
         await service.post("/v1/subscriptions", {"url": f"http://127.0.0.1:{port}/"})
         told = {"url": f"{service.url}/v1/webhooks/ups", "headers": {}, "subscriber_port": port}
-        loaded = await _loaded(bench, {**told, "rate": rate}, run, used=service.cpu_seconds, value=place.value)
-        return replace(loaded, connections=await place.value(_CONNECTIONS), pss_bytes=service.pss_bytes())
+        begin = BEGIN if counts_statements else ()
+        async with busy_cores() if is_busy else nullcontext():
+            loaded = await _loaded(bench, {**told, "rate": rate}, run, used=service.cpu_seconds, place=place, begin=begin)
+        return replace(
+            loaded,
+            connections=await place.value(_CONNECTIONS),
+            pss_bytes=service.pss_bytes(),
+            statements=await read_statement_costs(place) if counts_statements else [],
+        )
 
 
-async def _stack(bench: Bench, python: Path, rate: int, run: int) -> Run:
+async def _stack(bench: Bench, python: Path, rate: int, run: int, *, is_busy: bool) -> Run:
     port, listens = free_port(), free_port()
     hook = f"http://127.0.0.1:{port}/"
     async with bench.server.database() as place, _written_stack(python, place.superuser, listens, hook) as pids:
@@ -130,19 +182,23 @@ async def _stack(bench: Bench, python: Path, rate: int, run: int) -> Run:
             return seconds
 
         told = {"url": f"http://127.0.0.1:{listens}/", "headers": {"credential": "c"}, "subscriber_port": port}
-        return await _loaded(bench, {**told, "rate": rate}, run, used=used, value=place.value)
+        async with busy_cores() if is_busy else nullcontext():
+            return await _loaded(bench, {**told, "rate": rate}, run, used=used, place=place)
 
 
-async def _loaded(bench: Bench, told: Mapping[str, Any], run: int, *, used: Used, value: Callable[[Any], Any]) -> Run:
+async def _loaded(bench: Bench, told: Mapping[str, Any], run: int, *, used: Used, place: Place, begin: Sequence[str] = ()) -> Run:
+    """Load it twice: warm, and measured. `begin`: statements in between."""
     await child("day_load", told={**told, "seconds": _WARM_SECONDS, "series": 2 * run})
+    await place.execute(*begin)
     query = "SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()"
-    before, commits = dict(used()), await value(query)
+    before, commits = dict(used()), await place.value(query)
     seen = await child("day_load", told={**told, "seconds": bench.scale.day_seconds, "series": 2 * run + 1})
     after = used()
     count = seen["messages"]
     return Run(
+        messages=count,
         costs={name: seconds / count * 1e3 for name, seconds in used_between(before, after).items()},
-        commits=(await value(query) - commits) / count,
+        commits=(await place.value(query) - commits) / count,
         acked=seen["acked"],
         notified=seen["notified"],
     )

@@ -4,11 +4,12 @@ A filled template is copied for every run and every peer, so that all start from
 """
 
 import shutil
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -52,12 +53,12 @@ class Place:
 
 
 class BenchServer:
-    """Started with `start`; everything goes away with `stop`."""
+    """Started with `start`; everything goes away with `stop`. `settings`: of the server, beside those it is shipped with."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, settings: Mapping[str, str] = MappingProxyType({})) -> None:
         self._folder = folder
         # when each transaction commits is recorded: `saturation` reads from it how long messages took
-        self._embedded = EmbeddedServer(folder / "data", overrides={"track_commit_timestamp": "on"})
+        self._embedded = EmbeddedServer(folder / "data", overrides={"track_commit_timestamp": "on", **settings})
         self._numbers = count(1)
         self._filled: set[str] = set()
         self.root = Place("", "", "")
