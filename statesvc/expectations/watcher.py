@@ -10,6 +10,7 @@ import structlog
 
 from statesvc.background.periodic import Periodic
 from statesvc.database.pool import Pool
+from statesvc.database.queries import queries
 from statesvc.database.wakeups.channels import LOG, OUTBOX
 from statesvc.database.wakeups.waker import Wakes
 from statesvc.expectations.never_heard import observe_never_heard
@@ -21,6 +22,7 @@ EVERY_SECONDS: Final = 60.0
 STEP_SECONDS: Final = 1.0
 """Between two steps while more is due: with `observe.AT_ONCE` the rate of each worker."""
 
+_SQL = queries("statesvc.expectations", "watcher")
 log = structlog.get_logger()
 
 
@@ -29,6 +31,8 @@ def watcher(pool: Pool, telemetry: Telemetry, waker: Wakes, *, worker: str) -> P
 
     async def work() -> float | None:
         async with pool.connection() as connection:
+            if await (await connection.execute(_SQL["is_due"])).fetchone() != (True,):
+                return None
             is_rearming = await rearm(connection)
             reports = [await observe(connection, worker=worker), await observe_never_heard(connection, worker=worker)]
         observations = [one for report in reports for one in report.observations]

@@ -22,7 +22,7 @@ from statesvc.health.ingest_report import IngestReport
 
 BEAT_SECONDS: Final = 10.0
 INGEST_BEAT_SECONDS: Final = 4.0
-"""Of an ingress, whose silence is the first to hurt."""
+"""Of a process that took pushes in the last minute, whose silence is the first to hurt."""
 _RETRY_SECONDS: Final = 1.0
 _LEAVE_SECONDS: Final = 1.0
 
@@ -46,12 +46,19 @@ class Heartbeat:
     """Beats from `start` to `stop` for all roles of the process, whatever the database does. `stopping` is set when it is to end."""
 
     def __init__(
-        self, pool: Pool, incarnations: Sequence[Incarnation], *, stopping: asyncio.Event, beat_seconds: float = BEAT_SECONDS
+        self,
+        pool: Pool,
+        incarnations: Sequence[Incarnation],
+        *,
+        stopping: asyncio.Event,
+        beat_seconds: float = BEAT_SECONDS,
+        ingest_beat_seconds: float = INGEST_BEAT_SECONDS,
     ) -> None:
         self._pool = pool
         self._incarnations = incarnations
         self._stopping = stopping
         self._beat_seconds = beat_seconds
+        self._ingest_beat_seconds = ingest_beat_seconds
         self._began = time.monotonic()
         self._job: Periodic | None = None
         self._ingest: Callable[[], IngestReport] | None = None
@@ -83,17 +90,19 @@ class Heartbeat:
     async def _beat(self) -> float | None:
         stopping = self._stopping.is_set()
         age_seconds = time.monotonic() - self._began
+        report = None if self._ingest is None else self._ingest()
+        beat_seconds = self._ingest_beat_seconds if report is not None and report.pushes else self._beat_seconds
         beat = {
             "incarnations": orjson.dumps([asdict(one) for one in self._incarnations]).decode(),
             "age_seconds": age_seconds,
             "stopping": stopping,
-            "beat_seconds": self._beat_seconds,
-            "ingest": None if self._ingest is None else orjson.dumps(asdict(self._ingest())).decode(),
+            "beat_seconds": beat_seconds,
+            "ingest": None if report is None else orjson.dumps(asdict(report)).decode(),
         }
         async with self._pool.connection() as connection:
             await connection.execute(_SQL["beat"], beat)
         if stopping:
             return None
         # that the process is to end shows at once
-        await set_within(self._stopping, self._beat_seconds * random.uniform(0.8, 1.2))  # noqa: S311 - processes do not beat in step
+        await set_within(self._stopping, beat_seconds * random.uniform(0.8, 1.2))  # noqa: S311 - processes do not beat in step
         return 0.0

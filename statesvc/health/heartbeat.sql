@@ -9,7 +9,7 @@ CROSS JOIN jsonb_to_recordset(%(incarnations)s::jsonb)
     AS i(worker_id text, role text, host text, pid int, version text, normalizers text[])
 ON CONFLICT (worker_id) DO UPDATE SET
     last_seen_at = excluded.last_seen_at, stopping_at = coalesce(w.stopping_at, excluded.stopping_at),
-    ingest = excluded.ingest;
+    beat_seconds = excluded.beat_seconds, ingest = excluded.ingest;
 
 -- name: leave
 -- A clean exit.

@@ -20,6 +20,11 @@ class IngestReport:
     disk_free_bytes_min: int = 0
 
     @property
+    def pushes(self) -> int:
+        """How many came."""
+        return self.acknowledged + sum(self.refused.values())
+
+    @property
     def is_disk_full(self) -> bool:
         """Whether every push is refused for want of room."""
         return self.disk_free_bytes is not None and self.disk_free_bytes < self.disk_free_bytes_min

@@ -61,9 +61,10 @@ class OutboxClaim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimedRows:
-    """What a claim leased. The lease is durable once its transaction is."""
+    """What a claim leased. The lease is durable once its transaction is. `at`: the database's time."""
 
     token: UUID
+    at: datetime
     rows: "Sequence[_Row]"
 
     async def deliveries(
@@ -94,7 +95,12 @@ async def send_claim(pipeline: Sender, asked: OutboxClaim) -> Pending[ClaimedRow
         "lease_seconds": asked.lease_seconds,
         **_known(offer),
     }
-    return await send(pipeline, _SQL["claim"], parameters, lambda rows: ClaimedRows(token=token, rows=[_Row(*row) for row in rows]))
+
+    def claimed(rows: Sequence[tuple[Any, ...]]) -> ClaimedRows:
+        at: datetime = rows[0][-1]
+        return ClaimedRows(token=token, at=at, rows=[_Row(*row) for row in rows if row[0] is not None])
+
+    return await send(pipeline, _SQL["claim"], parameters, claimed)
 
 
 class _Row(NamedTuple):
@@ -188,15 +194,6 @@ async def give_back(connection: AsyncConnection[Any], deliveries: "Sequence[Deli
     """Gives back some of one claim, without counting an attempt."""
     keys = [(one.subscription_id, one.shipment_id, one.sequence) for one in deliveries]
     await connection.execute(_SQL["give_back"], {"token": token, **columns(keys, ("subscription_ids", "shipment_ids", "sequences"))})
-
-
-async def send_clock(pipeline: Sender) -> Pending[datetime]:
-    """The database's time: what a limiter or a lease decides goes by it."""
-    return await send(pipeline, _SQL["clock"], {}, _first_time)
-
-
-def _first_time(rows: Sequence[tuple[datetime]]) -> datetime:
-    return rows[0][0]
 
 
 class NextDue(NamedTuple):

@@ -64,17 +64,18 @@ WITH tick AS MATERIALIZED (
     RETURNING o.subscription_id, o.shipment_id, o.sequence, o.attempts, o.earlier_attempts, o.created_at, o.received_at, o.traceparent
 )
 -- the notification, where it goes, with which login, headers and secrets, and the key that the attempt is sealed under (NULL once erased); each
--- looked up by itself, for the planner expects more than there are
+-- looked up by itself, for the planner expects more than there are. The time by which it was decided, also where nothing is leased.
 SELECT l.subscription_id, l.shipment_id, l.sequence, n.webhook_id, n.type, n.created_at, n.occurred_at, n.occurred_offset_seconds, n.epoch,
     n.carrier_id, n.tracking_number, n.from_status, n.to_status, g.skipped, g.from_sequence, g.to_sequence, n.observed, s.url,
     s.payload = 'full', s.pii, (s.give_up_after ->> n.type)::float8, s.sealed_secrets, s.sealed_login, s.sealed_headers, s.signature,
-    k.sealed_key, s.rate_per_second IS NOT NULL, l.attempts, l.earlier_attempts, l.created_at, l.received_at, l.traceparent, (SELECT at FROM tick)
-FROM leased l
-JOIN statesvc.subscription s ON s.subscription_id = l.subscription_id
-CROSS JOIN LATERAL (
+    k.sealed_key, s.rate_per_second IS NOT NULL, l.attempts, l.earlier_attempts, l.created_at, l.received_at, l.traceparent, t.at
+FROM tick t
+LEFT JOIN leased l ON true
+LEFT JOIN statesvc.subscription s ON s.subscription_id = l.subscription_id
+LEFT JOIN LATERAL (
     SELECT * FROM statesvc.notification o
     WHERE o.shipment_id = l.shipment_id AND o.sequence = l.sequence AND o.subscription_id = l.subscription_id LIMIT 1
-) n
+) n ON true
 LEFT JOIN LATERAL (
     SELECT * FROM statesvc.notification_gap o
     WHERE o.shipment_id = l.shipment_id AND o.sequence = l.sequence AND o.subscription_id = l.subscription_id LIMIT 1
@@ -91,10 +92,6 @@ WHERE token = ANY (%(tokens)b::uuid[]);
 UPDATE statesvc.outbox o SET token = NULL, worker = NULL, available_at = statesvc.clock(), attempts = o.attempts - 1
 FROM unnest(%(subscription_ids)b::uuid[], %(shipment_ids)b::uuid[], %(sequences)b::int[]) AS u(subscription_id, shipment_id, sequence)
 WHERE o.subscription_id = u.subscription_id AND o.shipment_id = u.shipment_id AND o.sequence = u.sequence AND o.token = %(token)s::uuid;
-
--- name: clock
--- The time by which it is decided what may be claimed.
-SELECT statesvc.clock();
 
 -- name: next_due
 -- The seconds until something may be claimed that may not yet: its backoff or lease ends, its subscription's pause ends

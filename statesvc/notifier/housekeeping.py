@@ -21,7 +21,7 @@ from statesvc.maintenance.due_times import RetryRules, repair_outbox, report
 from statesvc.notifier.coalesce import Coalescer, overfull
 from statesvc.notifier.context import NotifierContext
 from statesvc.notifier.operator_webhook import LEASE_SECONDS
-from statesvc.notifier.policy import log_notices, review
+from statesvc.notifier.policy import REVIEW_BOUNDS, log_notices, review
 
 _PURGED_AT_ONCE: Final = 5_000
 
@@ -64,12 +64,16 @@ class NotifierUpkeep(Periodic):
 
     async def once(self, connection: AsyncConnection[Any]) -> None:
         """One pass."""
-        await self._purge(connection)
-        await connection.execute(_BOARD["prune"])
+        row = await (await connection.execute(_SQL["find"], REVIEW_BOUNDS)).fetchone()
+        has_deleted, has_dead_notifiers, has_failing = row or (False, False, False)
+        if has_deleted:
+            await self._purge(connection)
+        if has_dead_notifiers:
+            await connection.execute(_BOARD["prune"])
         if repaired := await repair_outbox(connection, RETRY_RULES):
             report(self._context.telemetry, "outbox", repaired)
             await notify(connection, OUTBOX)
-        notices = await review(connection)
+        notices = await review(connection) if has_failing else []
         log_notices(self._context.telemetry, notices)
         if any(notice.kind is NoticeKind.DISABLED for notice in notices):
             await notify(connection, LOG)

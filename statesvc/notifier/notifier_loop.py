@@ -194,9 +194,9 @@ class Notifier:
                 self._ask_due_at = float("-inf")
             self._settled(ended, done)
             deliveries = await self._deliveries(connection, done.claimed)
-            if done.claimed is None or done.at is None:
+            if done.claimed is None:
                 return 0.0 if failed else self._sweep_seconds() if claims else None
-            self._clock.set(done.at)
+            self._clock.set(done.claimed.at)
             started = self._attempts.start(group, offer, deliveries)
             found = len(done.claimed.rows)
             self._priority.claimed(found, has_backlog=found == CLAIM_MAX)

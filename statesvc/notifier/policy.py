@@ -47,7 +47,7 @@ WHAT_IS_AHEAD: Final = (
 
 _SQL = queries("statesvc.notifier", "policy")
 _log = structlog.get_logger()
-_BOUNDS: Final[Mapping[str, Any]] = {
+REVIEW_BOUNDS: Final[Mapping[str, Any]] = {
     "warn_seconds": WARN_AFTER.total_seconds(),
     "spread_seconds": SPREAD_MIN.total_seconds(),
     "disable_seconds": DISABLE_AFTER.total_seconds(),
@@ -163,14 +163,11 @@ async def disable(connection: Sender, subscription_ids: Sequence[UUID], *, why: 
 
 async def review(connection: AsyncConnection[Any]) -> list[Notice]:
     """Warns of receivers that have failed for long, disables those beyond the bound. Returns the committed notices."""
-    found = await (await connection.execute(_SQL["failing_long"], _BOUNDS)).fetchone()
-    if found is None or not found[0]:
-        return []
     notices: list[Notice] = []
     actions: list[Action] = []
     warned: list[UUID] = []
     async with connection.transaction():
-        cursor = await connection.execute(_SQL["read_failing"], {**_BOUNDS, "limit": REVIEWED_AT_ONCE})
+        cursor = await connection.execute(_SQL["read_failing"], {**REVIEW_BOUNDS, "limit": REVIEWED_AT_ONCE})
         for subscription_id, since, last_at, failures, warned_at, outcome, status_code, now in await cursor.fetchall():
             last = outcome if status_code is None else f"{outcome}, status {status_code}"
             match judge(Failing(since=since, last_at=last_at, failures=failures, warned_at=warned_at), now=now):

@@ -21,18 +21,9 @@ ORDER BY u.subscription_id
 ON CONFLICT (subscription_id) DO UPDATE SET last_at = EXCLUDED.last_at, failures = f.failures + EXCLUDED.failures,
     last_outcome = EXCLUDED.last_outcome, last_status_code = EXCLUDED.last_status_code;
 
--- name: failing_long
--- Whether a live subscription's receiver has failed for so long that it is to be reviewed.
-SELECT EXISTS (
-    SELECT FROM statesvc.subscription_failing f JOIN statesvc.subscription s ON s.subscription_id = f.subscription_id
-    WHERE f.since <= statesvc.clock() - make_interval(secs => %(warn_seconds)s::float8)
-        AND f.last_at - f.since >= make_interval(secs => %(spread_seconds)s::float8)
-        AND (f.warned_at IS NULL
-            OR f.since <= statesvc.clock() - make_interval(secs => %(disable_seconds)s::float8) AND f.failures >= %(failures_min)s::int)
-        AND s.deleted_at IS NULL AND s.disabled_at IS NULL AND s.paused_at IS NULL);
-
 -- name: read_failing
--- Those subscriptions. What another holds is left out: nothing here waits for a lock.
+-- The live subscriptions whose receivers have failed for so long that they are to be reviewed. What another holds is left out: nothing
+-- here waits for a lock.
 SELECT s.subscription_id, f.since, f.last_at, f.failures, f.warned_at, f.last_outcome, f.last_status_code, statesvc.clock()
 FROM statesvc.subscription_failing f JOIN statesvc.subscription s ON s.subscription_id = f.subscription_id
 WHERE f.since <= statesvc.clock() - make_interval(secs => %(warn_seconds)s::float8)

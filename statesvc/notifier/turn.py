@@ -6,7 +6,6 @@ whose attempt was not counted.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from psycopg import AsyncConnection
@@ -15,7 +14,7 @@ from events.crypto.keyring import Keyring
 from statesvc.database.pending import Pending
 from statesvc.database.pipelined import pipelined_transaction
 from statesvc.notifier.attempts import AttemptResult
-from statesvc.notifier.claim_outbox import ClaimedRows, NextDue, OutboxClaim, send_claim, send_clock, send_next_due
+from statesvc.notifier.claim_outbox import ClaimedRows, NextDue, OutboxClaim, send_claim, send_next_due
 from statesvc.notifier.settle import Settled, settle
 
 
@@ -41,8 +40,6 @@ class TurnResult:
 
     settled: Settled
     claimed: ClaimedRows | None = None
-    at: datetime | None = None
-    """The database's time, where something was claimed for."""
     due: NextDue | None = None
 
 
@@ -50,19 +47,16 @@ async def take_turn(connection: AsyncConnection[Any], keyring: Keyring, turn: Tu
     """Commits it, all or nothing."""
     settled = Settled()
     asked_claim: Pending[ClaimedRows] | None = None
-    asked_time: Pending[datetime] | None = None
     asked_due: Pending[NextDue] | None = None
     async with pipelined_transaction(connection) as pipeline:
         if turn.ended:
             settled = await settle(pipeline, keyring, turn.ended, worker=turn.worker, again=turn.settled_before)
         if turn.claim is not None and (turn.claims or settled.has_neighbours):
             asked_claim = await send_claim(pipeline, turn.claim)
-            asked_time = await send_clock(pipeline)
             if turn.asks_due:
                 asked_due = await send_next_due(pipeline, turn.claim.offer)
     return TurnResult(
         settled=settled,
         claimed=None if asked_claim is None else await asked_claim.rows(),
-        at=None if asked_time is None else await asked_time.rows(),
         due=None if asked_due is None else await asked_due.rows(),
     )

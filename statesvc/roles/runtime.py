@@ -27,7 +27,7 @@ from statesvc.database.room import read_room
 from statesvc.database.service_connection import CONNECT_TIMEOUT_SECONDS
 from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.waker import Waker
-from statesvc.health.heartbeat import BEAT_SECONDS, INGEST_BEAT_SECONDS, Heartbeat, Incarnation
+from statesvc.health.heartbeat import Heartbeat, Incarnation
 from statesvc.http.health import Readiness, shipped_migrations
 from statesvc.roles.connection_limits import ConnectionPlan, plan_for
 from statesvc.roles.master_key import KeySources, key_sources, open_sources
@@ -172,8 +172,7 @@ async def open_runtime(launch: Launch, limits: PoolLimits, *, channels: Sequence
             await pool.resize(share.connections_min, share.connections_max)
             lag = loop_lag(telemetry)
             lag.start()
-            beat_seconds = INGEST_BEAT_SECONDS if launch.role == "ingress" else BEAT_SECONDS
-            heartbeat = Heartbeat(pool, launch.incarnations, stopping=signals.stopping, beat_seconds=beat_seconds)
+            heartbeat = Heartbeat(pool, launch.incarnations, stopping=signals.stopping)
             await heartbeat.start()
             minutes = objective_minutes(pool, telemetry.objectives)
             minutes.start()

@@ -54,7 +54,7 @@ async def test_a_process_that_is_killed_falls_silent(database: Any, pool: Pool, 
 
 
 async def test_who_takes_webhooks_reports_the_last_minute_until_silent(database: Any, pool: Pool, service: AsyncConnection[Any]) -> None:
-    heartbeat = Heartbeat(pool, [replace(ME, role="ingress")], stopping=asyncio.Event(), beat_seconds=HOUR_SECONDS)
+    heartbeat = Heartbeat(pool, [replace(ME, role="ingress")], stopping=asyncio.Event(), ingest_beat_seconds=HOUR_SECONDS)
     report = IngestReport(acknowledged=3, refused={"storage_low": 1, "bad_signature": 2}, disk_free_bytes=5, disk_free_bytes_min=9)
     heartbeat.report_ingest(lambda: report)
     await heartbeat.start()
@@ -68,6 +68,28 @@ async def test_who_takes_webhooks_reports_the_last_minute_until_silent(database:
     assert (last_minute([process]), count_silent([process])) == ((0, {}), {"ingress": 1})
     assert count_silent([replace(process, is_replaced=True)]) == {"ingress": 0}
     await heartbeat.stop()
+
+
+async def test_who_takes_pushes_beats_faster_than_who_is_idle(pool: Pool, service: AsyncConnection[Any]) -> None:
+    heartbeat = Heartbeat(pool, [ME], stopping=asyncio.Event(), beat_seconds=0.02, ingest_beat_seconds=0.01)
+    report = IngestReport(acknowledged=0)
+    heartbeat.report_ingest(lambda: report)
+    await heartbeat.start()
+    await _until_beating(service, every_seconds=0.02)
+    report = IngestReport(acknowledged=0, refused={"storage_low": 1})
+    await _until_beating(service, every_seconds=0.01)
+    report = IngestReport(acknowledged=0)
+    await _until_beating(service, every_seconds=0.02)
+    await heartbeat.stop()
+
+
+async def _until_beating(service: AsyncConnection[Any], *, every_seconds: float) -> None:
+    async with asyncio.timeout(10):
+        while True:
+            row = await (await service.execute("SELECT beat_seconds::numeric::float8 FROM statesvc.worker")).fetchone()
+            if row == (every_seconds,):
+                return
+            await asyncio.sleep(0.01)
 
 
 async def test_a_beat_that_fails_is_followed_by_another(database: Any, pool: Pool, service: AsyncConnection[Any]) -> None:
