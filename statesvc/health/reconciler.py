@@ -87,7 +87,8 @@ async def reconcile(connection: AsyncConnection[Any]) -> list[Reconciled]:
             if span is None:
                 break
             counted.append(await _keep(connection, await _count_span(connection, *span)))
-        await connection.execute(_SQL["forget"])
+        if counted:
+            await connection.execute(_SQL["forget"])
     for one in counted:
         if one.missing:
             log.error("promise_broken", promise=one.promise, since=one.at.isoformat(), count=one.missing)

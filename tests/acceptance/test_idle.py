@@ -33,7 +33,7 @@ async def test_idle_costs_few_statements_and_a_message_is_visible_at_once(
     service = await service_maker(tmp_path, {})
     log = await _log_statements(service, server)
     async with service:
-        await service.start("api", "worker", "notifier", "sealer")
+        await service.start("ingress", "api", "worker", "notifier", "sealer")
         await until_false(lambda: _is_still_starting(log), pause_seconds=0)
         before = len(_statements(log))
         await asyncio.sleep(MEASURED_SECONDS)

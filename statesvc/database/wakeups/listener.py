@@ -24,8 +24,8 @@ from statesvc.database.wakeups.direct import connect_direct, reconnect_delays
 from statesvc.database.wakeups.local import LocalListener
 from statesvc.database.wakeups.wakeup import prepare_to_send, send_wakeups
 
-PING_SECONDS: Final = 30.0
-"""As often as the sweeps that find what a lost wake-up left: a dead connection costs one of them at most."""
+PING_SECONDS: Final = 60.0
+"""For a connection that is dead though the kernel does not notice, behind a proxy that hangs: sweeps find what its wake-ups were about."""
 
 _SECOND_SECONDS: Final = 0.05
 """How long it leaves to the listener on the sender's machine that was woken at once: mostly nothing is left then."""
