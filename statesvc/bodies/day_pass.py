@@ -1,7 +1,7 @@
 """One pass of the archiver: write > verify > drop the days that are due, expire those whose months are over, check one old file."""
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date
@@ -58,6 +58,8 @@ class BodyArchiving:
     keep_months: int
     pause: Pause
     drop_tries: int = TRIES
+    report: Callable[[int, int], None] = lambda _done, _total: None
+    """Told how many of the days that are due are done."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -89,8 +91,10 @@ async def _archive_days(identity: ArchiveIdentity, archiving: BodyArchiving, res
         pause=archiving.pause,
         result=result,
     )
-    for day in await due_days(connection, hot_days=archiving.hot_days):
+    due = list(await due_days(connection, hot_days=archiving.hot_days))
+    for done, day in enumerate(due, start=1):
         await steps.archive(day, first=day, name=day.isoformat())
+        archiving.report(done, len(due))
     # what follows deletes files, and bodies that files have
     await identity.require()
     await _expire(connection, archiving, result)

@@ -104,6 +104,7 @@ async def _run(settings: Settings, folder: ArchivePath) -> int:
                 hot_days=settings.archive.hot_days,
                 keep_months=settings.archive.keep_months,
                 pause=_at_full_speed,
+                report=lambda done, total: show_progress(done, total, "days"),
             ),
         )
     _write_result(outcome)

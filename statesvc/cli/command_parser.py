@@ -13,7 +13,7 @@ from statesvc.telemetry.colour import Colour
 _ANYWHERE: Final[Mapping[tuple[str, ...], Mapping[str, Any]]] = {
     ("--url",): {"metavar": "URL", "dest": "service_url", "help": "the service to call (or STATESVC_URL)"},
     ("--key-file",): {"metavar": "FILE", "help": "the file with its key (or the key in STATESVC_API_KEY)"},
-    ("--profile",): {"metavar": "NAME", "help": "both, from ~/.config/statesvc/profiles.toml; NAME,NAME: of each"},
+    ("--profile",): {"metavar": "NAME", "help": "both, from profiles.toml; NAME,NAME: of each"},
     ("--env-file",): {"metavar": "FILE", "help": "a file of settings (`statesvc init` writes one)"},
     ("-o",): {"dest": "output", "choices": ("wide", "json"), "help": "further columns; or one JSON document, as --json"},
     ("--ages",): {"action": "store_true", "help": "how long ago, in place of times"},

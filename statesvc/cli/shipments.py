@@ -9,14 +9,23 @@ from statesvc.cli.api_calls import CallRefusedError, Calls, Json
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.operation_table import add_fields
 from statesvc.cli.output import cell, write_json, write_line, write_table
+from statesvc.cli.presentation import Painted
 from statesvc.cli.service_calls import api_calls
 from statesvc.shipments.sought import searches
+from statesvc.telemetry.colour import Colour
 
 _PAGE: Final = 200
 _EVENTS_MAX: Final = 1000
 _LISTED: Final = 50
 _NUMBER: Final = ("carrier_id", "tracking_number")
 _FILTERS: Final = ("carrier_id", "status", "reason", "service", "stalled_for", "updated_after", "updated_before")
+_COLOURS: Final = {
+    "delivered": Colour.GREEN,
+    "exception": Colour.RED,
+    "lost": Colour.RED,
+    "destroyed": Colour.RED,
+    "returning": Colour.YELLOW,
+}
 _UNREAD: Final = "or it has not been read yet: `statesvc queue` says what waits"
 _SHOWN: Final = (
     "shipment_id",
@@ -100,7 +109,14 @@ def _write_list(found: Sequence[Json], *, as_json: bool) -> None:
         return
     columns = ("carrier_id", "tracking_number", "discriminator", "status", "reason", "last_event_at", "shipment_id")
     headings = ("CARRIER", "NUMBER", "DISCRIMINATOR", "STATUS", "REASON", "LAST EVENT", "ID")
-    write_table(headings, [[cell(shipment[name]) or None for name in columns] for shipment in found])
+    rows = [[_shown(name, shipment[name]) for name in columns] for shipment in found]
+    numbers = {(shipment["carrier_id"], shipment["tracking_number"]) for shipment in found}
+    # only the discriminator tells two parcels of one number apart
+    write_table(headings, rows, wide=("ID",) if len(numbers) < len(found) else ("DISCRIMINATOR", "ID"))
+
+
+def _shown(name: str, value: Json) -> object:
+    return Painted(value, _COLOURS.get(value)) if name == "status" else cell(value) or None
 
 
 async def _show(calls: Calls, given: Mapping[str, Json], *, as_json: bool) -> None:

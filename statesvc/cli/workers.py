@@ -2,9 +2,14 @@
 
 import argparse
 import asyncio
+from typing import Final
 
 from statesvc.cli.output import time_of, write_json, write_line, write_table
+from statesvc.cli.presentation import Painted
 from statesvc.cli.service_calls import api_calls
+from statesvc.telemetry.colour import Colour
+
+_COLOURS: Final = {"alive": Colour.GREEN, "stopping": Colour.YELLOW, "silent": Colour.RED}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -24,20 +29,24 @@ async def _run(options: argparse.Namespace) -> int:
         write_json({"workers": found["items"], "rescues_last_hour": found["rescues_last_hour"]})
         return 0
     write_table(
-        ("WORKER", "STATE", "ROLE", "VERSION", "SEEN", "STARTED", "LEASES", "LOST IN A DAY"),
+        ("ROLE", "HOST", "PID", "STATE", "SEEN", "STARTED", "LEASES", "LOST A DAY", "VERSION", "WORKER"),
         [
             (
-                worker["worker_id"],
-                worker["state"],
                 worker["role"],
-                worker["version"],
+                worker["host"],
+                worker["pid"],
+                Painted(worker["state"], _COLOURS.get(worker["state"])),
                 None if worker["seen_seconds_ago"] is None else f"{worker['seen_seconds_ago']:.0f} s ago",
                 time_of(worker["started_at"]),
                 worker["leases"],
                 worker["leases_lost"],
+                worker["version"],
+                worker["worker_id"],
             )
             for worker in found["items"]
         ],
+        # a worker in another language is known by its id alone
+        wide=() if any(worker["role"] is None for worker in found["items"]) else ("VERSION", "WORKER"),
     )
     write_line(f"messages taken over from a worker whose lease had ended, in the last hour: {found['rescues_last_hour']}")
     return 0

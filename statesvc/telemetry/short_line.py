@@ -9,6 +9,7 @@ _LEVELS: Final = {"warning": ("WARN", Colour.YELLOW), "error": ("ERROR", Colour.
 _NAMED: Final = frozenset({"timestamp", "level", "process", "event"})
 _PROCESS_WIDTH: Final = 8
 _LEVEL_WIDTH: Final = 5
+_LISTED_MAX: Final = 3
 
 
 def short_line(fields: Mapping[str, Any], *, colour: bool) -> str:
@@ -30,5 +31,11 @@ def _time_of_day(timestamp: str) -> str:
 
 
 def _about(name: str, value: object) -> str:
-    text = f"{value:.6g}" if isinstance(value, float) else str(value)
+    match value:
+        case float():
+            text = f"{value:.6g}"
+        case list():
+            text = ", ".join(map(str, value[:_LISTED_MAX])) + (f" and {len(value) - _LISTED_MAX} more" if len(value) > _LISTED_MAX else "")
+        case _:
+            text = str(value)
     return f"{name}={text!r}" if " " in text or not text else f"{name}={text}"

@@ -71,7 +71,7 @@ def _teach(desk: Desk) -> None:
 def _look(desk: Desk) -> None:
     made = desk.json("keys", "create", "--name", "on call", "--scopes", "ops")
     (desk.folder / "ops.key").write_text(made["key"])
-    assert "processes: 1 api" in desk("status", key="ops.key", exit_code=1)
+    assert "Running: 1 api" in desk("status", key="ops.key", exit_code=1)
     assert "outbox: 0 ready" in desk("queue", key="ops.key")
     assert "worker" in desk("workers", key="ops.key")
     assert "held" in desk("rollout", "hold", "royalmail", "--why", "a look", key="ops.key")

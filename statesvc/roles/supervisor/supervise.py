@@ -207,6 +207,7 @@ def banner(plan: ServicePlan, *, environment: Mapping[str, str], new_key_file: P
     others = ", ".join(f"{role} on {port}" for role, port in plan.ports.items() if role != INGRESS)
     rows = [
         ("API", f"{plan.url}   calls: {plan.url}/docs   ({others})"),
+        ("console", f"{plan.url}/console"),
         ("metrics", f"http://{in_url(plan.settings.http.metrics_host)}:{plan.metrics_port}/metrics"),
         ("key", f"{_command(environment)} keys create --name me --scopes read,audit"),
     ]

@@ -199,7 +199,7 @@ async def test_a_parcel_is_shown_without_what_is_personal(database: Database, sh
     shown = await shell.json("shipments", "show", row[0], row[1])
     assert (shown["tracking_number"], shown["version"]) == (row[1], row[2])
     assert [each["shipment_id"] for each in await shell.json("shipments", "find", f" {row[1].lower()} ")] == [shown["shipment_id"]]
-    assert shown["shipment_id"] in await shell("shipments", "find", row[1])
+    assert shown["shipment_id"] in await shell("shipments", "find", row[1], "-o", "wide")
     async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
         number = AttachedTo(row[0], number_of(row[0], row[1]))
         keyring = await load_keyring(connection, MASTER)
