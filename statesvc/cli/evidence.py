@@ -2,7 +2,10 @@
 
 import argparse
 import asyncio
+import io
 import json
+import re
+import zipfile
 from pathlib import Path
 from typing import Final
 
@@ -11,8 +14,9 @@ from statesvc.cli.command_error import CommandError
 from statesvc.cli.operation_table import add_fields
 from statesvc.cli.output import write_line
 from statesvc.cli.service_calls import api_calls
-from statesvc.evidence.bundle import FORMS
+from statesvc.evidence.bundle import BUNDLE_FILE, FORMS
 
+_ODD: Final = re.compile(r"[^A-Za-z0-9._-]+")
 _ARGUMENTS: Final = ("carrier_id", "tracking_number")
 _OPTIONS: Final = ("discriminator", "as_of", "without_personal")
 
@@ -30,16 +34,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--out",
-        required=True,
         type=Path,
         metavar="FILE",
-        help="ends in .pdf, .html, .json (verifies by itself) or .zip (all, with a verifier)",
+        help="ends in .pdf, .html, .json (verifies by itself) or .zip (all, with a verifier); default: a .zip named after the parcel",
     )
     parser.add_argument("--case", type=Path, metavar="FILE", help="JSON of what the merchant states; that it was asked for is recorded")
 
 
 def run(options: argparse.Namespace) -> int:
     """Writes the file, and its annex where that is one of its own."""
+    if options.out is None:
+        options.out = Path(_ODD.sub("-", f"evidence-{options.carrier_id}-{options.tracking_number}")[:100] + ".zip")
     if options.out.suffix not in FORMS:
         raise CommandError(f"--out must end in {', '.join(FORMS)}", exit_code=2)
     statement = None if options.case is None else _statement(options.case)
@@ -60,6 +65,7 @@ async def _run(options: argparse.Namespace, statement: Json) -> int:
     async with api_calls(options) as calls:
         document = await _fetch(calls, options, statement, "document")
         _write(options.out, document)
+        _write_page_one(options.out.suffix, document.content)
         if document.headers.get("Statesvc-Annex") == "true":
             _write(options.out.with_stem(f"{options.out.stem}-annex"), await _fetch(calls, options, statement, "annex"))
     return 0
@@ -79,6 +85,19 @@ async def _fetch(calls: Calls, options: argparse.Namespace, statement: Json, par
 
 def _member(pointer: str) -> str:
     return pointer.removeprefix("/body/").replace("/", ".")
+
+
+def _write_page_one(form: str, content: bytes) -> None:
+    """Say what the first page says, as far as the form holds it as text."""
+    if form == ".zip":
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            content = archive.read(BUNDLE_FILE)
+    elif form != ".json":
+        return
+    page = json.loads(content).get("page_one") or {}
+    for line in (page.get("verdict"), *page.get("notices", ()), *(f"To be weighed: {remark}" for remark in page.get("remarks", ()))):
+        if line:
+            write_line(line)
 
 
 def _write(path: Path, file: File) -> None:

@@ -96,7 +96,7 @@ def _bundle(options: argparse.Namespace) -> int:
         raise CommandError(f"{options.bundle} cannot be read: {type(error).__name__}", exit_code=2) from error
     except NotEvidenceError as error:
         raise CommandError(f"{options.bundle} is not an evidence file: {error}", exit_code=2) from error
-    flaws = [*check(evidence.document, options.key, trust=options.tsa_cert), *evidence.flaws()]
+    flaws = check(evidence.document, options.key, trust=options.tsa_cert, files=evidence.files)
     strange = [] if flaws else [*remarks(evidence.document), *evidence.remarks()]
     if options.json:
         write_json({"sound": not flaws, "flaws": [asdict(flaw) for flaw in flaws], "remarks": [asdict(remark) for remark in strange]})

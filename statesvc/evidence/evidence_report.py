@@ -109,6 +109,13 @@ def report_of(bundle: Bundle) -> EvidenceReport:
     )
 
 
+def page_one_of(bundle: Bundle) -> dict[str, Any]:
+    """Return what the first page says in sentences, for a reader without the page: the bundle's member `page_one`."""
+    report = report_of(bundle)
+    summary = report.summary
+    return {"title": report.title, "verdict": summary.verdict, "notices": list(summary.notices), "remarks": list(summary.remarks)}
+
+
 def _proof(bundle: Bundle, entries: Sequence[BundleEntry]) -> Iterator[tuple[str, str]]:
     """The head that everything is proved against."""
     head = read_checkpoint(bundle["log"]["checkpoint"])

@@ -22,6 +22,7 @@ from statesvc.database.queries import queries
 from statesvc.evidence.back_dated import BACK_DATED, read_back_dated
 from statesvc.evidence.bundle import ERASED, FORMAT, NONE, OPENED, SHARED, UNAVAILABLE, WITHHELD, Bundle, sealed
 from statesvc.evidence.dispute_fields import dispute_fields
+from statesvc.evidence.evidence_report import page_one_of
 from statesvc.evidence.merchant_statement import MerchantStatement
 from statesvc.evidence.notifications import Reader, read_receivers, read_sent
 from statesvc.log.archive.folder import ArchivePath
@@ -149,7 +150,7 @@ async def gather(connection: Connection, wanted: Wanted) -> GatheredEvidence:
         "receivers": await read_receivers(connection, [document for document in documents if document["entry"] == "fanout"]),
         "sent": await read_sent(connection, reader, list(zip(documents, parts, strict=True))),
     }
-    return GatheredEvidence({**bundle, **dispute_fields(bundle)}, signers)
+    return GatheredEvidence({**bundle, **dispute_fields(bundle), "page_one": page_one_of(bundle)}, signers)
 
 
 async def _as_of(connection: Connection, horizon: Horizon, head: SignedHead) -> dict[str, Any]:

@@ -277,7 +277,7 @@ def body_flaws(bundle: dict[str, Any], pairs: list[Pair]) -> Iterator[str]:
     for message in bundle["messages"]:
         if message["body"] is not None and sha256(decoded(message["body"])).hex() != committed.get(message["message_id"]):
             yield f"message {message['message_id']}: its body is not the one that its events are committed to"
-    bodies = {(row["webhook_id"], number): row["body"] for row in bundle["sent"] for number in row["attempts"]}
+    bodies = {(row["webhook_id"], number): row["body"] for row in bundle["sent"] for number in row.get("attempts", ())}
     for entry, said in pairs:
         if said["entry"] != "attempt" or entry["part"] is None:
             continue

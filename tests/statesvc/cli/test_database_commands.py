@@ -202,6 +202,10 @@ async def test_evidence_is_written_and_verified_without_a_database(
     await shell("evidence", "ups", "1z-evidence", "--out", zipped, "--case", str(case), "--as-of", "2999-01-01T00:00:00Z")
     with ZipFile(zipped) as archive:
         assert json.loads(archive.read("evidence.json"))["place_agreement"][0]["agreement"] == "agrees"
+    monkeypatch.chdir(tmp_path)
+    said = await shell("evidence", "ups", "1z-evidence")
+    assert "evidence-ups-1z-evidence.zip: " in said
+    assert "UPS reported parcel 1ZEVIDENCE as delivered on 1 March 2026 at 08:04 UTC" in said
     case.write_text('{"case": "Erika Mustermann"}')
     refused = await shell("evidence", "ups", "1z-evidence", "--out", zipped, "--case", str(case), exit_code=2)
     assert ("case" in refused, "Mustermann" in refused) == (True, False)
@@ -219,7 +223,7 @@ async def test_evidence_is_written_and_verified_without_a_database(
     changed = str(tmp_path / "changed.zip")
     _write_zip(changed, files | {"evidence.pdf": b"another"})
     refused = await shell("verify", "--bundle", changed, "--key", str(keys), exit_code=1)
-    assert "/documents/evidence.pdf: the file in the zip is not the one that was sealed" in refused
+    assert "evidence.pdf is not the one that was sealed with the document" in refused
     _write_zip(changed, {name: content for name, content in files.items() if name != "evidence.pdf"})
     assert "evidence.pdf: is not in the zip" in await shell("verify", "--bundle", changed, "--key", str(keys))
     _write_zip(changed, files | {"evidence.json": files["evidence.json"].replace(b"Springfield", b"Shelbyville", 1)})

@@ -20,6 +20,8 @@ from events.vocabulary import Kind, Status
 from statesvc.evidence import verify_evidence
 from statesvc.evidence.bundle import sealed
 from statesvc.evidence.bundle_entry import BundleEntry
+from statesvc.evidence.check_bundle import check
+from statesvc.evidence.evidence_files import read_evidence
 from statesvc.evidence.evidence_forms import html_of, print_form
 from statesvc.evidence.evidence_report import report_of
 from statesvc.evidence.gather import GatheredEvidence, UnknownShipmentError, Wanted, gather
@@ -259,6 +261,22 @@ async def test_the_zip_verifies_offline_with_the_verifier_in_it(database: Any, t
     assert run(str(tmp_path / "missing"), "--key", key)[0] == 2
     other = "".join(reversed(key))
     assert run(str(zipped), "--key", other)[0] == 2
+
+
+@pytest.mark.usefixtures("own_processes")
+def test_evidence_of_an_earlier_release_still_holds(tmp_path: Path) -> None:
+    file = Path(__file__).parent / "bundles" / "666f2f9b.zip"
+    evidence = read_evidence(file.read_bytes())
+    bundle = json.loads(evidence.document)
+    assert check(evidence.document, keys_of(bundle), files=evidence.files) == []
+    assert check(evidence.document, keys_of(bundle), files={**evidence.files, "evidence.pdf": b"another"}) != []
+    assert report_of(bundle).title == "Proof of delivery"
+    with zipfile.ZipFile(file) as archive:
+        archive.extractall(tmp_path)
+    for verifier in (tmp_path / "verify_evidence.py", Path(verify_evidence.__file__)):
+        command = [sys.executable, "-I", "-S", str(verifier), str(file), "--key", str(keys_of(bundle)[0])]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        assert (done.returncode, "THIS EVIDENCE HOLDS." in done.stdout) == (0, True), done.stdout + done.stderr
 
 
 def test_the_verifier_needs_nothing_but_python() -> None:
