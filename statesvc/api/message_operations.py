@@ -12,6 +12,7 @@ from typing_extensions import TypedDict
 from statesvc.api.operation_context import Context
 from statesvc.api.personal_reads import Include, reads_personal
 from statesvc.bodies.find_bodies import BodyLocation
+from statesvc.bodies.masked_body import mask_body
 from statesvc.http.call import Call
 from statesvc.http.closed_model import ClosedModel
 from statesvc.http.operation import WHY_TAKEN, operation
@@ -29,6 +30,15 @@ class MessageParameters(ClosedModel):
 
     message_id: UUID
     include: Include = None
+    structure: Annotated[bool, Field(description="With `body_structure`: the body with every value masked.")] = False
+
+
+class BodyStructure(TypedDict):
+    """A body without its values."""
+
+    text: Annotated[str, Field(description="Names of members and elements, and brackets; of a long one the beginning and the end.")]
+    characters: Annotated[int, Field(description="Of the whole body.")]
+    is_cut_off: Annotated[bool, Field(description="Something that was opened is not closed where it ends.")]
 
 
 class ShownMessage(TypedDict):
@@ -60,6 +70,9 @@ class ShownMessage(TypedDict):
     headers: Annotated[Mapping[str, str] | None, Field(description="The request headers that were stored; null where the body is no more.")]
     body_bytes: NotRequired[Annotated[int | None, Field(description=_PII)]]
     body_base64: NotRequired[Annotated[str | None, Field(description=_PII)]]
+    body_structure: NotRequired[
+        Annotated[BodyStructure | None, Field(description="Only with `structure`; null where the body is no more.")]
+    ]
     body_text: NotRequired[Annotated[str | None, Field(description=_PII + " Null too where it is not UTF-8.")]]
 
 
@@ -73,7 +86,8 @@ class ShownMessage(TypedDict):
 async def get_message(context: Context, call: Call[MessageParameters, None]) -> ShownMessage:
     """Show a message.
 
-    What became of one webhook and where its body is; with `include=personal` the body byte for byte.
+    What became of one webhook and where its body is; with `include=personal` the body byte for byte; with `structure` the body with every
+    value masked.
     """
     message_id, personal = call.parameters.message_id, reads_personal(call, call.parameters.include)
     call.headers[hdrs.CACHE_CONTROL] = "no-store"
@@ -82,6 +96,9 @@ async def get_message(context: Context, call: Call[MessageParameters, None]) -> 
         if found is None:
             raise Problem(Code.NOT_FOUND, "no message has this id")
         shown = _shown(found)
+        if call.parameters.structure:
+            opened = None if found.unavailable is not None else await open_body(connection, found, await context.keyring())
+            shown["body_structure"] = None if opened is None else _structure(opened)
         if personal:
             if found.unavailable is not None:
                 raise Problem(Code.BODY_UNAVAILABLE, found.unavailable)
@@ -111,6 +128,11 @@ def _shown(found: FoundMessage) -> ShownMessage:
         "body_commitment": None if stored is None else stored.commitment.hex(),
         "headers": None if stored is None else stored.headers,
     }
+
+
+def _structure(body: bytes) -> BodyStructure:
+    masked = mask_body(body)
+    return {"text": masked.text, "characters": masked.characters, "is_cut_off": masked.is_cut_off}
 
 
 def _add_body(shown: ShownMessage, body: bytes | None) -> None:

@@ -1,15 +1,21 @@
 """Dead letters: grouped by what went wrong, one next to what the carrier sent, the body masked until someone says why it is read."""
 
+from collections import defaultdict
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlencode
 from uuid import UUID
 
 import orjson
+from markupsafe import Markup
 
 from events.errors import Cause
+from statesvc.console.charts import line
 from statesvc.console.dead_letter_forms import GROUP, LIST, ONE, dead_letter_actions
 from statesvc.console.screen import FormAction, PageRequest, PersonalDataRequest, Screen, Shown, Values
+from statesvc.database.pool import Connections
+from statesvc.database.queries import queries
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.problem import Code, Problem
 from statesvc.repair.dead_letters.dead_letter import IN_WORDS, SENTENCES, Obstacle, Way
@@ -17,6 +23,85 @@ from statesvc.repair.dead_letters.dead_letter import IN_WORDS, SENTENCES, Obstac
 KINDS: Final = ("message", "code", "notification")
 _CAUSES: Final = tuple(cause.value for cause in Cause)
 _EVENTS_MAX: Final = 10
+_HOURS: Final = 24
+_COUNT_MAX: Final = 10_000
+_HOURLY: Final = "Dead letters of the last 24 hours, hour by hour"
+_CAUSE_WORDS: Final[Mapping[str, str]] = {
+    Cause.UNREADABLE: "Body cannot be read",
+    Cause.REFUSED_XML: "XML that is never parsed",
+    Cause.TOO_COMPLEX: "Body is too complex",
+    Cause.UNKNOWN_FORMAT: "Format is not known",
+    Cause.NO_TRACKING_NUMBER: "No tracking number",
+    Cause.INVALID_EVENT: "Event breaks the schema",
+    Cause.REJECTED_MEMBER: "Part of a message is no event",
+    Cause.UNKNOWN_CODE: "Unknown codes",
+    Cause.WORKER_DIED: "Its worker died at every attempt",
+    Cause.BODY_MISSING: "Body is missing",
+    Cause.ATTEMPTS_EXHAUSTED: "Every attempt failed",
+    Cause.NORMALIZER_FAILED: "Our reader failed",
+    Cause.DELIVERY_EXHAUSTED: "Receiver gave up",
+}
+_SQL: Final = queries("statesvc.console", "dead_letter_screens")
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetterList:
+    """What waits, the largest group first, with what came in each hour of the last day."""
+
+    pool: Connections
+
+    async def show(self, visit: PageRequest) -> Mapping[str, Any]:
+        """Show the groups."""
+        values = await show_groups(visit)
+        async with self.pool.connection() as connection:
+            rows = await (await connection.execute(_SQL["hours"], {"count_max": _COUNT_MAX})).fetchall()
+        hours: dict[tuple[str, str, str], list[float | None]] = defaultdict(lambda: [0.0] * _HOURS)
+        for kind, carrier_id, cause, hour, count in rows:
+            hours[kind, carrier_id, cause][_HOURS - 1 - min(max(hour, 0), _HOURS - 1)] = count
+        rows_shown = [
+            DeadLetterRow(
+                group=group,
+                path=path,
+                chart=line(hours[group["kind"], group["carrier_id"], group["cause"]], title=_HOURLY, style="warn", width=200),
+                carrier_path=f"/console/carriers/{group['carrier_id']}",
+            )
+            for group, path in values["groups"]
+        ]
+        return {**values, "rows": rows_shown, "total": sum(group["dead_letters"] for group, _ in values["groups"])}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadLetterRow:
+    """A group as the list shows it."""
+
+    group: Mapping[str, Any]
+    path: str
+    chart: Markup
+    carrier_path: str
+
+    @property
+    def what(self) -> str:
+        """Say what went wrong, for people."""
+        detail = self.group["details"][0]["detail"] if len(self.group["details"]) == 1 else ""
+        return cause_words(self.group["cause"], detail or "")
+
+    @property
+    def details(self) -> str:
+        """Say in what the bodies of the group differ."""
+        details = self.group["details"]
+        shown = ", ".join(
+            f"{each['detail']}: {each['dead_letters']:,}" if each["dead_letters"] > 1 else each["detail"]
+            for each in details[:2]
+            if each["detail"]
+        )
+        return shown + (f" and {len(details) - 2} more" if len(details) > 2 else "")
+
+
+def cause_words(cause: str, detail: str = "") -> str:
+    """Say what a cause means."""
+    if cause == Cause.UNKNOWN_CODE and detail:
+        return f"Unknown code {detail}"
+    return _CAUSE_WORDS.get(cause, cause.replace("_", " ").capitalize())
 
 
 async def show_groups(visit: PageRequest) -> Mapping[str, Any]:
@@ -47,6 +132,7 @@ async def show_group(visit: PageRequest) -> Mapping[str, Any]:
         "query": urlencode(_stated(wanted)),
         "page_filter": {**wanted, "settled": "1" if settled else ""},
         "group": groups[0] if len(groups) == 1 else None,
+        "what": cause_words(groups[0]["cause"]) if len(groups) == 1 else "",
         "in_words": IN_WORDS,
         "settled": settled,
         "dead_letters": page["items"],
@@ -97,7 +183,7 @@ async def _message(visit: PageRequest, message_id: str | None) -> Mapping[str, A
     if message_id is None or not visit.has(Scope.AUDIT):
         return None
     try:
-        found: Mapping[str, Any] = await visit.call_api("GET /v1/messages/{message_id}", message_id=UUID(message_id))
+        found: Mapping[str, Any] = await visit.call_api("GET /v1/messages/{message_id}", message_id=UUID(message_id), structure=True)
     except Problem as problem:
         if problem.code is not Code.NOT_FOUND:
             raise
@@ -128,12 +214,19 @@ def _group_path(group: Mapping[str, Any]) -> str:
     return f"{GROUP}?{urlencode({'kind': group['kind'], 'carrier_id': group['carrier_id'], **cause})}"
 
 
-def dead_letter_pages() -> tuple[list[Screen], list[FormAction], list[PersonalDataRequest]]:
+def dead_letter_pages(pool: Connections) -> tuple[list[Screen], list[FormAction], list[PersonalDataRequest]]:
     """The rows of the tables."""
     about: dict[str, Any] = {"scope": Scope.OPS, "section": LIST}
     return (
         [
-            Screen(path=LIST, title="Dead letters", template="dead_letters.html", show=show_groups, menu="Dead letters", **about),
+            Screen(
+                path=LIST,
+                title="Dead letters",
+                template="dead_letters.html",
+                show=DeadLetterList(pool).show,
+                menu="Dead letters",
+                **about,
+            ),
             Screen(path=GROUP, title="Dead letters", template="dead_letter_group.html", show=show_group, **about),
             Screen(path=ONE, title="Dead letter", template="dead_letter.html", show=show_one, **about),
         ],

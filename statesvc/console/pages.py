@@ -63,6 +63,7 @@ def _environment() -> Environment:
         "count": _count,
         "duration": _duration,
         "instant": _instant,
+        "parsed": datetime.fromisoformat,
         "percent": _percent,
         "ago": _ago,
         "short": _short,

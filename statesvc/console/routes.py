@@ -39,7 +39,7 @@ def routes(calls: Sequence[Route], *, pool: Connections, keys: Keys, limits: Key
         (*carrier_pages(pool), []),
         (work_pages(), [*declared_actions(calls)], []),
         teaching_pages(),
-        dead_letter_pages(),
+        dead_letter_pages(pool),
         subscription_pages(pool),
         *((screens, [], disclosures) for screens, disclosures in about_shipments),
         ([], shipment_actions(), []),

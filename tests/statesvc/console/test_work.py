@@ -80,7 +80,9 @@ async def test_without_a_why_nothing_is_shown_or_done(tab: Tab) -> None:
 
 async def test_a_session_that_only_reads_changes_nothing(tab: Tab) -> None:
     await tab.log_in("ops")
-    assert "Hold" not in await tab.text("/console/carriers/ups")
+    page = await (await tab.get("/console/carriers/ups")).text()
+    assert 'href="/console/carriers/ups/hold"' not in page
+    assert 'disabled title="This session only reads: allow changes first">Hold</button>' in page
     assert (await tab.get("/console/carriers/ups/hold")).status == 403
     token = await tab.form_token("/console/carriers")
     refused = await tab.post("/console/carriers/ups/hold", form_token=token, why="no", step="do")
