@@ -58,7 +58,9 @@ class EvidenceParameters(ClosedModel):
 
     carrier_id: Name
     tracking_number: Name
-    discriminator: Discriminator = None
+    discriminator: Annotated[
+        Discriminator, Field(description="Which of the shipments that bear the number. Needed where there are several: 409 lists them.")
+    ] = None
     as_of: AsOf = None
     include: Include = None
     without_personal: Annotated[

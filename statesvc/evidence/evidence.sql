@@ -47,4 +47,4 @@ ORDER BY m.received_at, m.message_id;
 
 -- name: receivers
 -- Where these subscriptions' notifications go.
-SELECT s.subscription_id::text, s.url FROM statesvc.subscription s WHERE s.subscription_id = ANY (%(subscription_ids)s::uuid[]);
+SELECT s.subscription_id::text, s.url, s.name FROM statesvc.subscription s WHERE s.subscription_id = ANY (%(subscription_ids)s::uuid[]);

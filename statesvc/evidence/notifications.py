@@ -81,7 +81,8 @@ async def read_sent(
     shipment_id = reader.opener.shipment_id
     unstored = [key.sequence for key, notifications in notified.items() if key.sequence > 0 and _needs_history(notifications, tried[key])]
     past = await read_past(connection, [(shipment_id, sequence) for sequence in unstored], thin=frozenset())
-    receivers = await _receivers(connection, {key.subscription_id for key in notified})
+    named = await _receivers(connection, {key.subscription_id for key in notified})
+    receivers = {subscription_id: host for subscription_id, host, _ in named}
     return [
         {
             "webhook_id": notification.webhook_id,
@@ -104,14 +105,15 @@ async def read_sent(
 
 
 async def read_receivers(connection: AsyncConnection[Any], fanouts: Sequence[Document]) -> dict[str, str]:
-    """Return whom the fan-outs name: the host of each subscription that is still there, by its id."""
+    """Return whom the fan-outs name: the name, or else the host, of each subscription that is still there, by its id."""
     named = {subscription_id for document in fanouts for subscription_id in document["subscriptions"]}
-    return await _receivers(connection, named)
+    return {subscription_id: name or host for subscription_id, host, name in await _receivers(connection, named)}
 
 
-async def _receivers(connection: AsyncConnection[Any], subscription_ids: Collection[str]) -> dict[str, str]:
+async def _receivers(connection: AsyncConnection[Any], subscription_ids: Collection[str]) -> list[tuple[str, str, str | None]]:
+    """Id, host and name of each."""
     cursor = await connection.execute(_SQL["receivers"], {"subscription_ids": sorted(subscription_ids)})
-    return {subscription_id: urlsplit(url).hostname or "" for subscription_id, url in await cursor.fetchall()}
+    return [(subscription_id, urlsplit(url).hostname or "", name) for subscription_id, url, name in await cursor.fetchall()]
 
 
 def _notifications(

@@ -119,3 +119,16 @@ async def test_as_of_an_instant_it_is_what_was_known_then(api: Any, scan: Any) -
 )
 def test_the_form_is_the_one_that_the_caller_prefers(accept: str, kind: str) -> None:
     assert _preferred(accept) == kind
+
+
+async def test_of_a_number_that_was_used_twice_one_says_which_parcel_is_meant(api: Any, scan: Any) -> None:
+    for minutes, discriminator in enumerate(("old", "")):
+        await api.carriers.say(scan("5", Status.DELIVERED, discriminator=discriminator, minutes=minutes))
+    await Story(api.connection, api.keyring).seal()
+    refused = await api.get(PATH, scopes="audit")
+    assert (refused.status, refused.body["code"]) == (409, "conflict")
+    assert "`old`: delivered, last heard of on 2026-03-01" in refused.body["detail"]
+    for discriminator, other in (("old", ""), ("", "old")):
+        found = (await api.get(f"{PATH}?discriminator={discriminator}", scopes="audit")).body
+        assert (found["shipment"]["discriminator"], [each["discriminator"] for each in found["others"]]) == (discriminator, [other])
+        assert found["page_one"]["notices"][0].startswith("This number was used twice; this is the parcel of 1 Mar 2026")

@@ -124,3 +124,12 @@ async def test_who_was_told_is_said_in_words(database: Any) -> None:
     (told,) = page.told
     assert told.startswith("subscriber.invalid was told “delivered” on ")
     assert told.endswith(" UTC: answered 204 in 10 ms, attempt 1.")
+
+
+async def test_a_receiver_is_called_by_the_name_of_its_subscription(database: Any) -> None:
+    async with story(database) as log:
+        await subscribe(log, name="Example shop")
+        await log.say(scan(NUMBER, 70, Status.DELIVERED))
+        await deliver(log)
+        page = await page_of(log)
+    assert page.told[0].startswith("Example shop was told “delivered” on ")
