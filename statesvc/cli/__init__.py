@@ -82,6 +82,7 @@ def build_parser(names: Collection[str]) -> tuple[TopParser, dict[str, CommandMo
         subparser = commands.add_parser(name, help=command.summary, description=command.summary)
         if name in names:
             modules[name] = cast("CommandModule", import_module(command.module))
+            subparser.take_options_anywhere()
             modules[name].configure(subparser)
     return parser, modules
 

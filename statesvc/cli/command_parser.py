@@ -1,7 +1,6 @@
 """The parser of the command line: help in groups, what was probably meant, and options that may stand anywhere."""
 
 import argparse
-import difflib
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
@@ -37,13 +36,16 @@ class CommandParser(argparse.ArgumentParser):
         super().__init__(**{"conflict_handler": "resolve", **arguments})
         self.actions: Any = None
         """What argparse returned for its subcommands."""
+
+    def take_options_anywhere(self) -> None:
+        """Take, behind the command's name too, the options that stand before it."""
         for flags, described in _ANYWHERE.items():
             # one that is not given must not undo what stood before the command
             self.add_argument(*flags, **{**described, "help": argparse.SUPPRESS, "default": argparse.SUPPRESS})
 
     def add_subparsers(self, **arguments: Any) -> Any:  # noqa: ANN401 - argparse has no public name for it
         """Add subcommands, and remember that there are some."""
-        self.actions = super().add_subparsers(**{"title": "actions", **arguments})
+        self.actions = super().add_subparsers(**{"title": "actions", "parser_class": ActionParser, **arguments})
         return self.actions
 
     @property
@@ -57,8 +59,18 @@ class CommandParser(argparse.ArgumentParser):
         super()._check_value(action, value)
 
 
+class ActionParser(CommandParser):
+    """The parser of an action of the command that was called."""
+
+    def __init__(self, **arguments: Any) -> None:  # noqa: ANN401 - argparse's own
+        super().__init__(**arguments)
+        self.take_options_anywhere()
+
+
 def meant(program: str, word: str, known: Iterable[str]) -> str:
     """Return what was probably meant, as the end of a sentence; `known`: the words that could stand there."""
+    import difflib  # noqa: PLC0415 - few command lines are wrong
+
     suggested = [f"statesvc {name}" for name in _elsewhere(word)]
     suggested = suggested or [f"{program} {name}" for name in difflib.get_close_matches(word, list(known), n=2)]
     if suggested:

@@ -2,14 +2,12 @@
 
 import sys
 from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from statesvc.telemetry.colour import Colour, coloured, shows_colour
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Presentation:
+class Presentation(NamedTuple):
     """What `-o wide` and `--ages` ask for."""
 
     wide: bool = False
@@ -34,12 +32,8 @@ def paint(text: str, colour: Colour | None) -> str:
     return coloured(text, colour) if shows_colour(sys.stdout) else text
 
 
-@dataclass(frozen=True, slots=True)
-class Painted:
+class Painted(NamedTuple):
     """A cell of a table with a colour."""
 
     text: str
     colour: Colour | None
-
-    def __str__(self) -> str:
-        return self.text

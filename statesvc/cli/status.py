@@ -134,7 +134,7 @@ def _accounted(promise: Mapping[str, Any]) -> str:
     checked = "not checked yet" if seconds is None else f"checked {duration(seconds)} ago"
     expected, waiting, missing = promise["expected"], promise["waiting"], promise["missing"]
     if not expected:
-        return f"{name}: none in {_DAYS} days ({checked})"
+        return f"{name}: not counted yet" if seconds is None else f"{name}: none in {_DAYS} days ({checked})"
     if not waiting and not missing:
         return f"{name}: all {expected:,} of {_DAYS} days accounted for ({checked})"
     lost = f", {paint(f'{missing:,} MISSING', Colour.RED)}" if missing else ""

@@ -34,6 +34,7 @@ _LEVELS: Final[Mapping[Level, int]] = {
     "warning": logging.WARNING,
     "error": logging.ERROR,
 }
+_CLEARED: Final = "\r\x1b[K"
 _FRAMES_MAX: Final = 16
 """Of the stack of a log call: the half is logging's own."""
 _WARNED: Final = re.compile(r"(?P<file>[^\n]*):(?P<line>\d+): (?P<category>\w+):")
@@ -230,7 +231,9 @@ def _name_process(process: str) -> Processor:
 def _renderer(output_format: Format, *, colors: bool) -> Processor:
     if output_format == "json":
         return lambda _logger, _method, event_dict: orjson.dumps(event_dict, default=repr).decode()
-    return lambda _logger, _method, event_dict: short_line(event_dict, colour=colors)
+    # on a terminal a progress line may stand there, which is drawn again
+    begins = _CLEARED if colors else ""
+    return lambda _logger, _method, event_dict: begins + short_line(event_dict, colour=colors)
 
 
 def _uncaught(kind: type[BaseException], error: BaseException, _traceback: TracebackType | None) -> None:

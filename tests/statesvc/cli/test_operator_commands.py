@@ -49,6 +49,15 @@ async def test_a_service_that_is_well_says_so_in_one_line(owner: AsyncConnection
     assert (told["needs_human"], told["troubles"]) == (False, [])
 
 
+async def test_what_was_promised_is_accounted_for_in_words(owner: AsyncConnection[Any], shell: Shell) -> None:
+    await _run_roles(owner)
+    assert "Messages: not counted yet" in await shell("status")
+    await owner.execute("INSERT INTO statesvc.reconciled VALUES ('settled', 0, 60, statesvc.clock(), 9302, 0, 0, NULL)")
+    assert "Messages: all 9,302 of 8 days accounted for (checked " in await shell("status")
+    await owner.execute("INSERT INTO statesvc.reconciled VALUES ('settled', 60, 120, statesvc.clock(), 10, 3, 2, NULL)")
+    assert "Messages: 9,307 of 9,312 of 8 days done, 3 wait, 2 MISSING (checked " in await shell("status", exit_code=1)
+
+
 async def test_status_names_what_is_wrong_the_worst_first_and_fails(owner: AsyncConnection[Any], shell: Shell) -> None:
     await _run_roles(owner)
     await owner.execute("DELETE FROM statesvc.worker WHERE role = 'notifier'")
