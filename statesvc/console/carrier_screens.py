@@ -205,6 +205,7 @@ def _chart(line: CarrierLine, *, width: int | None = None, label_every: int = 0)
         [Bar(f"{hour.begins:%H:%M}", hour.counts) for hour in line.hours],
         title=_PUSHED,
         width=width,
+        height=22 if width else 0,
         label_every=label_every,
         unit=None if width else " an hour",
     )

@@ -28,17 +28,24 @@ class Bar:
 
 
 def bars(
-    columns: Sequence[Bar], *, title: str, width: int | None = None, label_every: int = 0, mark: float = 0, unit: str | None = None
+    columns: Sequence[Bar],
+    *,
+    title: str,
+    width: int | None = None,
+    height: int = 0,
+    label_every: int = 0,
+    mark: float = 0,
+    unit: str | None = None,
 ) -> Markup:
     """Stacked columns. Empty where all are zero: there is nothing to see.
 
-    `width`: in pixels; None: as wide as the page. `mark`: a value that a line is drawn at; 0: none. `unit`: stands behind the numbers of
-    the scale; None: no scale.
+    `width`: in pixels; None: as wide as the page. `height`: in pixels; 0: as high as is usual. `mark`: a value that a line is drawn at; 0:
+    none. `unit`: stands behind the numbers of the scale; None: no scale.
     """
     most = max((sum(column.parts) for column in columns), default=0)
     if not most:
         return Markup()
-    height = _HEIGHT if unit is None else _FULL_HEIGHT
+    height = height or (_HEIGHT if unit is None else _FULL_HEIGHT)
     drawn: list[Markup] = []
     scale: list[Markup] = []
     most = max(most, mark)

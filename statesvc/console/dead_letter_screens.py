@@ -89,6 +89,8 @@ class DeadLetterRow:
     def details(self) -> str:
         """Say in what the bodies of the group differ."""
         details = self.group["details"]
+        if self.group["kind"] == "code" and len(details) == 1:
+            return ""
         shown = ", ".join(
             f"{each['detail']}: {each['dead_letters']:,}" if each["dead_letters"] > 1 else each["detail"]
             for each in details[:2]
