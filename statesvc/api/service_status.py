@@ -15,7 +15,9 @@ from statesvc.background.duration import duration
 from statesvc.database.queries import queries
 from statesvc.health.database_gauges import Sample, SubscriptionGauges, read_sample
 from statesvc.health.finding import Finding, Urgency, worst_first
-from statesvc.health.running_processes import last_minute, why_not_writable
+from statesvc.health.running_processes import last_minute
+from statesvc.health.storable import storage_findings
+from statesvc.http.health import shipped_migrations
 from statesvc.http.problem import PROBLEM_KINDS, Code
 from statesvc.log.archive.archive_identity import ArchiveFailure, ArchiveRefusal, read_archive_failures, read_refusal
 from statesvc.queue.depths import QueueDepths, read_depths
@@ -32,6 +34,7 @@ UNSEALED_SECONDS_MAX: Final = 60.0
 TRANSACTION_SECONDS_MAX: Final = 900.0
 HORIZON_SECONDS_MIN: Final = 4 * 86_400.0
 NOTIFICATION_SECONDS_MAX: Final = 900.0
+_NOTHING_STORED: Final = "AckAvailability"
 _ROLES: Final = ("worker", "notifier", "sealer")
 _COUNT_MAX: Final = 10_000
 UNACKNOWLEDGED_SHARE_MAX: Final = 0.0005
@@ -69,14 +72,13 @@ class Hold:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What the checks judge, read at once. `refusal`: of the sealer, since how many seconds; `lead`: of a leader that is silent."""
+    """What the checks judge, read at once. `storage`: why nothing can be stored; `lead`: of a leader that is silent."""
 
     sample: Sample
     queue: QueueDepths
-    refusal: tuple[str, float] | None
+    storage: Sequence[Finding]
     archive_refusal: ArchiveRefusal | None
     archive_failures: Sequence[ArchiveFailure]
-    read_only: str | None
     lead: str | None
     clock_fault: str | None
     silent_carriers: Mapping[str, float]
@@ -146,10 +148,9 @@ async def read_facts(connection: AsyncConnection[Any]) -> Facts:
     return Facts(
         sample=sample,
         queue=await read_depths(connection),
-        refusal=next(iter(await rows("refusal")), None),
+        storage=await storage_findings(connection, migrations=shipped_migrations()),
         archive_refusal=await read_refusal(connection),
         archive_failures=await read_archive_failures(connection),
-        read_only=await why_not_writable(connection),
         lead=None if lead is None else lead.sentence,
         clock_fault=await _clock_fault(connection),
         silent_carriers=dict(await rows("silent")),
@@ -172,11 +173,8 @@ async def _clock_fault(connection: AsyncConnection[Any]) -> str | None:
     return None
 
 
-def _refusal(facts: Facts) -> Iterator[Finding]:
-    if facts.refusal is not None:
-        why, seconds = facts.refusal
-        text = f"for {duration(seconds)} nothing is sealed and nobody is notified: {why}"
-        yield Finding(urgency=Urgency.NOW, about="sealer", text=text, page="SealerRefuses")
+def _storage(facts: Facts) -> Iterator[Finding]:
+    yield from facts.storage
 
 
 def _archive(facts: Facts) -> Iterator[Finding]:
@@ -197,9 +195,7 @@ def _promises(facts: Facts) -> Iterator[Finding]:
 
 def _pushes(facts: Facts) -> Iterator[Finding]:
     """Say what carriers are refused now, and why."""
-    now = Finding(urgency=Urgency.NOW, about="pushes", text="", page="AckAvailability")
-    if facts.read_only is not None:
-        yield replace(now, text=f"the database takes no writes ({facts.read_only}): no push is acknowledged, and nothing is processed")
+    now = Finding(urgency=Urgency.NOW, about="pushes", text="", page=_NOTHING_STORED)
     reports = [process.ingest for process in facts.sample.running if process.ingest is not None and not process.is_silent]
     full = [report for report in reports if report.is_disk_full]
     pushes = last_minute(facts.sample.running)
@@ -236,8 +232,8 @@ def _silent(sample: Sample) -> Iterator[Finding]:
 
 
 def _roles(facts: Facts) -> Iterator[Finding]:
-    if facts.read_only is not None:
-        # nobody can be heard of
+    if any(finding.page == _NOTHING_STORED for finding in facts.storage):
+        # where nothing is written, nobody can be heard of
         return
     yield from _silent(facts.sample)
     for role in _ROLES:
@@ -322,10 +318,10 @@ def _subscriptions(facts: Facts) -> Iterator[Finding]:
 
 
 CHECKS: Final = (
+    Check("storage", "takes what is written", _storage),
     Check("pushes", "are acknowledged", _pushes),
     Check("promises", "nothing acknowledged is missing, and no notification that was due", _promises),
     Check("processes", "every role runs", _roles),
-    Check("sealer", "does not refuse the log", _refusal),
     Check("sealing", "keeps up, and the clocks agree", _sealing),
     Check("database", "has partitions for days to come, and no old transaction", _database),
     Check("archive", "refuses nothing", _archive),

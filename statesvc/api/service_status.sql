@@ -1,7 +1,3 @@
--- name: refusal
--- Why nothing is sealed and nobody is notified, and since when.
-SELECT r.why, extract(epoch FROM statesvc.clock() - r.since)::float8 FROM statesvc.sealing_refusal r;
-
 -- name: holds
 -- The kill switches that are on: of which carrier (`*`: of all), for how long, who turned it on and why.
 SELECT r.carrier_id, extract(epoch FROM statesvc.clock() - r.changed_at)::float8, r.changed_by, r.why

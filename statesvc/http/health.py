@@ -8,23 +8,19 @@ quarter of a second, so that no one can load the database through a call without
 import asyncio
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib.resources import files
-from typing import Any, Final, LiteralString, Protocol
+from typing import Final, Protocol
 
 import psycopg
 from aiohttp import web
-from psycopg import AsyncConnection
 
-from statesvc.database.clocks import clock_fault
 from statesvc.database.pool import Connections, connection_fault
-from statesvc.database.queries import queries
+from statesvc.health.storable import storage_findings
 from statesvc.http.operation import Route, answer, operation
 from statesvc.http.problem import Code, Problem
 
-_SQL: Final = queries("statesvc.http", "health")
 _MIGRATION: Final = re.compile(r"(\d{4})_\w+\.sql")
 READY_SECONDS: Final = 1.0
 REMEMBERED_SECONDS: Final = 0.25
@@ -100,7 +96,8 @@ class Readiness:
     async def _ask(self) -> str | None:
         try:
             async with asyncio.timeout(READY_SECONDS), self._pool.connection() as connection:
-                return await self._unfit(connection)
+                found = await storage_findings(connection, migrations=self._migrations, wall_clock=self._wall_clock)
+                return next((finding.text for finding in found), None)
         except psycopg.errors.UndefinedTable:
             return "the database has no schema yet: run `statesvc migrate`"
         except (psycopg.Error, TimeoutError) as error:
@@ -108,30 +105,6 @@ class Readiness:
             if why is not None:
                 return f"no connection to the database: {why}"
             return f"the database does not answer within {READY_SECONDS:g} s ({type(error).__name__})"
-
-    async def _unfit(self, connection: AsyncConnection[Any]) -> str | None:
-        (only_reads,) = await _row(connection, _SQL["only_reads"])
-        if only_reads:
-            return "the database is read-only: nothing can be stored"
-        applied = {version for (version,) in await (await connection.execute(_SQL["applied"])).fetchall()}
-        if pending := sorted(self._migrations - applied):
-            return f"migrations are pending ({', '.join(f'{version:04}' for version in pending)}): run `statesvc migrate`"
-        refusal, missing, clock = await _row(connection, _SQL["fit_to_write"])
-        if missing:
-            return self._without_partition(missing, clock)
-        return None if refusal is None else f"the sealer refuses this log: {refusal}"
-
-    def _without_partition(self, missing: Sequence[str], clock: datetime) -> str:
-        off = clock_fault(clock, self._wall_clock())
-        if off is not None:
-            return f"{off}: there is no partition for that time, so nothing can be stored"
-        return f"nothing can be stored: no partition of today in {', '.join(missing)}; `SELECT statesvc.ensure_partitions()` makes them"
-
-
-async def _row(connection: AsyncConnection[Any], query: LiteralString) -> tuple[Any, ...]:
-    row: tuple[Any, ...] | None = await (await connection.execute(query)).fetchone()
-    assert row is not None  # noqa: S101 - a SELECT without FROM has one row
-    return row
 
 
 def health_routes(readiness: Ready) -> list[Route]:

@@ -1,14 +1,11 @@
--- name: only_reads
--- Whether this session may only read: a standby, or a server that was set so.
-SELECT current_setting('transaction_read_only') = 'on';
-
 -- name: applied
 -- The migrations that this database has.
 SELECT version::int FROM statesvc.schema_migrations;
 
 -- name: fit_to_write
--- Why the sealer does not go on with this log, which tables have no partition for now, and what time it is to the database.
+-- Why the sealer does not go on with this log and since how many seconds, which tables have no partition for now, and what time it is to the database.
 SELECT (SELECT r.why FROM statesvc.sealing_refusal r),
+    (SELECT extract(epoch FROM clock.now - r.since)::float8 FROM statesvc.sealing_refusal r),
     ARRAY(
         SELECT p.table_name FROM statesvc.partitioned p
         WHERE to_regclass(format('statesvc.%I', p.table_name || '_' || to_char(

@@ -1,0 +1,54 @@
+"""Why nothing could be stored, or sealed, in this database now: what `/readyz` answers, and `GET /v1/status` says first."""
+
+import time
+from collections.abc import Callable, Collection, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from psycopg import AsyncConnection
+
+from statesvc.background.duration import duration
+from statesvc.database.clocks import clock_fault
+from statesvc.database.queries import queries
+from statesvc.health.finding import Finding, Urgency
+from statesvc.health.running_processes import why_not_writable
+
+_SQL: Final = queries("statesvc.health", "storable")
+
+
+async def storage_findings(
+    connection: AsyncConnection[Any], *, migrations: Collection[int], wall_clock: Callable[[], float] = time.time
+) -> list[Finding]:
+    """Return the first reason, or none. `migrations`: the versions that the database must have."""
+    read_only = await why_not_writable(connection)
+    if read_only is not None:
+        return [
+            _now(
+                "pushes",
+                f"the database takes no writes ({read_only}): no push is acknowledged, and nothing is processed",
+                "AckAvailability",
+            )
+        ]
+    applied = {version for (version,) in await (await connection.execute(_SQL["applied"])).fetchall()}
+    if pending := sorted(frozenset(migrations) - applied):
+        text = f"migrations are pending ({', '.join(f'{version:04}' for version in pending)}): run `statesvc migrate`"
+        return [_now("database", text, "AckAvailability")]
+    row = await (await connection.execute(_SQL["fit_to_write"])).fetchone()
+    assert row is not None  # noqa: S101 - a SELECT without FROM has one row
+    refusal, seconds, missing, clock = row
+    if missing:
+        return [_now("partitions", _without_partition(missing, clock, wall_clock()), "PartitionHorizon")]
+    if refusal is not None:
+        return [_now("sealer", f"for {duration(seconds)} nothing is sealed and nobody is notified: {refusal}", "SealerRefuses")]
+    return []
+
+
+def _without_partition(missing: Sequence[str], clock: datetime, wall_clock: float) -> str:
+    off = clock_fault(clock, wall_clock)
+    if off is not None:
+        return f"{off}: there is no partition for that time, so nothing can be stored"
+    return f"nothing can be stored: no partition of today in {', '.join(missing)}; `SELECT statesvc.ensure_partitions()` makes them"
+
+
+def _now(about: str, text: str, page: str) -> Finding:
+    return Finding(urgency=Urgency.NOW, about=about, text=text, page=page)
