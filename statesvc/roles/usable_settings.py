@@ -8,7 +8,7 @@ from statesvc.database.keyring_store import MasterKeyError
 from statesvc.database.kms.kms import KmsError
 from statesvc.database.postgres_programs import major_in
 from statesvc.log.checkpoint_store import CheckpointStore, CheckpointStoreError, checkpoint_store_at
-from statesvc.log.timestamp import StampError, Trust
+from statesvc.log.timestamp import NoTimestampsError, StampError, Trust, require_library
 from statesvc.roles.carrier_names import require_known_carriers
 from statesvc.roles.master_key import FILE, key_sources
 from statesvc.settings.carrier_settings import SettingError
@@ -45,9 +45,12 @@ def stamp_trust(settings: CheckpointSettings) -> Trust | None:
     if settings.stamp_url is None or settings.stamp_cert is None:
         return None
     try:
+        require_library()
         return Trust.parse(settings.stamp_cert.read_bytes())
     except OSError as error:
         raise SettingError(f"STATESVC_CHECKPOINT_STAMP_CERT: {settings.stamp_cert} cannot be read: {error.strerror}") from error
+    except NoTimestampsError as error:
+        raise SettingError(f"STATESVC_CHECKPOINT_STAMP_URL: {error}") from error
     except StampError as error:
         raise SettingError(f"STATESVC_CHECKPOINT_STAMP_CERT: {error}") from error
 

