@@ -10,7 +10,8 @@ from statesvc.evidence import pdf
 from statesvc.log import timestamp
 from statesvc.log.timestamp import StampError
 from statesvc.roles.usable_settings import stamp_trust
-from statesvc.settings.service_settings import CheckpointSettings, SettingError
+from statesvc.settings.carrier_settings import SettingError
+from statesvc.settings.service_settings import CheckpointSettings
 
 
 def absent(_package: str) -> None:
