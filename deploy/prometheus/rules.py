@@ -16,8 +16,11 @@ from statesvc.telemetry import gauges, names, objectives
 from statesvc.telemetry.metric import Instrument, Metric
 
 RULES: Final = Path(__file__).with_name("rules.yml")
-RUNBOOK: Final = os.environ.get("RUNBOOK_URL", "docs/runbook").rstrip("/") + "/{page}.md"
-"""Where the pages can be read; RUNBOOK_URL says where you serve them."""
+CONSOLE: Final = os.environ.get("STATESVC_CONSOLE_URL", "").rstrip("/")
+RUNBOOK: Final = (
+    f"{CONSOLE}/console/runbook/{{page}}" if CONSOLE else os.environ.get("RUNBOOK_URL", "docs/runbook").rstrip("/") + "/{page}.md"
+)
+"""Where the pages can be read: in the console, where its address is set as the service has it; or where RUNBOOK_URL says."""
 
 
 def series(metric: Metric, suffix: str = "") -> str:

@@ -32,7 +32,7 @@ class Context:
     `archive`: the folder of older bodies and of archived months of the log. `carriers`: those that messages are read again with.
     `backup_days`: for how many days backups of the database are stored. `tombstones`: where erasures and revocations are published outside
     of the database. `targets`: what sends to receivers, in the networks that are `allowed`. `computing`: where what takes long is
-    computed. `reads`: of what may be a little old.
+    computed. `reads`: of what may be a little old. `console_url`: where people open the console, without `/console`.
     """
 
     pool: Connections
@@ -48,6 +48,7 @@ class Context:
     allowed: "Sequence[Network]"
     computing: "Callable[[], Awaitable[Computing]]"
     reads: "Callable[[], StaleReads]"
+    console_url: str | None = None
 
     async def keyring_if_any(self) -> Keyring | None:
         """None where no master key is at hand: a command on a machine without it."""

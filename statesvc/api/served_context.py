@@ -33,6 +33,7 @@ def served_context(
     computing: Computing | None = None,
     replica: Replica | None = None,
     carriers: Mapping[str, Carrier] = CARRIERS,
+    console_url: str | None = None,
 ) -> Context:
     """Make the context of these parts. The caller opens and closes them.
 
@@ -65,4 +66,5 @@ def served_context(
         allowed=allowed,
         computing=started_computing,
         reads=lambda: reads,
+        console_url=console_url,
     )

@@ -27,6 +27,7 @@ class ShownTrouble(TypedDict):
     text: str
     page: Annotated[str | None, Field(description="Of docs/runbook: what to do. Null: nothing is to be done.")]
     cause: Annotated[str | None, Field(description="The page of what this follows from, which stands before it. Null: a cause.")]
+    runbook_url: Annotated[str | None, Field(description="The page in the console; null too where STATESVC_CONSOLE_URL is not set.")]
     subscription_id: str | None
     subscription_state: Annotated[str | None, Field(description="Of many subscriptions: the state that all of them have.")]
 
@@ -68,16 +69,16 @@ async def get_status(context: Context, _call: Call[None, None]) -> ShownStatus:
     What needs a human first, each with its page of the runbook; then promises, pushes, queues and processes.
     """
     async with context.pool.connection() as connection:
-        return shown_status(await read_status(connection))
+        return shown_status(await read_status(connection), console_url=context.console_url)
 
 
-def shown_status(status: ServiceStatus) -> ShownStatus:
+def shown_status(status: ServiceStatus, *, console_url: str | None = None) -> ShownStatus:
     """As it is answered."""
     sample = status.sample
     minute = last_minute(sample.running)
     return {
         "needs_human": status.needs_human,
-        "troubles": [shown_trouble(trouble) for trouble in status.troubles],
+        "troubles": [shown_trouble(trouble, console_url=console_url) for trouble in status.troubles],
         "promises": sample.promises,
         "pushes_last_minute": {"acknowledged": minute.acknowledged, "refused": dict(minute.refused)},
         "queue": status.queue,
@@ -89,10 +90,11 @@ def shown_status(status: ServiceStatus) -> ShownStatus:
     }
 
 
-def shown_trouble(trouble: Finding) -> ShownTrouble:
+def shown_trouble(trouble: Finding, *, console_url: str | None = None) -> ShownTrouble:
     """As it is answered."""
     shown: ShownTrouble = {**asdict(trouble)}  # type: ignore[typeddict-item]
-    return {**shown, "page": _path(trouble.page), "cause": _path(trouble.cause)}
+    url = None if trouble.page is None or console_url is None else f"{console_url.rstrip('/')}/console/runbook/{trouble.page}"
+    return {**shown, "page": _path(trouble.page), "cause": _path(trouble.cause), "runbook_url": url}
 
 
 def _path(page: str | None) -> str | None:

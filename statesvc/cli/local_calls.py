@@ -123,6 +123,7 @@ async def local_calls(*, is_finding: bool = False) -> AsyncIterator[LocalCalls]:
             keyring=keyring,
             carriers=lambda: settings.in_account_zones(CARRIERS),
             backup_days=settings.keys.backup_days,
+            console_url=settings.http.console_url,
             tombstones=lambda: _tombstones(settings),
             log_archive=lambda: _log_archive(settings),
             targets=lambda: stack.enter_async_context(_targets(settings)),

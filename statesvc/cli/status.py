@@ -94,7 +94,8 @@ def _show_troubles(troubles: Sequence[Mapping[str, Any]]) -> None:
             continue
         for text in _effects([each for each in troubles if each.get("cause") == page]):
             _write_indented(f"{indent}so: ", text)
-        write_line(paint(f"{indent}> statesvc runbook {page.rpartition('/')[2].removesuffix('.md')}", Colour.DIM))
+        command = f"statesvc runbook {page.rpartition('/')[2].removesuffix('.md')}"
+        write_line(paint(f"{indent}> {one.get('runbook_url') or command}", Colour.DIM))
 
 
 def _effects(effects: Sequence[Mapping[str, Any]]) -> Iterator[str]:

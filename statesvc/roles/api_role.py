@@ -110,6 +110,7 @@ async def run(launch: Launch) -> int:
             computing=ComputingProcesses(processes),
             replica=replica,
             carriers=settings.in_account_zones(CARRIERS),
+            console_url=settings.http.console_url,
         )
         calls = [
             *ingress.routes,

@@ -23,6 +23,9 @@ class HttpSettings(Section):
     """Address that serves `/metrics`, which needs no key: one that only your Prometheus reaches."""
     metrics_port: Port | None = None
     """TCP port of `/metrics`; with `statesvc up` one for all roles. 0: any free one. Default: STATESVC_PORT + 1000."""
+    console_url: Annotated[str | None, Field(pattern=r"^https?://[^\s?#]+$", max_length=500)] = None
+    """Where people open this service, as in https://statesvc.example.com: `statesvc status` and the alerts lead to the runbook in its
+    console (`python -m deploy.prometheus.rules` reads it). Default: none; the pages are named."""
     drain_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1
     """How long a stopping API serves on while /readyz says no: above the interval of your load balancer's probe."""
     head_seconds: Seconds = 10

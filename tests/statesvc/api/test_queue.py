@@ -2,6 +2,9 @@ from typing import Any
 
 import pytest
 
+from statesvc.api.status_operations import shown_trouble
+from statesvc.health.finding import Finding, Urgency
+
 QUEUED = (
     "INSERT INTO statesvc.inbox (message_id, received_at, available_at, token, worker, body_bytes, carrier_id, sealed_key)"
     " SELECT gen_random_uuid(), statesvc.clock(), statesvc.clock() + %s::interval, %s, %s, 10, %s, '' FROM generate_series(1, %s)"
@@ -65,3 +68,11 @@ async def test_a_count_beyond_the_bound_says_that_it_is_capped(api: Any, monkeyp
     await api.carriers.execute(QUEUED, ["-1 minute", None, None, "ups", 9])
     shown = await queue(api)
     assert (shown["carriers"]["ups"]["ready"], shown["counts_capped"]) == (5, True)
+
+
+def test_a_trouble_leads_to_its_page_in_the_console_where_its_address_is_known() -> None:
+    trouble = Finding(urgency=Urgency.NOW, about="processes", text="no worker", page="RoleDown")
+    assert shown_trouble(trouble)["runbook_url"] is None
+    shown = shown_trouble(trouble, console_url="https://statesvc.example.com/")
+    assert shown["runbook_url"] == "https://statesvc.example.com/console/runbook/RoleDown"
+    assert shown["page"] == "docs/runbook/RoleDown.md"
