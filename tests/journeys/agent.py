@@ -75,14 +75,14 @@ async def read(page: Page, url: str, key: str, folder: Path) -> dict[str, object
 
 async def _evidence(page: Page, file: Path, form: str) -> None:
     await page.get_by_role("link", name="Evidence for a case").click()
+    await page.get_by_role("link", name="Visa 13.1").click()
+    await expect(page.get_by_label("reason code")).to_have_value("13.1")
     await page.get_by_label(form).check()
     await page.get_by_label("Number of the case").fill("dp_1NsHZ2")
-    await page.get_by_label("reason code").fill("13.1")
-    await page.get_by_text("Where the order was to go").click()
     await page.get_by_label("City").fill("Salem")
     await page.get_by_label("Country").fill("US")
-    async with page.expect_download(timeout=60_000) as coming:
-        await page.get_by_role("button", name="Make the file").click()
+    async with page.expect_download(timeout=120_000) as coming:
+        await page.get_by_role("button", name="Make the file").click(timeout=120_000)
     await (await coming.value).save_as(file)
 
 
@@ -91,7 +91,7 @@ def check_pdf(file: Path) -> dict[str, object]:
     pages = [page.extract_text() for page in PdfReader(file).pages]
     text = " ".join(" ".join(pages).split())
     require("What was known on" in text, f"the PDF does not say as of when it is: {text[:500]}")
-    require("dp_1NsHZ2" in text, "the PDF does not name the case")
+    require("Case dp_1NsHZ2 · reason code 13.1" in pages[0], "page 1 does not begin with the case")
     require(SIGNER not in text, "the PDF knows who signed before anyone had")
     return {"pdf_pages": len(pages), "pdf_bytes": file.stat().st_size}
 
@@ -149,8 +149,10 @@ async def travel(service: Installation) -> dict[str, object]:
 def from_the_command_line(service: Installation, agent: str, key: str) -> None:
     """The same with an address and the key alone; a hold takes a scope that the agent does not have."""
     require("in_transit" in service.command(agent, "shipments", "history", "ups", NUMBER), "the history does not say where it was")
-    service.command(agent, "evidence", "ups", NUMBER, "--out", "command.zip")
-    check_zip(service.home / "desk" / "command.zip", key)
+    require(NUMBER in service.command(agent, "shipments", "find", NUMBER[-5:]), "the last five characters do not find it")
+    said = service.command(agent, "evidence", "ups", NUMBER)
+    require(f"UPS reported parcel {NUMBER} as delivered on 3 " in said, f"the command does not say what page 1 says: {said}")
+    check_zip(service.home / "desk" / f"evidence-ups-{NUMBER}.zip", key)
     refused = service.command(agent, "legal-hold", "place", "ups", NUMBER, "--why", "case 7", exit_code=1)
     require("takes a key with scope `admin`" in refused, f"the refusal says otherwise: {refused}")
 
