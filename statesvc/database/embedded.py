@@ -59,7 +59,7 @@ class EmbeddedServer:
         tcp_port: int = 0,
         overrides: Mapping[str, str] | None = None,
     ) -> None:
-        self._data_dir = data_dir.absolute()
+        self._data_dir = _absolute(data_dir)
         self._folder = self._data_dir / _FOLDER
         self._programs = programs(major) if binaries is None else binaries.absolute()
         self._major = major if binaries is None else major_in(self._programs)
@@ -229,9 +229,14 @@ def locate(settings: DatabaseSettings) -> Dsns | None:
     return attach(settings.data_dir)
 
 
+def _absolute(path: Path) -> Path:
+    """Return a path without `..`, as PostgreSQL writes its own: links stay as they are."""
+    return Path(os.path.abspath(path))  # noqa: PTH100 - `resolve` would follow links
+
+
 def attach(data_dir: Path) -> Dsns | None:
     """The addresses of the server that runs on this data directory; None when none does."""
-    place = listening_at(data_dir.absolute() / _FOLDER)
+    place = listening_at(_absolute(data_dir) / _FOLDER)
     return None if place is None else _dsns(place, read_passwords(data_dir))
 
 

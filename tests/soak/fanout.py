@@ -21,6 +21,7 @@ from statesvc.append.outbox import OutboxChange
 from statesvc.database.keyring_store import load_keyring
 from statesvc.database.wakeups.channels import OUTBOX
 from statesvc.subscriptions import subscription_store as store
+from statesvc.subscriptions.subscription_secrets import Secret
 from tests.acceptance.processes import MASTER_KEY
 from tests.simulation.receivers import Behaviour
 from tests.world.fan_out import notify_of
@@ -103,9 +104,10 @@ class Changes:
         self._keyring = keyring
         self._shipments: list[UUID] = []
 
-    async def subscribe(self, url: str, **wish: Any) -> UUID:
+    async def subscribe(self, url: str, *, chosen: tuple[UUID, Secret] | None = None, **wish: Any) -> UUID:
         request = store.SubscriptionRequest(url=url, **wish)
-        subscription_id, _ = await store.create(self._connection, self._keyring, request, actor="key:soak", owner="bootstrap")
+        made = await store.create(self._connection, self._keyring, request, actor="key:soak", owner="bootstrap", chosen=chosen)
+        subscription_id, _ = made
         return subscription_id
 
     async def unsubscribe(self, subscription_id: UUID) -> None:

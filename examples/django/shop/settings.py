@@ -24,10 +24,14 @@ USE_TZ = True
 STATIC_URL = "static/"
 
 CELERY_BROKER_URL = os.environ.get("BROKER_URL", "amqp://guest:guest@localhost/")
+# Redis: when a task that nobody acknowledged is given to another worker; longer than the longest task
+VISIBILITY_SECONDS = int(os.environ.get("VISIBILITY_SECONDS", "3600"))
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 # without it `delay` returns before RabbitMQ has the task, and a broker that dies takes it with it
-CELERY_BROKER_TRANSPORT_OPTIONS = {"confirm_publish": True} if CELERY_BROKER_URL.startswith("amqp") else {"visibility_timeout": 3600}
+CELERY_BROKER_TRANSPORT_OPTIONS = (
+    {"confirm_publish": True} if CELERY_BROKER_URL.startswith("amqp") else {"visibility_timeout": VISIBILITY_SECONDS}
+)
 # a task is acknowledged once it is done, and comes again where its worker died
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True

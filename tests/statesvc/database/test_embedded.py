@@ -168,6 +168,13 @@ def test_a_long_path_gets_a_short_socket(make_server: MakeServer, tmp_path: Path
     assert not socket_dir.exists()
 
 
+def test_a_path_with_dots_is_the_folder_that_it_leads_to(make_server: MakeServer, tmp_path: Path) -> None:
+    (tmp_path / "shop").mkdir()
+    server = make_server(tmp_path / "shop" / ".." / "data")
+    server.start()
+    assert attach(tmp_path / "data") is not None
+
+
 def test_postgresql_16_works_too_and_its_data_is_not_opened_by_another(make_server: MakeServer) -> None:
     server = make_server(major=16)
     assert int(ask(server.start().service, "SHOW server_version_num")) // 10_000 == 16
