@@ -36,7 +36,7 @@ def travel() -> dict[str, object]:
         home, began = Path(folder), time.monotonic()
         run([sys.executable, "-m", "venv", home / "venv"])
         python = home / "venv" / "bin" / "python"
-        install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        install: list[str | Path] = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
         run([*install, "--constraint", ROOT / "constraints.txt", ROOT, f"{ROOT / 'clients' / 'python'}[testing]"])
         installed = time.monotonic()
         (home / "test_user.py").write_text(text + TESTS)
