@@ -231,7 +231,7 @@ async def get_rollout(context: Context, call: Call[RolloutParameters, None]) -> 
     ),
 )
 async def change_rollout(context: Context, call: Call[RolloutParameters, RolloutChange]) -> ShownRollout:
-    """Turn a carrier's wanted.
+    """Change a carrier's rollout.
 
     In effect at the next claim of every worker. A share of the messages, the same ones each time, is read by the candidate; on hold,
     messages are acknowledged and stored, but not processed. Recorded as an operator action.
