@@ -197,7 +197,7 @@ async def list_rollouts(context: Context, call: Call[None, None]) -> Page[ShownR
 
 @operation(f"GET {_ONE}", scope="ops", tag=_TAG, problems=(Code.UNKNOWN_CARRIER,))
 async def get_rollout(context: Context, call: Call[RolloutParameters, None]) -> ShownRollout:
-    """Show a carrier's wanted."""
+    """Show a carrier's rollout."""
     carrier_id = _carrier_id(context, call.parameters.carrier_id)
     async with context.pool.connection() as connection:
         return await _read(connection, carrier_id)
