@@ -40,12 +40,12 @@ async def show_report(visit: PageRequest) -> Mapping[str, Any]:
 
 
 def month_chart(groups: Sequence[Mapping[str, Any]]) -> Any:  # noqa: ANN401 - markup
-    """Promises by month: met; open or without an outcome; not met."""
+    """Promises by month: on time; not due, or not delivered at all; late or overdue. The share on time is of the first and the last."""
     columns = []
     for group in groups:
-        missed = group["late"] + group["overdue"] + group["not_delivered"]
+        missed = group["late"] + group["overdue"]
         month = group["month"][:7]
-        label = f"{month}: {group['on_time']:,} on time, {missed:,} late or not delivered, of {group['promised']:,}"
+        label = f"{month}: {group['on_time']:,} on time, {missed:,} late or overdue, of {group['promised']:,}"
         columns.append(Bar(label, (group["on_time"], group["promised"] - group["on_time"] - missed, missed), tick=month))
     return bars(
         columns,

@@ -80,7 +80,7 @@ async def test_promises_are_counted_listed_and_taken_along(tab: Tab, monkeypatch
     page = await tab.text(PROMISES)
     assert "50 % on time 50 % 2 1 1" in page
     html = await (await tab.get(PROMISES)).text()
-    assert "2026-03: 2 on time, 1 late or not delivered, of 3" in html
+    assert "2026-03: 2 on time, 1 late or overdue, of 3" in html
     assert 'href="/console/shipments/ups/A%2F1"' in html
     assert "A/1" not in await tab.text(f"{PROMISES}&service=ups+ground&until=2026-03-01")
     monkeypatch.setattr("statesvc.console.promise_screens._GROUPS", 1)
