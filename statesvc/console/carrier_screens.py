@@ -16,6 +16,7 @@ from statesvc.database.pool import Connections
 from statesvc.http.inner_calls import checked_body
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.problem import Code, Problem
+from statesvc.reading.reading_name import is_foreign
 from statesvc.reading.rollout_store import ALL, Rollout, RolloutSettings, refusals
 
 LIST: Final = "/console/carriers"
@@ -99,15 +100,20 @@ class CarrierScreens:
         """As the rollout stands."""
         carrier = self._carrier(visit)
         rollout = await visit.call_api("GET /v1/rollouts/{carrier_id}", carrier_id=carrier.carrier_id)
-        candidates = [version for version in carrier.normalizers if version != carrier.stable]
+        versions = ", ".join(carrier.normalizers)
         guard = rollout["guard"] or {"messages": "", "errors_percent": None, "differences_percent": None}
         return [
             Input(
+                name="stable",
+                label="Stable reading",
+                value=rollout["stable"] or "",
+                hint=f"Another fleet's name@version, which reads what the share leaves. Empty: our version {carrier.stable}.",
+            ),
+            Input(
                 name="candidate",
-                label="Candidate version",
+                label="Candidate",
                 value=rollout["candidate"] or "",
-                options=[("", "none: the rollout ends"), *((version, version) for version in candidates)],
-                hint=f"The stable version is {carrier.stable}.",
+                hint=f"One of our versions ({versions}), or another fleet's name@version. Empty: the rollout ends.",
             ),
             Input(name="percent", label="Share of its messages, in percent", type="number", value=str(rollout["percent"])),
             Input(
@@ -146,6 +152,8 @@ class CarrierScreens:
             sentences.append(
                 f"About {hour * int(change['percent']) / 100:,.0f} messages of the last two hours would have gone to the candidate."
             )
+        if change["percent"] and is_foreign(change["stable"] or change["candidate"]):
+            sentences.append(f"Rehearse the way back while the share is small: statesvc rollout drill {carrier.carrier_id}.")
         return DryRun(sentences=sentences, refusal=refused or None)
 
     async def rollout(self, visit: PageRequest, values: Values) -> Done:
@@ -220,9 +228,9 @@ def _quota(values: Values) -> dict[str, Any]:
 
 
 def _changes_of(values: Values) -> dict[str, Any]:
-    candidate = values.get("candidate") or None
+    candidate, stable = values.get("candidate") or None, values.get("stable") or None
     if candidate is None:
-        return {"candidate": None, "percent": 0, "shadow": False, "guard": None}
+        return {"stable": stable, "candidate": None, "percent": 0, "shadow": False, "guard": None}
     guard = None
     if values.get("guard_messages"):
         guard = {
@@ -230,7 +238,13 @@ def _changes_of(values: Values) -> dict[str, Any]:
             "errors_percent": values.get("guard_errors") or None,
             "differences_percent": values.get("guard_differences") or None,
         }
-    return {"candidate": candidate, "percent": values.get("percent") or "0", "shadow": values.get("shadow") == "1", "guard": guard}
+    return {
+        "stable": stable,
+        "candidate": candidate,
+        "percent": values.get("percent") or "0",
+        "shadow": values.get("shadow") == "1",
+        "guard": guard,
+    }
 
 
 def _wanted_rollout(change: RolloutChange) -> RolloutSettings:
@@ -239,11 +253,12 @@ def _wanted_rollout(change: RolloutChange) -> RolloutSettings:
 
 def _rollout_in_words(rollout: Mapping[str, Any]) -> str:
     if rollout["candidate"] is None:
-        return "no candidate, the stable version reads everything"
+        return f"no candidate, {rollout['stable'] or 'the stable version'} reads everything"
+    rest = f", {rollout['stable']} the rest" if rollout["stable"] else ""
     shadow = ", all others are read by both in the shadow" if rollout["shadow"] else ""
     guard = rollout["guard"]
     guarded = "" if guard is None else f"; a guard over {guard['messages']} messages"
-    return f"version {rollout['candidate']} reads {rollout['percent']} %{shadow}{guarded}"
+    return f"version {rollout['candidate']} reads {rollout['percent']} %{rest}{shadow}{guarded}"
 
 
 def carrier_pages(pool: Connections, carriers: Mapping[str, Carrier] = CARRIERS) -> tuple[list[Screen], list[FormAction]]:

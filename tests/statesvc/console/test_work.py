@@ -3,7 +3,7 @@
 import orjson
 import pytest
 
-from statesvc.reading.rollout_store import rollout_of
+from statesvc.reading.rollout_store import list_rollouts, rollout_of
 from tests.world.api import Api
 from tests.world.console import Tab
 
@@ -60,6 +60,18 @@ async def test_the_rollout_says_what_it_would_do_and_refuses_what_cannot_be(tab:
     )
     would = await tab.preview("/console/carriers/ups/rollout", why="end it", candidate="")
     assert "Then: no candidate, the stable version reads everything" in would
+
+
+async def test_another_fleet_takes_part_in_a_rollout_by_the_form(tab: Tab) -> None:
+    await tab.log_in("ops", may_change="on")
+    asked = {"why": "strangle it", "stable": "old@1", "candidate": "1", "percent": "1"}
+    would = await tab.preview("/console/carriers/ups/rollout", **asked)
+    assert "Then: version 1 reads 1 %, old@1 the rest" in would
+    assert "statesvc rollout drill ups" in would
+    await tab.act("/console/carriers/ups/rollout", **asked)
+    (rollout,) = await list_rollouts(tab.api.connection)
+    assert (rollout.stable, rollout.candidate, rollout.percent) == ("old@1", "1", 1)
+    assert "old@1" in await tab.text("/console/carriers/ups")
 
 
 async def test_an_quota_is_set(tab: Tab) -> None:
