@@ -801,6 +801,7 @@ CREATE TABLE statesvc.notification (
 ALTER TABLE ONLY statesvc.notification
     ADD CONSTRAINT notification_pkey PRIMARY KEY (shipment_id, sequence, subscription_id);
 CREATE INDEX notification_subscription ON statesvc.notification USING btree (subscription_id, created_at);
+CREATE INDEX notification_webhook_id ON statesvc.notification USING brin (webhook_id text_bloom_ops (n_distinct_per_range='2500', false_positive_rate='0.005')) WITH (pages_per_range='64');
 
 CREATE TABLE statesvc.notification_gap (
     shipment_id uuid NOT NULL,

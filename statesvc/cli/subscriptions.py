@@ -8,6 +8,7 @@ from operator import itemgetter
 from typing import Any, Final
 
 from statesvc.background.duration import duration
+from statesvc.cli import declared
 from statesvc.cli.api_calls import Calls, Json, work
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.id_prefix import one_beginning_with
@@ -50,11 +51,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
             action.add_argument("--dry-run", action="store_true", help="count only, send nothing")
         if name == "rotate-secret":
             add_fields(action, "rotate_subscription_secret", "grace_hours")
+    declared.add_declared(actions, "subscriptions")
 
 
 def run(options: argparse.Namespace) -> int:
     """Does it."""
-    return asyncio.run(_run(options))
+    return declared.run(options) if hasattr(options, "declared") else asyncio.run(_run(options))
 
 
 async def _run(options: argparse.Namespace) -> int:

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from events.crypto.keyring import Keyring, attempt_context, ended_context
 from statesvc.database.queries import queries
-from statesvc.delivery.attempt_part import Response, opened_part, parts_by_number
+from statesvc.delivery.attempt_part import Part, Response, opened_part, parts_by_number
 from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.log.sealed_parts import open_part
 
@@ -46,19 +46,21 @@ class RecordedAttempt:
     sealed_key: bytes | None = field(repr=False)
     """Of its shipment; None once erased."""
 
-    def response(self, keyring: Keyring) -> Response | None:
-        """What its receiver answered; None where it is erased or was never stored. `SealError` where it was changed."""
+    def part(self, keyring: Keyring) -> Part | None:
+        """Return what is stored of this try; None where it is erased or was never stored. `SealError` where it was changed."""
         if self.shipment_id is None or self.sealed_part is None or self.sealed_key is None:
             return None
         key = keyring.open_shipment_key(self.sealed_key, self.shipment_id)
         if self.last_number is None:
-            return Response.of(
-                opened_part(open_part(key, self.sealed_part, attempt_context(self.shipment_id, self.webhook_id, self.number)))
-            )
+            return opened_part(open_part(key, self.sealed_part, attempt_context(self.shipment_id, self.webhook_id, self.number)))
         part = opened_part(open_part(key, self.sealed_part, ended_context(self.shipment_id, self.covering_id, self.last_number)))
         covered = None if self.covering_id == self.webhook_id else self.sequence
-        of_try = parts_by_number(part, covered).get(self.number)
-        return None if of_try is None else Response.of(of_try)
+        return parts_by_number(part, covered).get(self.number)
+
+    def response(self, keyring: Keyring) -> Response | None:
+        """Return what its receiver answered, as `part`."""
+        part = self.part(keyring)
+        return None if part is None else Response.of(part)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -154,43 +154,53 @@ async def _said_before(connection: AsyncConnection[Any], subscription_id: UUID, 
 
 
 async def _put(connection: AsyncConnection[Any], request: ReplayRequest, wanted: Sequence[_Found]) -> tuple[int, int]:
-    rows = [(one.shipment_id, one.sequence, one.at, one.written) for one in wanted]
     async with connection.transaction():
-        current = await read_status(connection, request.subscription_id)
-        if current is None:
-            return 0, 0
-        cursor = await connection.execute(
-            _SQL["put"],
-            {
-                "subscription_id": request.subscription_id,
-                "now": current.now,
-                "actor": request.actor,
-                "why": "replayed with its range",
-                "run_id": request.run_id,
-                **columns(rows, ("shipment_ids", "sequences", "ats", "writtens")),
-            },
+        again = SentAgain(
+            subscription_id=request.subscription_id, actor=request.actor, why="replayed with its range", run_id=request.run_id
         )
-        rows = await cursor.fetchall()
+        rows = await put_again(connection, again, [(one.shipment_id, one.sequence, one.at, one.written) for one in wanted])
         put, never_written = len(rows), sum(not again for *_, again, _ in rows)
         if put:
-            await _record(connection, request, rows)
+            details = {
+                "run_id": str(request.run_id),
+                "since": rfc3339(request.since),
+                "until": rfc3339(request.until),
+                "delivered_too": request.delivered_too,
+                "put": put,
+                "never_written": never_written,
+                **({"why": request.why} if request.why else {}),
+            }
+            target = f"subscription {request.subscription_id}"
+            await record_again(connection, rows, Action(actor=request.actor, verb="subscription.replay", target=target, details=details))
     return put, never_written
 
 
-async def _record(connection: AsyncConnection[Any], request: ReplayRequest, rows: Sequence[Any]) -> None:
-    """The fan-outs of one page, and the operator action. Raises ArchivedHistoryError."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentAgain:
+    """Who puts notifications of a subscription back, and what their dead letters say of it."""
+
+    subscription_id: UUID
+    actor: str
+    why: str
+    run_id: UUID
+
+
+async def put_again(
+    connection: AsyncConnection[Any], again: SentAgain, wanted: Sequence[tuple[UUID, int, datetime, bool]]
+) -> Sequence[Any]:
+    """Put shipment, sequence, time and whether it was written of each back into the outbox. Returns what was put, for `record_again`."""
+    current = await read_status(connection, again.subscription_id)
+    if current is None:
+        return []
+    asked = columns(wanted, ("shipment_ids", "sequences", "ats", "writtens"))
+    by = {"actor": again.actor, "why": again.why, "run_id": again.run_id}
+    cursor = await connection.execute(_SQL["put"], {"subscription_id": again.subscription_id, "now": current.now, **by, **asked})
+    return await cursor.fetchall()
+
+
+async def record_again(connection: AsyncConnection[Any], rows: Sequence[Any], action: Action) -> None:
+    """Append the fan-outs of what was put, and the operator's action. Raises ArchivedHistoryError."""
     now = await (await begin_batch(connection)).rows()
-    fanouts = fanouts_again(rows, recorded_at=now.recorded_at)
-    details = {
-        "run_id": str(request.run_id),
-        "since": rfc3339(request.since),
-        "until": rfc3339(request.until),
-        "delivered_too": request.delivered_too,
-        "put": len(rows),
-        "never_written": sum(not again for *_, again, _ in rows),
-        **({"why": request.why} if request.why else {}),
-    }
-    action = Action(actor=request.actor, verb="subscription.replay", target=f"subscription {request.subscription_id}", details=details)
-    leaf_hashes = await append_fanouts(connection, fanouts, now=now)
+    leaf_hashes = await append_fanouts(connection, fanouts_again(rows, recorded_at=now.recorded_at), now=now)
     leaf_hashes += await append_actions(connection, [action], now=now, before=len(leaf_hashes))
-    await write_batch(connection, batch_id=now.batch_id, recorded_at=now.recorded_at, leaf_hashes=leaf_hashes, writer=request.actor)
+    await write_batch(connection, batch_id=now.batch_id, recorded_at=now.recorded_at, leaf_hashes=leaf_hashes, writer=action.actor)

@@ -249,6 +249,11 @@ async def what_subscribers_do(call: Any) -> None:
     await call("list_attempts", made.id)
     wish = call.model("ReplayWish", since=datetime.now(UTC).isoformat(), dry_run=True)
     await call("replay_subscription", made.id, body=wish)
+    # what came before it: each change is written for it
+    await call("replay_subscription", chosen[0], body=call.model("ReplayWish", since="2020-01-01T00:00:00Z"))
+    told = await call("list_notifications", chosen[0])
+    await call("get_notification", chosen[0], told.items[0].webhook_id)
+    await call("resend_notification", chosen[0], told.items[0].webhook_id)
     await call("delete_subscription", made.id, status=204)
 
 

@@ -214,6 +214,7 @@ ELSEWHERE: Final[Mapping[str, str]] = {
     "replay_dead_letters": "tests/statesvc/cli, console, tests/acceptance/test_replay.py: its entries count what workers did meanwhile",
     "renormalize_code_mapping": "tests/statesvc/cli/test_code_mapping_commands.py: its entry counts what was read",
     "replay_subscription": "tests/statesvc/api/test_subscription_replay.py: its entry counts what was sent",
+    "resend_notification": "tests/statesvc/api/test_sent_notifications.py: its entry names the notification",
     "test_subscription": "tests/statesvc/subscriptions: its entry says what the receiver answered",
 }
 """Acts whose entry is compared in another place."""

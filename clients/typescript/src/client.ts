@@ -81,6 +81,30 @@ export class Client {
       })))
   }
 
+  readonly subscriptions = {
+    /** Subscribe; the answer has the `secret`, which is shown this once. */
+    create: async (wish: Schemas['SubscriptionWish']): Promise<Schemas['SubscriptionMade']> =>
+      value(await this.calls.POST('/v1/subscriptions', { body: wish })),
+
+    /** The notifications of a subscription with their attempts, the newest first. */
+    notifications: (id: string, query: Omit<Query<'list_notifications'>, 'cursor'> = {}): AsyncGenerator<Schemas['NotificationShown']> =>
+      items(async cursor => value(await this.calls.GET('/v1/subscriptions/{subscription_id}/notifications', {
+        params: { path: { subscription_id: id }, query: { ...query, cursor } }
+      }))),
+
+    /** One notification with its body as it was sent. */
+    notification: async (id: string, webhookId: string, query: Query<'get_notification'> = {}) =>
+      value(await this.calls.GET('/v1/subscriptions/{subscription_id}/notifications/{webhook_id}', {
+        params: { path: { subscription_id: id, webhook_id: webhookId }, query }
+      })),
+
+    /** Send a notification again, under its id. */
+    resend: async (id: string, webhookId: string): Promise<Schemas['NotificationShown']> =>
+      value(await this.calls.POST('/v1/subscriptions/{subscription_id}/notifications/{webhook_id}/resend', {
+        params: { path: { subscription_id: id, webhook_id: webhookId } }
+      }))
+  }
+
   readonly events = {
     /** Append one event; safe to submit again: its `event_id` says that it is the same. */
     submit: async (event: Schemas['CanonicalEvent']): Promise<Schemas['EventVerdict']> => {

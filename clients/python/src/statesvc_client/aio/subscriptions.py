@@ -10,17 +10,23 @@ from statesvc_client.core.api.subscriptions import (
     change_subscription,
     create_subscription,
     delete_subscription,
+    get_notification,
     get_subscription,
     list_attempts,
+    list_notifications,
     list_subscriptions,
     pause_subscription,
     replay_subscription,
+    resend_notification,
     resume_subscription,
     rotate_subscription_secret,
     test_subscription,
 )
 from statesvc_client.core.client import AuthenticatedClient
 from statesvc_client.core.models.attempt_shown import AttemptShown
+from statesvc_client.core.models.list_notifications_outcome_type_0 import ListNotificationsOutcomeType0
+from statesvc_client.core.models.notification_detail import NotificationDetail
+from statesvc_client.core.models.notification_shown import NotificationShown
 from statesvc_client.core.models.replay_progress import ReplayProgress
 from statesvc_client.core.models.replay_wish import ReplayWish
 from statesvc_client.core.models.subscription_change import SubscriptionChange
@@ -112,3 +118,45 @@ class Subscriptions:
             cursor = page.next_cursor
             if cursor is None:
                 return
+
+    async def notifications(
+        self,
+        subscription_id: UUID,
+        *,
+        outcome: str | None = None,
+        since: datetime | None = None,
+        carrier_id: str | None = None,
+        tracking_number: str | None = None,
+        page_size: int = 100,
+    ) -> AsyncIterator[NotificationShown]:
+        """Iterate over the notifications with their attempts, the newest first. `outcome`: `waiting`, `delivered`, `given_up`, ..."""
+        cursor: str | None = None
+        while True:
+            answer = await list_notifications.asyncio_detailed(
+                subscription_id,
+                client=self._core,
+                outcome=UNSET if outcome is None else ListNotificationsOutcomeType0(outcome),
+                since=since or UNSET,
+                carrier_id=carrier_id or UNSET,
+                tracking_number=tracking_number or UNSET,
+                limit=page_size,
+                cursor=cursor,
+            )
+            page = value(answer.parsed)
+            for notification in page.items:
+                yield notification
+            cursor = page.next_cursor
+            if cursor is None:
+                return
+
+    async def notification(self, subscription_id: UUID, webhook_id: str, *, personal: bool = False) -> NotificationDetail:
+        """Return a notification with its body as it was sent; `personal`: also one with personal fields, and what was answered."""
+        answer = await get_notification.asyncio_detailed(
+            subscription_id, webhook_id, client=self._core, include="personal" if personal else UNSET
+        )
+        return value(answer.parsed)
+
+    async def resend(self, subscription_id: UUID, webhook_id: str, *, why: str | None = None) -> NotificationShown:
+        """Send a notification again, under its id."""
+        answer = await resend_notification.asyncio_detailed(subscription_id, webhook_id, client=self._core, statesvc_why=why or UNSET)
+        return value(answer.parsed)

@@ -1,0 +1,281 @@
+"""`/v1/subscriptions/{id}/notifications`: what a subscriber was told, one's body as it was sent, and sending one again."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated, Any, Final
+from uuid import UUID
+
+from psycopg import AsyncConnection
+from pydantic import AwareDatetime, Field
+from typing_extensions import TypedDict
+
+from events.identity.recipes import number_of
+from statesvc.api.operation_context import Context
+from statesvc.api.parameters import Instant, Name
+from statesvc.api.personal_reads import Include, reads_personal
+from statesvc.api.subscriptions.models import SubscriptionParameters
+from statesvc.api.subscriptions.ownership import absent, require_visible
+from statesvc.database.wakeups.channels import OUTBOX
+from statesvc.delivery.attempt_part import Response
+from statesvc.delivery.notification import data_of
+from statesvc.delivery.outcome import AttemptOutcome
+from statesvc.http.call import Call
+from statesvc.http.faces import Command, Form
+from statesvc.http.operation import WHY_TAKEN, operation
+from statesvc.http.paging import Page, PageParameters, decode_cursor, encode_cursor
+from statesvc.http.problem import Code, Problem
+from statesvc.shipments.models import text_of
+from statesvc.shipments.shipment_list import numbers_in_any_spelling
+from statesvc.subscriptions.replay import read_status
+from statesvc.subscriptions.resend import resend
+from statesvc.subscriptions.sent_notifications import (
+    BodyState,
+    NotificationFilter,
+    NotificationOutcome,
+    NotificationPlace,
+    SentNotification,
+    SentTry,
+    read_notification,
+    read_page,
+    shipments_of_numbers,
+)
+
+_ALL: Final = "/v1/subscriptions/{subscription_id}/notifications"
+_ONE: Final = _ALL + "/{webhook_id}"
+
+
+class NotificationListParameters(PageParameters):
+    """A page of a subscription's notifications, the newest first."""
+
+    subscription_id: UUID
+    outcome: Annotated[
+        NotificationOutcome | None,
+        Field(description="Only those that ended so; `waiting`: not yet; `coalesced`: a later one of the shipment stood for it."),
+    ] = None
+    since: Annotated[Instant | None, Field(description="Only of changes that were recorded then or later.")] = None
+    carrier_id: Annotated[Name | None, Field(description="Only of this carrier's shipments.")] = None
+    tracking_number: Annotated[Name | None, Field(description="Only of the shipments that bear it, in any spelling.")] = None
+
+
+class NotificationParameters(SubscriptionParameters):
+    """One notification of a subscription."""
+
+    webhook_id: Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[!-~]+$", description="Its header `webhook-id`.")]
+
+
+class NotificationBodyParameters(NotificationParameters):
+    """One notification, and whether with what is personal."""
+
+    include: Include = None
+
+
+class NotificationTry(TypedDict):
+    """One try at it."""
+
+    number: Annotated[int, Field(description="1 for the first try; those of a replay count on.")]
+    outcome: Annotated[str, text_of(AttemptOutcome)]
+    status_code: int | None
+    duration_ms: int
+    started_at: AwareDatetime
+
+
+class NotificationShown(TypedDict):
+    """A notification, with its tries."""
+
+    webhook_id: str
+    type: str
+    carrier_id: str
+    tracking_number: str
+    sequence: Annotated[int, Field(description="As its body says it.")]
+    outcome: Annotated[str, text_of(NotificationOutcome)]
+    created_at: Annotated[AwareDatetime, Field(description="When what it says was recorded.")]
+    next_attempt_at: Annotated[AwareDatetime | None, Field(description="Of what waits: not before then.")]
+    attempts: list[NotificationTry]
+
+
+class AnsweredTry(NotificationTry):
+    """One try, and what its receiver answered."""
+
+    response: Annotated[str | None, Field(description="The first 20 kB, with `include=personal`. null: none came, none stored, or erased.")]
+    response_headers: Annotated[Sequence[tuple[str, str]] | None, Field(description="Without cookies and credentials.")]
+
+
+class NotificationDetail(TypedDict):
+    """A notification, its tries, and its body."""
+
+    webhook_id: str
+    type: str
+    carrier_id: str
+    tracking_number: str
+    sequence: int
+    outcome: Annotated[str, text_of(NotificationOutcome)]
+    created_at: AwareDatetime
+    next_attempt_at: AwareDatetime | None
+    attempts: list[AnsweredTry]
+    body: Annotated[str | None, Field(description="As the last try sent it, byte for byte; its commitment in the log was compared.")]
+    body_state: Annotated[
+        str,
+        text_of(BodyState),
+        Field(
+            description="not_sent: there was no try; withheld: it holds personal fields, ask with `include=personal`; erased: with its"
+            " shipment; unavailable: what would open it is gone."
+        ),
+    ]
+
+
+@operation(
+    f"GET {_ALL}",
+    scope="subscriptions",
+    tag="subscriptions",
+    problems=(Code.NOT_FOUND, Code.INVALID_CURSOR, Code.LOG_UNAVAILABLE),
+    commands=(
+        Command(
+            name="subscriptions notifications",
+            columns=("created_at", "outcome", "type", "carrier_id", "tracking_number", "sequence", "webhook_id"),
+            nothing="it was notified of nothing",
+        ),
+    ),
+)
+async def list_notifications(context: Context, call: Call[NotificationListParameters, None]) -> Page[NotificationShown]:
+    """List notifications.
+
+    The newest first, with their attempts, as far back as the log's months are in the database; of a named shipment, all. A page with a
+    `next_cursor` may hold fewer than `limit`.
+    """
+    asked = call.parameters
+    bound_to = {"list": "notifications", **asked.model_dump(mode="json", exclude={"cursor", "limit"})}
+    before = None if asked.cursor is None else _place(decode_cursor(asked.cursor, bound_to, fields=3))
+    async with context.pool.connection() as connection:
+        await require_visible(connection, call, asked.subscription_id)
+        wanted = NotificationFilter(
+            subscription_id=asked.subscription_id,
+            outcome=asked.outcome,
+            since=asked.since,
+            carrier_id=asked.carrier_id,
+            shipment_ids=await _shipments(context, connection, asked),
+        )
+        found, goes_on = await read_page(connection, wanted, before=before, limit=asked.limit)
+    position = None if goes_on is None else [goes_on.at.isoformat(), str(goes_on.shipment_id), goes_on.sequence]
+    return Page([_shown(one) for one in found], None if position is None else encode_cursor(position, bound_to))
+
+
+@operation(
+    f"GET {_ONE}",
+    scope="subscriptions",
+    tag="subscriptions",
+    request_headers=WHY_TAKEN,
+    problems=(Code.NOT_FOUND,),
+    commands=(Command(name="subscriptions notification"),),
+)
+async def get_notification(context: Context, call: Call[NotificationBodyParameters, None]) -> NotificationDetail:
+    """Show a notification.
+
+    With its body as it was sent. One with personal fields, and what the receiver answered, come with `include=personal` alone.
+    """
+    asked = call.parameters
+    personal = reads_personal(call, asked.include)
+    async with context.pool.connection() as connection:
+        await require_visible(connection, call, asked.subscription_id)
+        sent = await _found(connection, asked)
+        if personal:
+            await context.readings.record(connection, call, name="notification", target=f"shipment {sent.place.shipment_id}")
+    keyring = await context.keyring()
+    body, state = sent.sent_body(keyring, personal=personal)
+    attempts = [_answered(one, one.response(keyring) if personal else None) for one in sent.tries]
+    return {**_shown(sent), "attempts": attempts, "body": body, "body_state": state}
+
+
+@operation(
+    f"POST {_ONE}/resend",
+    scope="subscriptions",
+    tag="subscriptions",
+    request_headers=WHY_TAKEN,
+    problems=(Code.NOT_FOUND, Code.CONFLICT),
+    commands=(Command(name="subscriptions resend", done="notification {webhook_id} is sent again"),),
+    forms=(
+        Form(
+            path="/console/subscriptions/{subscription_id}/notifications/{webhook_id}/resend",
+            title="Send {webhook_id} again",
+            button="Send again",
+            would=("It is sent again under its webhook-id, so a receiver that dedupes on it drops what it has.",),
+            done="Notification {webhook_id} is sent again.",
+            then="/console/subscriptions/{subscription_id}",
+        ),
+    ),
+)
+async def resend_notification(context: Context, call: Call[NotificationParameters, None]) -> NotificationShown:
+    """Send a notification again.
+
+    Under its `webhook-id`, by the same limiter and with the same retries as any other; its attempts count on. One that waits is due at
+    once. Recorded as an operator action.
+    """
+    asked = call.parameters
+    async with context.pool.connection() as connection:
+        await require_visible(connection, call, asked.subscription_id)
+        current = await read_status(connection, asked.subscription_id)
+        if current is None:
+            raise absent(asked.subscription_id)
+        if current.disabled:
+            raise Problem(Code.CONFLICT, "the subscription is disabled: resume it first")
+        await resend(connection, asked.subscription_id, await _found(connection, asked), actor=call.caller.actor, **call.why)
+        put = await _found(connection, asked)
+    context.waker.wake(OUTBOX)
+    return _shown(put)
+
+
+async def _shipments(context: Context, connection: AsyncConnection[Any], asked: NotificationListParameters) -> list[UUID] | None:
+    if asked.tracking_number is None:
+        return None
+    number, carrier_id = asked.tracking_number, asked.carrier_id
+    numbers = numbers_in_any_spelling(number) if carrier_id is None else [number_of(carrier_id, number)]
+    shipments = await shipments_of_numbers(connection, numbers, carrier_id)
+    await context.log_archive().restore_shipments(connection, shipments)
+    return shipments
+
+
+async def _found(connection: AsyncConnection[Any], asked: NotificationParameters) -> SentNotification:
+    found = await read_notification(connection, asked.subscription_id, asked.webhook_id)
+    if found is None:
+        raise Problem(Code.NOT_FOUND, f"the subscription has no notification {asked.webhook_id}")
+    return found
+
+
+def _place(position: list[Any]) -> NotificationPlace:
+    try:
+        at, shipment_id, sequence = position
+        return NotificationPlace(datetime.fromisoformat(at), UUID(shipment_id), int(sequence))
+    except (TypeError, ValueError):
+        raise Problem(Code.INVALID_CURSOR, "send `next_cursor` as it was given") from None
+
+
+def _shown(one: SentNotification) -> NotificationShown:
+    told = one.notification
+    return {
+        "webhook_id": told.webhook_id,
+        "type": told.type,
+        "carrier_id": told.carrier_id,
+        "tracking_number": told.tracking_number,
+        "sequence": data_of(told)["sequence"],
+        "outcome": one.outcome,
+        "created_at": told.created_at,
+        "next_attempt_at": one.available_at,
+        "attempts": [_try(each) for each in one.tries],
+    }
+
+
+def _try(one: SentTry) -> NotificationTry:
+    return {
+        "number": one.number,
+        "outcome": one.outcome,
+        "status_code": one.status_code,
+        "duration_ms": one.duration_ms,
+        "started_at": one.started_at,
+    }
+
+
+def _answered(one: SentTry, response: Response | None) -> AnsweredTry:
+    text, headers = (None, None) if response is None else (response.text, response.headers)
+    return {**_try(one), "response": text, "response_headers": headers}
+
+
+OPERATIONS: Final = (list_notifications, get_notification, resend_notification)
