@@ -17,7 +17,7 @@ from statesvc.http.paging import encode_position, position_of
 from statesvc.http.problem import Code, Problem, Violation
 from statesvc.repair.dead_letters.reread import Rereader
 from statesvc.repair.history_reread import HistoryPosition, HistoryRequest, HistoryReread
-from statesvc.repair.renormalize.correction_plan import CodeKey
+from statesvc.repair.renormalize.correction_plan import COUNTERS, CodeKey
 from statesvc.repair.teaching.preview import ReadingChange, StatusChange
 
 _CURSOR_CHARS_MAX: Final = 32_768
@@ -91,21 +91,7 @@ class RenormalizedCarrier(BaseModel):
     is_computed=True,
     deadline_seconds=LONG_SECONDS,
     parts=CallParts(
-        summed=(
-            "scanned",
-            "messages",
-            "events",
-            "unchanged",
-            "corrected",
-            "retracted",
-            "added",
-            "unreadable",
-            "transitions",
-            "updates",
-            "notifications",
-            "rejected",
-            "unopened",
-        ),
+        summed=("scanned", *COUNTERS, "rejected", "unopened"),
         left="remaining",
     ),
 )
@@ -146,16 +132,7 @@ async def renormalize_carrier(context: Context, call: Call[CarrierMappingParamet
     return RenormalizedCarrier(
         dry_run=wanted.dry_run,
         scanned=run.position.scanned - scanned,
-        messages=report.messages,
-        events=report.events,
-        unchanged=report.unchanged,
-        corrected=report.corrected,
-        retracted=report.retracted,
-        added=report.added,
-        unreadable=report.unreadable,
-        transitions=report.transitions,
-        updates=report.updates,
-        notifications=report.notifications,
+        **report.counts,
         rejected=len(report.rejected),
         unopened=len(report.unopened),
         beyond=dict(+report.beyond),

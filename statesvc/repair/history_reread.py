@@ -174,11 +174,7 @@ class HistoryReread:
         details: dict[str, Any] = {
             "why": request.why,
             "version": self.rereader.carriers[request.carrier_id].stable,
-            "messages": report.messages,
-            "corrected": report.corrected,
-            "retracted": report.retracted,
-            "added": report.added,
-            "unreadable": report.unreadable,
+            **report.recorded,
             "done": self.is_done,
         }
         if request.since is not None:

@@ -26,7 +26,7 @@ CodeKey = tuple[str | None, str | None]
 
 MOVED_SHIPMENTS_MAX: Final = 20
 """That a report names."""
-_COUNTERS: Final = (
+COUNTERS: Final = (
     "messages",
     "events",
     "unchanged",
@@ -73,6 +73,17 @@ class RenormalizeReport:
     moved_shipments: dict[UUID, tuple[str, str, str]] = field(default_factory=dict)
     """Some of them, with their tracking numbers: (number, before, after)."""
 
+    @property
+    def counts(self) -> dict[str, int]:
+        """The counters by their names."""
+        return {name: getattr(self, name) for name in COUNTERS}
+
+    @property
+    def recorded(self) -> dict[str, int]:
+        """The counters that an entry of the log names."""
+        counts = self.counts
+        return {name: counts[name] for name in ("messages", "corrected", "retracted", "added", "unreadable")}
+
     def take_changes(self, changes: Iterable[Change], *, notifications: int) -> None:
         """What a batch did to shipments."""
         net: dict[UUID, tuple[str, str, str]] = {}
@@ -98,7 +109,7 @@ class RenormalizeReport:
 
     def add(self, other: "RenormalizeReport") -> None:
         """Takes in what a part of the run found."""
-        for name in _COUNTERS:
+        for name in COUNTERS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.moved += other.moved
         self._keep(other.moved_shipments)

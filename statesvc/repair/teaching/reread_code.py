@@ -162,11 +162,7 @@ class CodeReread:
             "why": request.why,
             "mapping": request.revision,
             "version": self.rereader.carriers[request.code.carrier_id].stable,
-            "messages": report.messages,
-            "corrected": report.corrected,
-            "retracted": report.retracted,
-            "added": report.added,
-            "unreadable": report.unreadable,
+            **report.recorded,
             "done": self.is_done,
         }
         async with self.connections.connection() as connection, connection.transaction():
