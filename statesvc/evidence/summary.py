@@ -114,11 +114,14 @@ def _lead(bundle: Mapping[str, Any], events: Sequence[BundleEntry], milestones: 
     yield f"{name}{', for the carrier,' if shipment['carrier_id'] in AGGREGATORS else ''} reported parcel ", False
     yield shipment["tracking_number"], True
     if shipment["status"] != Status.DELIVERED:
-        latest = events[-1]
+        latest = _latest(shipment, events, milestones)
         yield " last as ", False
         yield f"{spaced(shipment['status'])}, on {stated_time_in_a_sentence(latest.document)}", True
         yield _there(latest), False
-        yield ". It reported no delivery that still stands.", False
+        if delivery is not None:
+            yield f". Before that it reported a delivery, on {stated_time_in_a_sentence(delivery.document)}.", False
+        else:
+            yield f". It reported no delivery{' that still stands' if milestones.corrected else ''}.", False
         return
     yield " as ", False
     if delivery is None or not shipment["delivered_at"]:
@@ -131,6 +134,12 @@ def _lead(bundle: Mapping[str, Any], events: Sequence[BundleEntry], milestones: 
         yield ", signed by ", False
         yield signer, True
     yield ".", False
+
+
+def _latest(shipment: Mapping[str, Any], events: Sequence[BundleEntry], milestones: Milestones) -> BundleEntry:
+    """Return the last statement that says the status, as it reads after corrections."""
+    saying = [entry for entry in events if milestones.readings.get(entry.document["event_id"]) == shipment["status"]]
+    return (saying or events)[-1]
 
 
 def _there(entry: BundleEntry) -> str:
@@ -170,7 +179,7 @@ def _facts(
     yield "Number", shipment["tracking_number"]
     if service := shipment["service"]:
         yield "Service", service + _other_services(service, events)
-    if milestones.delivery is None:
+    if shipment["status"] != Status.DELIVERED:
         yield "State", spaced(shipment["status"])
     if milestones.picked_up is not None:
         yield "Shipped", f"{stated_time(milestones.picked_up.document)}, by its pick-up scan{_at(milestones.picked_up)}"
@@ -184,10 +193,12 @@ def _facts(
         yield "Place", delivery.place or "not stated by the carrier"
         if address := first_personal([delivery, *events], "delivery_address"):
             yield "Address", address
-    last = delivery or events[-1]
+    last = delivery or _latest(shipment, events, milestones)
     yield from _said(last)
     hidden = next((entry.hidden for entry in events if entry.hidden), None)
-    unsigned = "not in a field of its own; see the carrier’s words" if carriers_words(last) else "not stated by the carrier"
+    unsigned = (
+        "not in a field of its own; see the carrier’s words" if delivery and carriers_words(delivery) else "not stated by the carrier"
+    )
     yield "Signed by", _signer(shipment, events) or hidden or unsigned
     for proof in proofs:
         yield f"Its {proof.what}", proof.link or "pushed by the carrier, printed after its statements"

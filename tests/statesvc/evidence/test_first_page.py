@@ -71,6 +71,19 @@ async def test_a_delivery_that_was_taken_back_is_said_with_what_it_was_corrected
     assert remark.endswith("(statement 2).")
 
 
+async def test_the_answer_tells_no_delivery_from_one_before_the_return(database: Any) -> None:
+    async with story(database) as log:
+        await log.say(scan(NUMBER, 10, Status.IN_TRANSIT), scan(NUMBER, 20, None, kind=Kind.INFO))
+        under_way = await page_of(log)
+        await log.say(scan(NUMBER, 70, Status.DELIVERED), scan(NUMBER, 700, Status.RETURNED))
+        returned = await page_of(log)
+    assert under_way.verdict.startswith("UPS reported parcel 1Z0002 last as in transit, on 1 March 2026 at 08:10 UTC (")
+    assert under_way.verdict.endswith(". It reported no delivery.")
+    assert dict(under_way.facts)["Signed by"] == "not stated by the carrier"
+    assert returned.verdict.endswith(". Before that it reported a delivery, on 1 March 2026 at 09:10 UTC.")
+    assert dict(returned.facts)["State"] == "returned"
+
+
 async def test_a_number_used_twice_asks_which_parcel_and_the_page_says_which_it_is(database: Any) -> None:
     async with story(database) as log:
         for day, discriminator in enumerate(("old", "new")):
