@@ -37,7 +37,7 @@ def travel() -> dict[str, object]:
         run([sys.executable, "-m", "venv", home / "venv"])
         python = home / "venv" / "bin" / "python"
         install: list[str | Path] = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        run([*install, "--constraint", ROOT / "constraints.txt", ROOT, f"{ROOT / 'clients' / 'python'}[testing]"])
+        run([*install, "--constraint", ROOT / "constraints.txt", f"{ROOT}[embedded]", f"{ROOT / 'clients' / 'python'}[testing]"])
         installed = time.monotonic()
         (home / "test_user.py").write_text(text + TESTS)
         printed = run([python, "-m", "pytest", "-q", "test_user.py"], folder=home)

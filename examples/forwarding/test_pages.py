@@ -1,0 +1,71 @@
+"""The programs of docs/forwarding.md, as they stand there, behind uvicorn and gunicorn."""
+
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import httpx
+import pytest
+from statesvc_client.testing import SECRET, Service, signed_notification
+
+from statesvc.demo.sample_pushes import sample_push
+
+PAGE = Path(__file__).parents[2] / "docs" / "forwarding.md"
+PROGRAMS = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+SERVERS = (("uvicorn", "--log-level", "error", "--port"), ("gunicorn", "--log-level", "error", "--bind"))
+START_SECONDS = 30
+
+
+@pytest.fixture(scope="session")
+def statesvc_settings() -> Mapping[str, str]:
+    return {"STATESVC_WEBHOOK_SECRET_UPS": "right", "STATESVC_WEBHOOK_SECRET_CLICKPOST": "right"}
+
+
+@contextmanager
+def served(number: int, folder: Path, statesvc: Service) -> Iterator[httpx.Client]:
+    """The page's program of this number."""
+    (folder / "program.py").write_text(PROGRAMS[number])
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port = found.getsockname()[1]
+    module, *options = SERVERS[number]
+    where = str(port) if module == "uvicorn" else f"127.0.0.1:{port}"
+    given = os.environ | {"STATESVC_URL": statesvc.url, "STATESVC_SECRETS": SECRET}
+    process = subprocess.Popen([sys.executable, "-m", module, "program:app", *options, where], cwd=folder, env=given)
+    try:
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=20) as client:
+            deadline = time.monotonic() + START_SECONDS
+            while not answers(client):
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+            yield client
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def answers(client: httpx.Client) -> bool:
+    try:
+        client.get("/")
+    except httpx.HTTPError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(("number", "underscore"), [(0, 200), (1, 401)], ids=["FastAPI", "Flask"])
+def test_a_page_forwards_and_receives(number: int, underscore: int, statesvc: Service, tmp_path: Path) -> None:
+    sample, sent = sample_push("ups", "delivered", at=datetime.now(UTC)), signed_notification()
+    with served(number, tmp_path, statesvc) as client:
+        assert client.post("/webhooks/ups", content=sample.body, headers={"credential": "wrong"}).status_code == 401
+        assert client.post("/webhooks/ups", content=sample.body, headers={"credential": "right"}).status_code == 200
+        assert client.post("/webhooks/clickpost", content=sample.body, headers={"webhook_key": "right"}).status_code == underscore
+        assert client.post("/notifications", content=sent.body, headers=dict(sent.headers)).status_code == 204
+        assert client.post("/notifications", content=sent.body + b" ", headers=dict(sent.headers)).status_code == 401
+    statesvc.until(lambda: next(iter(statesvc.client.shipments.list(tracking_number=sample.number)), None))
