@@ -31,6 +31,7 @@ GROUPS: Final[Mapping[str, Mapping[str, ListedCommand]]] = {
         "notices": ListedCommand("statesvc.cli.declared", "what the service wants you to know", calls_api=True),
         "logs": ListedCommand("statesvc.cli.logs_command", "log lines, short and in colour, from a file or the journal"),
         "open": ListedCommand("statesvc.cli.open_console", "open the console in a browser", calls_api=True),
+        "listen": ListedCommand("statesvc.cli.listen_command", "forward changes to a receiver on your machine, signed", calls_api=True),
         "storage": ListedCommand("statesvc.cli.storage", "what fills the disk, and how long it lasts"),
         "normalize": ListedCommand("statesvc.cli.normalize", "print the events of a payload, without a database"),
     },

@@ -14,10 +14,11 @@ from statesvc.cli.service_profile import Service, named_service
 
 def calls_afar(options: argparse.Namespace) -> bool:
     """Whether a service was named to be called."""
-    return _service(options) is not None
+    return service_of(options) is not None
 
 
-def _service(options: argparse.Namespace) -> Service | None:
+def service_of(options: argparse.Namespace) -> Service | None:
+    """Return the service that was named to be called; None: none was."""
     return named_service(url=options.service_url, key_file=options.key_file, profile=options.profile, environment=os.environ)
 
 
@@ -27,7 +28,7 @@ async def api_calls(options: argparse.Namespace, *, is_finding: bool = False) ->
 
     `is_finding`: what is wrong is to be found out, so that a database that is silent is an answer, too.
     """
-    service = _service(options)
+    service = service_of(options)
     if service is not None:
         from statesvc.cli.remote_calls import RemoteCalls  # noqa: PLC0415 - loads TLS, which a command on the machine does not need
 
@@ -50,7 +51,7 @@ class Away:
 
 def away(error: Exception, options: argparse.Namespace) -> Away | None:
     """None: it answers, and the error is another one."""
-    service = _service(options)
+    service = service_of(options)
     if service is None:
         from statesvc.cli.local_calls import away_database  # noqa: PLC0415 - as above
 

@@ -18,7 +18,7 @@ from statesvc.database.dsns import database_name
 from statesvc.settings.service_settings import DatabaseSettings
 
 MAKE_DATA = frozenset({"up", "init", "migrate"})
-NEED_NO_DATABASE = frozenset({"cell", "completion", "logs", "normalize", "open", "runbook", "shovel"})
+NEED_NO_DATABASE = frozenset({"cell", "completion", "listen", "logs", "normalize", "open", "runbook", "shovel"})
 """They work without one, or ask first for a file, or a broker, that is not there."""
 VALUES = MappingProxyType(
     {
