@@ -1,5 +1,6 @@
 """Subscriptions on the console: trouble first, one with its limiter and attempts, and what operators do with it."""
 
+import re
 from functools import partial
 from typing import Any
 from uuid import uuid4
@@ -127,6 +128,10 @@ async def test_what_an_operator_does_is_on_record_with_its_why(tab: Tab, scan: S
     done = await tab.act(f"{path}/replay", why="they lost it", delivered_too="1", **RANGE)
     assert "Put into the outbox: 1 notification." in done
     assert "That was all." in done
+    await deliver(tab.api.connection, tab.api.keyring)
+    again = re.search(rf'href="({path}/notifications/n1-[^"/]+/resend)"', await (await tab.get(path)).text())
+    assert again is not None
+    assert "is sent again." in await tab.act(again[1], why="that one")
     secret = await tab.act(f"{path}/rotate-secret", why="leaked", grace_hours="1")
     assert "whsec_" in secret
     assert "For 1 hours" in secret
@@ -136,6 +141,7 @@ async def test_what_an_operator_does_is_on_record_with_its_why(tab: Tab, scan: S
         ("subscription.resume", "they are back"),
         ("subscription.test", "is it up"),
         ("subscription.replay", "they lost it"),
+        ("subscription.resend", "that one"),
         ("subscription.rotate_secret", "leaked"),
     ]
 
