@@ -76,11 +76,11 @@ class Installation:
         return httpx.Client(base_url=self.url, headers=headers, timeout=60)
 
     @contextlib.contextmanager
-    def running(self) -> Iterator[None]:
-        """Up and ready, for the time of the block."""
+    def running(self, *arguments: str) -> Iterator[None]:
+        """Up and ready, for the time of the block. `arguments`: further ones of `statesvc up`."""
         log = self.home / "up.log"
         with log.open("wb") as output:
-            command = [sys.executable, "-m", "statesvc", "up", "--port", self.url.rpartition(":")[2]]
+            command = [sys.executable, "-m", "statesvc", "up", "--port", self.url.rpartition(":")[2], *arguments]
             process = subprocess.Popen(command, env=self._environment, stdout=output, stderr=output)
         try:
             until(lambda: is_ready(self.url), "a running service", seconds=START_SECONDS)
@@ -95,11 +95,11 @@ class Installation:
 
 
 @contextlib.contextmanager
-def installation(name: str) -> Iterator[Installation]:
-    """A running one in a folder that goes when the block ends."""
+def installation(name: str, *arguments: str) -> Iterator[Installation]:
+    """A running one in a folder that goes when the block ends. `arguments`: further ones of `statesvc up`."""
     with TemporaryDirectory(prefix=f"{name}-") as folder:
         made = Installation(Path(folder))
-        with made.running():
+        with made.running(*arguments):
             yield made
 
 
