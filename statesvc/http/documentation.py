@@ -1,7 +1,8 @@
-"""`/openapi.json`, and `/docs`: the same for people, by Redoc, which is served from here; the page loads nothing from elsewhere."""
+"""`/openapi.json`, and `/docs`, where `/` leads: the same for people, by Redoc. The page loads nothing from elsewhere."""
 
 import html
 from collections.abc import Callable, Mapping, Sequence
+from http import HTTPStatus
 from importlib.resources import files
 from typing import Final
 
@@ -42,7 +43,11 @@ def documentation_routes(
     async def docs(_request: web.Request) -> web.StreamResponse:
         return web.Response(body=page, content_type="text/html", charset="utf-8", headers={"Content-Security-Policy": _POLICY})
 
+    async def begin(_request: web.Request) -> web.StreamResponse:
+        return web.Response(status=HTTPStatus.FOUND, headers={hdrs.LOCATION: "/docs"})
+
     return [
+        _route("/", begin, "begin", "To the page of this API", "text/html"),
         _route("/openapi.json", openapi, "get_openapi", "This API as OpenAPI 3.1"),
         _route("/docs", docs, "open_docs", "This API as a page", "text/html"),
         *(_file_route(path, *file) for path, file in _FILES.items()),

@@ -12,6 +12,8 @@ from pydantic import BaseModel, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core.core_schema import DataclassField, LiteralSchema, ModelField, ModelSchema, TypedDictField
 
+from statesvc.http.code_samples import code_samples
+from statesvc.http.introduction import INTRODUCTION, TAGS
 from statesvc.http.keys.key_limits import RATE_LIMIT, RATE_LIMIT_POLICY
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.operation import Operation, RequestHeader, Route
@@ -136,9 +138,16 @@ def build_document(
         path = _PATH_NAME.sub(r"{\1}", route.path)
         paths.setdefault(path, {})[route.method.lower()] = call = _operation(route, path, schemas)
         _show(call, examples.get(route.operation.operation_id, {}))
+        call["x-codeSamples"] = code_samples(route.method, path, call)
     return {
         "openapi": "3.1.0",
-        "info": {"title": "statesvc", "version": version, "summary": "Where shipments are, how they got there, and proof of it"},
+        "info": {
+            "title": "statesvc",
+            "version": version,
+            "summary": "Where shipments are, how they got there, and proof of it",
+            "description": INTRODUCTION,
+        },
+        "tags": [{"name": tag, "description": description} for tag, description in TAGS.items()],
         "servers": [{"url": "/", "description": "The service that serves this document"}],
         "paths": paths,
         "webhooks": {hook.kind: {"post": _hook(hook)} for hook in hooks},
