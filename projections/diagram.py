@@ -8,6 +8,24 @@ from projections.lifecycle import ACTIVE, MOVES, SCANS, TERMINAL, Flag
 
 PAGE: Final = Path(__file__).resolve().parent.parent / "docs" / "lifecycle.md"
 _GROUP: Final = "active"
+_MEANINGS: Final = {
+    Status.INFO_RECEIVED: "the carrier was told of the parcel, and has not seen it",
+    Status.PICKED_UP: "the carrier has it",
+    Status.IN_TRANSIT: "it is on its way",
+    Status.OUT_FOR_DELIVERY: "it is on the vehicle that delivers it",
+    Status.DELIVERED: "it arrived",
+    Status.UNKNOWN: "nothing was said of it yet, or nothing that says where it is",
+    Status.EXCEPTION: "something holds it up; a reason says what",
+    Status.DELIVERY_ATTEMPTED: "somebody came with it in vain",
+    Status.AVAILABLE_FOR_PICKUP: "the recipient may fetch it",
+    Status.RETURNING: "it is on its way back",
+    Status.RETURNED: "it is back with its sender",
+    Status.CANCELLED: "it will not be sent",
+    Status.LOST: "the carrier says that it is lost",
+    Status.DESTROYED: "the carrier says that it is destroyed",
+}
+_STEPS: Final = 5
+"""How many of these a normal parcel takes, in order."""
 
 
 def page() -> str:
@@ -17,6 +35,10 @@ def page() -> str:
             "# Life cycle of a shipment",
             "",
             "Written by `python -m projections.diagram` from `projections/lifecycle.py`; change the rules there.",
+            "",
+            *_normal_parcel(),
+            "",
+            "## Which follows which",
             "",
             "Arrows are the moves that scans cause, with the flag that they raise. Inside *active* a parcel moves freely. No scan is",
             "illegal: one that has no arrow leaves the status as it is.",
@@ -37,6 +59,13 @@ def page() -> str:
             "",
         ]
     )
+
+
+def _normal_parcel() -> list[str]:
+    meanings = [f"`{status.value}`: {meaning}" for status, meaning in _MEANINGS.items()]
+    steps = [f"{number}. {meaning}" for number, meaning in enumerate(meanings[:_STEPS], 1)]
+    rest = [f"- {meaning}" for meaning in meanings[_STEPS:]]
+    return ["## A normal parcel", "", *steps, "", "The rest:", "", *rest]
 
 
 def _group(status: Status) -> str:

@@ -12,7 +12,8 @@ A shipment by its carrier and number, in whatever spelling:
 
 ```sh
 export API=https://statesvc.example KEY=ss_...
-curl "$API/v1/shipments/ups/1ZTEST000300000011" -H "Authorization: Bearer $KEY"
+curl "$API/v1/shipments/ups/1ZTEST000300000011" \\
+  -H "Authorization: Bearer $KEY"
 ```
 
 Then: its history, a list of many, and a subscription that tells you of every change.

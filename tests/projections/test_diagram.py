@@ -1,5 +1,11 @@
+from events.vocabulary import Status
 from projections.diagram import PAGE, page
 
 
 def test_the_page_is_current() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(), "run: python -m projections.diagram"
+
+
+def test_the_page_says_what_every_status_means() -> None:
+    written = page().partition("## Which follows which")[0]
+    assert [status.value for status in Status if f"`{status.value}`: " not in written] == []
