@@ -1,1 +1,1 @@
-"""What happened: the vocabulary, the normalizers, and the append-only event log."""
+"""The domain: the vocabulary, the normalizers, and the append-only event log."""

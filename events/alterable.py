@@ -21,7 +21,7 @@ from events.parsing.xml import is_xml
 
 Value = str | int | float | bool
 NESTED_MAX: Final = 3
-"""How deep documents may stand as text inside each other."""
+"""Depth to which documents may stand as text inside each other."""
 
 _CONTAINERS: Final = ("{", "[", "<")
 
@@ -45,7 +45,7 @@ class AlterableDocument:
 
 
 def alterable(body: bytes) -> AlterableDocument | None:
-    """The document that a body is; None for one that is neither JSON nor XML."""
+    """Parse a body that is JSON or XML; return None for any other."""
     field = _form_field(body)
     content = body if field is None else field
     try:
@@ -66,7 +66,7 @@ def alterable(body: bytes) -> AlterableDocument | None:
 
 
 def _json(content: bytes) -> list[Any]:
-    """The value of a JSON text, or those of its lines; of a line that is none its bytes."""
+    """Parse a JSON text, or each of its lines; a line that is not JSON stays as bytes."""
     try:
         return [read_json(content)]
     except UnreadableMessageError:
@@ -84,7 +84,7 @@ def _line(line: bytes) -> Any:  # noqa: ANN401 - any JSON
 
 
 def printed_json(value: object) -> bytes:
-    """Whatever `read_json` returns, as JSON."""
+    """Print whatever `read_json` returns, as JSON."""
     try:
         return orjson.dumps(value)
     except TypeError:
@@ -93,7 +93,7 @@ def printed_json(value: object) -> bytes:
 
 
 def _form_field(body: bytes) -> bytes | None:
-    """The first field of a form that holds a document."""
+    """Return the first field of a form that holds a document."""
     if not body[:1].isalpha():
         return None
     values = (unquote_to_bytes(part.partition(b"=")[2].replace(b"+", b" ")) for part in body.split(b"&"))
@@ -101,7 +101,7 @@ def _form_field(body: bytes) -> bytes | None:
 
 
 def _json_leaves(value: Any, pointer: str, changed: Callable[[], None], depth: int) -> Iterator[BodyValue]:  # noqa: ANN401 - any JSON
-    """`changed` prints what holds this value anew, where that is a text."""
+    """Yield the leaves of a JSON value. `changed` prints what holds this value anew, where that is a text."""
     members = list(value.items() if isinstance(value, dict) else enumerate(value))
     for key, member in members:
         below = f"{pointer}/{str(key).replace('~', '~0').replace('/', '~1')}"
@@ -117,7 +117,7 @@ def _json_leaves(value: Any, pointer: str, changed: Callable[[], None], depth: i
 
 
 def _xml(content: bytes) -> etree._Element:
-    """As `events.parsing.xml` parses, with its namespaces."""
+    """Parse like `events.parsing.xml`, but keep namespaces."""
     parser = etree.XMLParser(
         resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, remove_pis=True, remove_comments=True
     )
@@ -150,7 +150,7 @@ def _xml_leaves(element: etree._Element, pointer: str, depth: int) -> Iterator[B
 
 
 def _nested(value: Value, pointer: str, write: Callable[[Value | None], None], depth: int) -> tuple[BodyValue, ...]:
-    """The leaves of a document that stands as a text in another; none where the text is no document."""
+    """Return the leaves of a document that stands as a text in another; none where the text is no document."""
     if not isinstance(value, str) or depth == NESTED_MAX or not value.lstrip().startswith(_CONTAINERS):
         return ()
     try:

@@ -1,5 +1,6 @@
-"""Which values of a body gave what of its events: each is altered in turn, the body normalized again, and what then differs came from it.
+"""Attribution of an event's fields to the values of the body that gave them.
 
+Each value is altered, the body normalized again, and compared.
 What no single value gave, several said: then those that print it are altered together. So nothing here knows any carrier, and nothing can
 drift from what a normalizer does. A value that changes nothing was ignored. Pure.
 """
@@ -18,7 +19,7 @@ from events.event import Event, Reading
 
 LEAVES_MAX: Final = 2000
 BYTES_MAX: Final = 128 * 1024 * 1024
-"""How much is normalized for one explanation, some ten seconds; what is left is said to be untried."""
+"""Bytes that are normalized for one explanation, some ten seconds; what is left is said to be untried."""
 READINGS_CACHED_MAX: Final = 10_000
 ALTERATIONS_MAX: Final = 9
 SIMILAR_MAX: Final = 64
@@ -27,7 +28,7 @@ WORD: Final = "Zq9"
 """Before and behind a text: so it is in no table of codes, and no time."""
 
 REQUIRED: Final = ("number", "code", "status", "time")
-"""What every event has from somewhere."""
+"""Fields that every event has from somewhere."""
 TOGETHER_MAX: Final = 64
 EXISTENCE: Final = "event"
 FIELDS: Final[Mapping[str, Callable[[Reading, Event], object]]] = {
@@ -48,7 +49,7 @@ FIELDS: Final[Mapping[str, Callable[[Reading, Event], object]]] = {
     "corrects": lambda reading, _: reading.corrects,
     "event_id": lambda _, event: event.event_id,
 }
-"""What may come from a value."""
+"""Fields that may come from a value."""
 
 Said = tuple[Reading, Event]
 Identify = Callable[[Reading], Event]
@@ -78,7 +79,10 @@ class Attribution:
 
 
 def attribute(body: bytes, *, normalizer: Normalizer, received_at: datetime, identify: Identify) -> Attribution:
-    """Raises UnreadableMessageError where the normalizer does for the body as it is."""
+    """Attribute each field of the body's events to values of the body.
+
+    Raises UnreadableMessageError where the normalizer does for the body as it is.
+    """
     # most readings are as they were: each is identified once
     identified = lru_cache(maxsize=READINGS_CACHED_MAX)(identify)
 
@@ -136,7 +140,7 @@ def _attribute_repeated(
     given: dict[str, list[str]],
     read: Callable[[bytes], list[Said]],
 ) -> None:
-    """What no single value gave this event."""
+    """Attribute to an event the fields that no single value gave it."""
     for name in REQUIRED:
         together = () if name in given else _printing(name, events[index], given, leaves)
         if together:
@@ -152,7 +156,7 @@ def _unknown(value: Value) -> str:
 def _read_altered(
     document: AlterableDocument, leaves: Sequence[BodyValue], values: Sequence[Value | None], read: Callable[[bytes], list[Said]]
 ) -> list[Said] | None:
-    """None where the altered body is unreadable."""
+    """Normalize the altered body; return None where it is unreadable."""
     for leaf, value in zip(leaves, values, strict=True):
         leaf.write(value)
     try:
@@ -165,7 +169,7 @@ def _read_altered(
 
 
 def _printing(name: str, said: Said, given: Mapping[str, Sequence[str]], leaves: Sequence[BodyValue]) -> Sequence[BodyValue]:
-    """The values that say it, if several do: those that print it word for word, and of a status those that gave code and text."""
+    """Return the values that say it, if several do: those that print it word for word, and for a status those that gave code and text."""
     reading = said[0]
     raw = reading.raw
     words = {"number": (reading.tracking_number,), "time": (reading.time.printed,)}.get(name, (raw.type, raw.code, raw.reason))
@@ -175,13 +179,13 @@ def _printing(name: str, said: Said, given: Mapping[str, Sequence[str]], leaves:
 
 
 def _gave(name: str, index: int, events: list[Said], altered: list[Said] | None) -> bool:
-    """Whether the event is gone, or differs in this field."""
+    """Return whether the event is gone, or differs in this field."""
     partner = None if altered is None else next((other for at, other in _pairs(events, altered) if at == index), events[index])
     return partner is None or FIELDS[name](*partner) != FIELDS[name](*events[index])
 
 
 class _Differences:
-    """What alterations of one value changed so far."""
+    """The differences that alterations of one value have made so far."""
 
     def __init__(self, events: list[Said]) -> None:
         self._events = events
@@ -190,7 +194,7 @@ class _Differences:
         self.is_needed = False
 
     def add(self, altered: list[Said] | None) -> None:
-        """Takes in what an altered body says; None: nothing, it is unreadable."""
+        """Take in the events of an altered body; None: it is unreadable."""
         if altered is None:
             self.is_different = self.is_needed = True
         if altered is None or altered == self._events:
@@ -204,12 +208,12 @@ class _Differences:
 
     @property
     def has_field(self) -> bool:
-        """Whether an event differs in more than that it is there."""
+        """True if an event differs in more than its presence."""
         return any(names - {EXISTENCE} for names in self.names)
 
 
 def _alterations(value: Value, found: _Differences) -> Iterator[Value | None]:
-    """First what no table knows, and nothing at all; only where that makes a difference what resembles the value."""
+    """Yield what no table knows, then nothing at all; and where that makes a difference what resembles the value."""
     if isinstance(value, bool):
         yield from (not value, None)
         return
@@ -229,13 +233,13 @@ def _alterations(value: Value, found: _Differences) -> Iterator[Value | None]:
 
 
 def _similar_numbers(value: float) -> Iterator[Value]:
-    """Of a time: another second in seconds or milliseconds, another minute, another day."""
+    """Yield the number with another second (in seconds or milliseconds), another minute and another day, in case it is a time."""
     for step in (1, 1000, 60_000, 86_400_000):
         yield value + step
 
 
 def _similar_texts(value: str) -> Iterator[Value]:
-    """With another digit in one place, from the end: a time stays a time."""
+    """Yield the text with another digit in one position, from the end, so that a time stays a time."""
     for index in range(len(value) - 1, -1, -1):
         digit = value[index]
         if digit.isascii() and digit.isdigit():
@@ -243,7 +247,7 @@ def _similar_texts(value: str) -> Iterator[Value]:
 
 
 def _pairs(events: list[Said], altered: list[Said]) -> Iterator[tuple[int, Said | None]]:
-    """Each event that is not there any more as it was, by index, with what became of it."""
+    """Yield the index of each event that the alteration changed or removed, with what became of it."""
     if len(events) == len(altered):
         # two scans may be alike: the one in its place is meant
         differing = [index for index, (one, other) in enumerate(zip(events, altered, strict=True)) if one != other]
@@ -260,7 +264,7 @@ def _pairs(events: list[Said], altered: list[Said]) -> Iterator[tuple[int, Said 
 
 
 def _without(ones: list[Said], others: list[Said], differing: Sequence[int]) -> list[int]:
-    """Which of `ones` are nowhere among `others`, where these differ."""
+    """Return the indices of `ones` that are nowhere among `others`, where these differ."""
     there = Counter(others[index] for index in differing if index < len(others))
     found = []
     for index in differing:

@@ -1,4 +1,4 @@
-"""What of a carrier's statement stands in clear, for ever, and what is sealed with it. Pure; final from the first release.
+"""Division of a carrier's statement into what stands in clear, for ever, and what is sealed. Pure; final from the first release.
 
 Clear: type, code, reason and further codes as far as they look like codes, city, region, country, a facility's code, and a coarse prefix
 of the postcode where one is defined for the country. Sealed: all texts, the exact postcode, the signer. Where a text stands in the place
@@ -21,7 +21,7 @@ Digest = Callable[[bytes], bytes]
 """A keyed digest (HMAC-SHA256 under the installation's digest key)."""
 
 TEXT: Final = "text"
-"""What stands for any text in place of a code where codes are listed, such as dead letters: or every name would make one."""
+"""Stand-in for any text in place of a code where codes are listed, such as dead letters: or every name would make one."""
 
 STAND_IN: Final = re.compile(r"text-[a-z2-7]{26}", re.ASCII)
 _SENTENCE: Final = re.compile(r"<[a-zA-Z/!][^<>]{0,200}>|\S\s+\S.*[.!?]\s*\Z", re.DOTALL)
@@ -39,34 +39,34 @@ class Split(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def looks_like_code(printed: str) -> bool:
-    """Whether what stands in place of a code is one: one word of ASCII, and not only digits that may be a telephone's."""
+    """Return whether the printed text is a code: one word of ASCII, and not only digits that may be a telephone's."""
     return _CODE.fullmatch(printed) is not None
 
 
 @lru_cache(maxsize=4096)
 def is_sentence(printed: str) -> bool:
-    """Whether what stands in place of a code is prose: with markup, or several words that end as a sentence does."""
+    """Return whether the printed text is prose: with markup, or several words that end as a sentence does."""
     return _SENTENCE.search(printed) is not None
 
 
 def is_stand_in(code: str | None) -> bool:
-    """Whether a clear code is the digest of a text."""
+    """Return whether a clear code is the digest of a text."""
     return code is not None and STAND_IN.fullmatch(code) is not None
 
 
 def listed_code(code: str | None) -> str | None:
-    """A clear code as lists have it: all texts are one."""
+    """Return a clear code as lists have it: all texts are one."""
     return TEXT if is_stand_in(code) else code
 
 
 def stand_in(text: str, carrier_id: str, digest: Digest) -> str:
-    """What stands for a text. Case, width, blanks and a full stop at its end do not matter."""
+    """Return the stand-in for a text. Case, width, blanks and a full stop at its end do not matter."""
     compared = f"text\x1f{carrier_id}\x1f{spelled(text).rstrip('.')}"
     return f"{TEXT}-{short(digest(compared.encode('utf-8', 'replace')))}"
 
 
 def split(raw: Raw, place: EventPlace, *, carrier_id: str, digest: Digest) -> Split:
-    """What stands in clear of a statement."""
+    """Split a statement into its clear and its sealed part."""
     clear, sealed_raw = _raw_parts(raw, carrier_id, digest)
     shown, sealed_place = _place_parts(place, carrier_id, digest)
     return Split(clear, shown, sealed_raw, sealed_place)
@@ -85,7 +85,7 @@ def _place_parts(place: EventPlace, carrier_id: str, digest: Digest) -> tuple[Ev
 
 
 def clear_raw(raw: Raw, carrier_id: str, digest: Digest) -> Raw:
-    """The same object where all are codes."""
+    """Replace texts by their stand-ins; return the same object where all are codes."""
     if all(code is None or looks_like_code(code) for code in (raw.type, raw.code, raw.reason, *raw.further)):
         return raw
 
@@ -101,7 +101,7 @@ def clear_raw(raw: Raw, carrier_id: str, digest: Digest) -> Raw:
 
 
 def clear_place(place: EventPlace, carrier_id: str, digest: Digest) -> EventPlace:
-    """The same object where nothing of it is sealed."""
+    """Return the part that stands in clear; the same object where nothing of it is sealed."""
     facility = place.facility
     is_code = facility is None or looks_like_code(facility)
     if place.postal_code is None and is_code:
@@ -118,7 +118,10 @@ def clear_place(place: EventPlace, carrier_id: str, digest: Digest) -> EventPlac
 
 @lru_cache(maxsize=8192)
 def postal_prefix(country: str | None, postal_code: str | None) -> str | None:
-    """A part of the postcode that names an area of many thousands; None where none is defined, or the code is none of the country's."""
+    """Return a part of the postcode that names an area of many thousands.
+
+    None where none is defined, or the code is none of the country's.
+    """
     shape = _shapes().get(country or "")
     if shape is None or postal_code is None:
         return None
@@ -127,7 +130,7 @@ def postal_prefix(country: str | None, postal_code: str | None) -> str | None:
 
 
 def known_texts(texts: Iterable[str], carrier_id: str, digest: Digest) -> dict[str, str]:
-    """The texts that a carrier's tables know, by what stands for them."""
+    """Return the texts that a carrier's tables know, by their stand-ins."""
     return {stand_in(text, carrier_id, digest): text for text in texts}
 
 

@@ -1,4 +1,4 @@
-"""Where a carrier's table of codes holds the row of a code, and a patch that puts rows there. For what was learned outside of the tables.
+"""Location of a code's row in a carrier's table, and a patch that adds learned rows.
 
 A row's key is made of what the carrier prints, column by column. Where a table has a column that an event's raw fields do not hold (the
 service that DHL bills, say), no row can be named, and the answer says so.
@@ -30,7 +30,7 @@ _SPELLINGS: Final[Mapping[str, Callable[[str], str]]] = {
     "bare": lambda printed: collapse(printed).rstrip(" -").lower(),
     "stated": lambda printed: printed,
 }
-"""How a table spells what is printed; `stated`: as it is, and a code without it has no row."""
+"""Spelling of what is printed, by table; `stated`: as it is, and a code without it has no row."""
 
 COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "aftership": ("always:subtag", "code"),
@@ -64,13 +64,13 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "usps": ("code", "lower:text"),
     "veho": ("lower:code",),
 }
-"""What stands in the key columns of the table of a carrier whose columns are not called after the raw fields."""
+"""Key columns of the tables of carriers whose columns are not called after the raw fields."""
 
 _IMPLIED: Final[Mapping[str, str]] = {"dhl_parcel_nl": "type", "nzpost": "type", "postnl": "type", "trackingmore": "type"}
-"""What these print next to a code and the table does not ask for: the code says it all."""
+"""Fields that these print next to a code and the table does not ask for: the code says it all."""
 
 _MORE_DECIDES: Final = frozenset({"dcsa"})
-"""Where a row says less than a mapping: there the normalizer asks for more than the row's key."""
+"""Carriers whose rows say less than a mapping: their normalizers ask for more than the row's key."""
 
 _NAMES: Final = {"17track": "seventeentrack"}
 
@@ -83,13 +83,13 @@ class TableRow(NamedTuple):
 
 
 class NoTableRow(NamedTuple):
-    """Why no row can be named."""
+    """Reason why no row can be named."""
 
     why: str
 
 
 def row_of(carrier_id: str, raw: Raw, text: str | None) -> TableRow | NoTableRow:
-    """The row of a code as it is printed; an absent reason or text: any."""
+    """Return the row of a code as it is printed; an absent reason or text means any."""
     table = f"{_NAMES.get(carrier_id, carrier_id)}_codes.csv"
     if not files("events.carriers").joinpath(table).is_file():
         return NoTableRow("the carrier has no table of codes in the repository")
@@ -123,12 +123,12 @@ def _refusal(carrier_id: str, columns: Sequence[str], printed: Mapping[str, str 
 
 
 def shipped_meaning(row: TableRow) -> Meaning | None:
-    """What the table says of the row's key; None: it has no such row."""
+    """Return what the table says of the row's key; None if it has no such row."""
     return _table(row.table).get(row.key)
 
 
 def patch_of(learned: Mapping[TableRow, Meaning]) -> str:
-    """A unified diff that adds or changes these rows, for `git apply` at the root of the repository. Empty where nothing changes."""
+    """Return a unified diff that adds or changes these rows, for `git apply` at the root of the repository; empty if nothing changes."""
     found: list[str] = []
     for table in sorted({row.table for row in learned}):
         before = _text(table).splitlines(keepends=True)
@@ -157,7 +157,7 @@ def _cell(column: str, printed: Mapping[str, str | None]) -> str:
 
 
 def _put(lines: list[str], key: tuple[str, ...], meaning: Meaning) -> None:
-    """In the order of the keys; in a table without one wherever that leads. The other lines stay as they are written."""
+    """Insert the row in the order of the keys, or wherever that leads in an unordered table. The other lines stay as they are written."""
     width = len(key)
     present = [row[:width] for row in csv.reader(lines)]
     spells_scans = any(row[width] == Kind.SCAN.value for row in csv.reader(lines))

@@ -1,10 +1,10 @@
-"""What can go wrong between a message and its events, as values with a closed list of causes."""
+"""Errors between a message and its events, as values with a closed list of causes."""
 
 from enum import StrEnum
 
 
 class Cause(StrEnum):
-    """Why a message waits for a human. Stable words: dead letters are grouped and replayed by them."""
+    """Cause for which a message waits for a human. Stable words: dead letters are grouped and replayed by them."""
 
     UNREADABLE = "unreadable"
     """Not JSON, not XML, truncated, wrongly encoded."""

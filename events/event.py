@@ -19,7 +19,7 @@ else:
     from dataclasses import dataclass
 
     def value(*, frozen: bool, **options: Any):  # noqa: ANN201, ANN401 - the type checker sees `dataclass`
-        """A dataclass that compares and hashes like a frozen one."""
+        """Declare a dataclass that compares and hashes like a frozen one."""
         return dataclass(unsafe_hash=frozen, **options)
 
 
@@ -60,7 +60,7 @@ class PrintedTime:
 
 
 class EventPlace(NamedTuple):
-    """Where a scan happened. All as printed and trimmed; `country` ISO 3166-1 alpha-2 where the carrier allows to know it.
+    """Place of a scan. All as printed and trimmed; `country` ISO 3166-1 alpha-2 where the carrier allows to know it.
 
     In an `Event` the beginning of the postcode stands for it; the whole of it is sealed.
     """
@@ -114,9 +114,9 @@ class Reading:
     stamp: str = ""
     corrects: str | None = None
     service: str | None = None
-    """What the shipper bought, as the carrier names it. Not part of the identity, and never a conflict."""
+    """Service that the shipper bought, as the carrier names it. Not part of the identity, and never a conflict."""
     parcel_carrier_id: str | None = None
-    """Of an aggregator: the carrier that it names, where that is one of ours. Not part of the identity either."""
+    """Carrier that an aggregator names, where it is one of ours. Not part of the identity either."""
 
 
 @value(frozen=True, slots=True, kw_only=True)
@@ -124,7 +124,7 @@ class Rejection:
     """A member of a readable message that is not an event (a null in a list, a scan without any code, text or time)."""
 
     pointer: str
-    """Where in the message, as a JSON pointer or element path; holds no value of the message."""
+    """Position in the message, as a JSON pointer or element path; holds no value of the message."""
     why: str
 
 
@@ -187,7 +187,7 @@ class Event:
     parcel_carrier_id: str | None = None
     corrects: str | None = None
     anchor: str | None = None
-    """Of an enrichment (`e1-`): the event that it belongs to."""
+    """Event that an enrichment (`e1-`) belongs to."""
     stamp: str = ""
     personal: Personal = NOT_PERSONAL
     raw_wall: str | None = None

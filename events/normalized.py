@@ -18,7 +18,7 @@ from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
 
 DOCUMENT_BYTES_MAX: Final = 16 * 1024 * 1024
 FAULTS_MAX: Final = 3
-"""How many faults an error names."""
+"""Number of faults that an error names."""
 
 _INSTANT: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?(?:Z|[+-]\d\d:\d\d(?::\d\d)?)", re.ASCII)
 _IDENTITY: Final = r"^(?:[0-9]{8}(?:T[0-9]{4}(?:[0-9]{2}(?:\.[0-9]{6})?)?)?)?$"
@@ -161,13 +161,13 @@ class _Document(_Form):
 
 
 def dump(normalized: Normalized) -> bytes:
-    """The document; fields without a value are left out."""
+    """Encode the document; fields without a value are left out."""
     document = _Document.model_validate({"format": 1, "readings": normalized.readings, "rejections": normalized.rejections})
     return document.model_dump_json(exclude_defaults=True).encode()
 
 
 def load(document: bytes) -> Normalized:
-    """What a document says. Raises UnreadableMessageError, `normalizer_failed`: names fields and rules, never a value."""
+    """Decode a document. Raises UnreadableMessageError, `normalizer_failed`: names fields and rules, never a value."""
     if len(document) > DOCUMENT_BYTES_MAX:
         raise _defect(f"it has more than {DOCUMENT_BYTES_MAX} bytes")
     try:
@@ -191,7 +191,7 @@ def _faults(error: ValidationError) -> str:
 
 
 def _pointer(loc: tuple[int | str, ...], fault: str) -> str:
-    """Where, as a JSON pointer. The name of a field that we do not know is the stranger's own word: left out."""
+    """Return where the fault is, as a JSON pointer. The name of an unknown field is foreign text, so it is left out."""
     parts = loc[:-1] if fault == "extra_forbidden" else loc
     return "".join(f"/{part}" for part in parts) or "the document"
 

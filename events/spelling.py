@@ -1,4 +1,4 @@
-"""How texts and numbers are compared, and digests written. Pure; final from the first release, for ids are made of it."""
+"""Spelling of texts and numbers for comparison, and of digests. Pure; final from the first release, for ids are made of it."""
 
 import re
 import unicodedata
@@ -11,13 +11,13 @@ _SHORT_LENGTH: Final = 26
 _AS_DIGITS: Final = bytes(
     b"0123456789abcdefghijklmnopqrstuv"[_ALPHABET.index(chr(each))] if chr(each) in _ALPHABET else 0 for each in range(256)
 )
-"""Of base 32 as `int` reads it; what is none becomes zero bytes, which are no digits."""
+"""Digits of base 32 as `int` reads them; what is none becomes zero bytes, which are no digits."""
 _IGNORED: Final = re.compile("[\\s\\-\u00ad\u180e\u200b-\u200f\u2010-\u2015\u202a-\u202e\u2060-\u2064\u2212\ufeff]")
 
 
 @lru_cache(maxsize=8192)
 def spelled(printed: str) -> str:
-    """A text as it is compared: case, width and blanks do not matter."""
+    """Return a text as it is compared: case, width and blanks do not matter."""
     if not printed.isascii():
         printed = unicodedata.normalize("NFKC", printed)
     return " ".join(printed.casefold().split())
@@ -25,7 +25,7 @@ def spelled(printed: str) -> str:
 
 @lru_cache(maxsize=4096)
 def normalize_number(printed: str) -> str:
-    """A tracking number as every carrier's is compared: NFKC, upper case, without white space, zero-width characters and hyphens."""
+    """Return a tracking number as every carrier's is compared: NFKC, upper case, without white space, zero-width characters and hyphens."""
     if printed.isascii() and printed.isalnum():
         return printed.upper()
     number = _IGNORED.sub("", unicodedata.normalize("NFKC", printed).upper())
@@ -33,13 +33,13 @@ def normalize_number(printed: str) -> str:
 
 
 def short(digest: bytes) -> str:
-    """The first 26 characters of lower-case base32, two characters (ten bits) at a time."""
+    """Return the first 26 characters of lower-case base32, two characters (ten bits) at a time."""
     bits = int.from_bytes(digest[:17]) >> 6
     return "".join([_PAIRS[bits >> shift & 1023] for shift in range(120, -10, -10)])
 
 
 def is_short(text: str, digest: bytes) -> bool:
-    """Whether a text is `short` of a digest. Quicker than to write that down."""
+    """Return whether a text is `short` of a digest; quicker than encoding it."""
     try:
         return len(text) == _SHORT_LENGTH and int(text.encode().translate(_AS_DIGITS), 32) == int.from_bytes(digest[:17]) >> 6
     except ValueError:

@@ -1,4 +1,4 @@
-"""What the text of an event with an unknown code probably means: a proposal to an operator, never a reading.
+"""Proposals for the meaning of an event's text whose code is unknown: shown to an operator, never a reading.
 
 A text in a carrier's own table is a code. A text that other carriers' tables agree on, or a phrase of `text_phrases.csv` (regular
 expressions, the first that fits), is proposed with that reason; a text that says nothing clear is not. The tests count on the corpora
@@ -20,23 +20,23 @@ _NOT_YET: Final = re.compile(
     r"\b(?:will|shall|to be|can be|expected|scheduled|soon|estimated|yet|wird|werden|soll|sera|ser[áa]|wordt|zal)\b"
     r"|voraussichtlich|prévue?|prevista?"
 )
-"""Of a sentence about what lies ahead: it says nothing of where the parcel is."""
+"""Words of a sentence about what lies ahead: it says nothing of where the parcel is."""
 
 _OVER: Final = frozenset(
     {Status.DELIVERED, Status.RETURNED, Status.OUT_FOR_DELIVERY, Status.AVAILABLE_FOR_PICKUP, Status.DELIVERY_ATTEMPTED}
 )
-"""What no sentence about what lies ahead says."""
+"""Statuses that no sentence about what lies ahead says."""
 
 
 class ProposedMeaning(NamedTuple):
-    """What a code may mean, and why: in words of ours, that quote no carrier."""
+    """A meaning that a code may have, and why: in our words, which quote no carrier."""
 
     meaning: Meaning
     why: str
 
 
 def proposed(text: str | None) -> ProposedMeaning | None:
-    """What a text proposes; None where it says nothing clear."""
+    """Propose a meaning for a text; None where it says nothing clear."""
     words = as_compared(text or "")
     if not words:
         return None
@@ -51,7 +51,7 @@ def proposed(text: str | None) -> ProposedMeaning | None:
 
 
 def _is_ours(phrase: str, pattern: re.Pattern[str]) -> bool:
-    """Whether all words of what was found stand in the pattern: what a sentence names between them may be a person."""
+    """Return whether all words of what was found stand in the pattern: what a sentence names between them may be a person."""
     return all(word in pattern.pattern for word in re.findall(r"\w+", phrase))
 
 
@@ -69,7 +69,7 @@ def _phrases() -> tuple[tuple[re.Pattern[str], Meaning], ...]:
 
 @cache
 def _of_tables() -> dict[str, Meaning]:
-    """What the texts in carriers' tables mean, where all of them agree."""
+    """Return the meanings of the texts in carriers' tables, where all of them agree."""
     found: dict[str, list[Meaning]] = {}
     for table in sorted(entry.name for entry in files("events.carriers").iterdir() if entry.name.endswith(".csv")):
         for key, meaning in meanings(table).items():

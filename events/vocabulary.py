@@ -8,7 +8,7 @@ from typing import Final
 
 
 class Kind(StrEnum):
-    """What an event does to its shipment."""
+    """Effect of an event on its shipment."""
 
     SCAN = "scan"
     """May move the status."""
@@ -21,7 +21,7 @@ class Kind(StrEnum):
 
 
 class Status(StrEnum):
-    """Where a shipment is in its life. `UNKNOWN` is the initial state only and never stands in an event."""
+    """Status of a shipment. `UNKNOWN` is the initial state only and never stands in an event."""
 
     UNKNOWN = "unknown"
     INFO_RECEIVED = "info_received"
@@ -60,7 +60,7 @@ RANK: Final[dict[Status | None, int]] = {
 
 
 class Reason(StrEnum):
-    """Why a shipment is in `exception`, was attempted in vain, or is returning."""
+    """Reason for which a shipment is in `exception`, was attempted in vain, or is returning."""
 
     CONSIGNEE_ABSENT = "consignee_absent"
     CONSIGNEE_REFUSED = "consignee_refused"
@@ -92,7 +92,7 @@ class Reason(StrEnum):
 
 
 class TzSource(StrEnum):
-    """Where the offset of an event's time comes from."""
+    """Source of the offset of an event's time."""
 
     EXPLICIT = "explicit"
     PAIR = "pair"
@@ -103,7 +103,7 @@ class TzSource(StrEnum):
 
 
 class TimePrecision(StrEnum):
-    """How exactly the carrier printed the time."""
+    """Precision with which the carrier printed the time."""
 
     SECOND = "second"
     MINUTE = "minute"
@@ -111,7 +111,7 @@ class TimePrecision(StrEnum):
 
 
 class Verdict(StrEnum):
-    """What an append did with one event."""
+    """Outcome of an append for one event."""
 
     APPENDED = "appended"
     DUPLICATE = "duplicate"

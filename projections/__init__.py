@@ -1,1 +1,1 @@
-"""What the events mean: the life cycle, a shipment's state as a pure fold, and what a reader is shown of it."""
+"""Meaning of the events: the life cycle, a shipment's state as a pure fold, and the rows that readers see."""

@@ -46,7 +46,7 @@ class Corrected:
 
 
 def correct(facts: Mapping[str, Fact]) -> Corrected:
-    """Applies the corrections among `facts`, which are keyed by event id."""
+    """Apply the corrections among `facts`, which are keyed by event id."""
     corrections = sorted((fact for fact in facts.values() if fact.kind is Kind.CORRECTION), key=_BY_KEY)
     if not corrections:
         return Corrected(list(facts.values()), 0, frozenset(), unbound=False)
@@ -63,7 +63,7 @@ def _own(fact: Fact) -> bool:
 
 
 def _reread(fact: Fact, correction: Fact) -> Fact:
-    """`fact` as `correction` reads it: at its old time with another status, or taken back. Its estimate was said and stands."""
+    """Return `fact` as `correction` reads it: at its old time with another status, or taken back. Its estimate was said and stands."""
     if correction.status is None or fact.enriches:
         estimate = None if fact.enriches else fact.estimated_delivery
         return replace(fact, kind=Kind.INFO, status=None, reason=None, corrects=None, signer_digest=None, estimated_delivery=estimate)
@@ -81,7 +81,7 @@ class _Corrections:
         self.unbound = False
 
     def apply_own(self, corrections: list[Fact]) -> None:
-        """Follows each chain from its root to its end. What the end carries (a signer, an estimate) becomes the root's enrichment."""
+        """Follow each chain from its root to its end. What the end carries (a signer, an estimate) becomes the root's enrichment."""
         successors = defaultdict(list)
         for fact in corrections:
             del self.facts[fact.event_id]
@@ -105,7 +105,7 @@ class _Corrections:
                 self._miss(fact.anchor or fact.corrects)
 
     def apply_targeted(self, corrections: list[Fact]) -> None:
-        """Latest first, so that a correction which was itself taken back does nothing. It can only be taken back by a later one."""
+        """Apply the latest first, so that a correction which was itself taken back does nothing. Only a later one can take it back."""
         settled: set[str] = set()
         for correction in reversed(corrections):
             target_id = correction.corrects
@@ -121,7 +121,7 @@ class _Corrections:
                 self.facts[target.event_id] = _reread(target, correction)
 
     def apply_untargeted(self, corrections: list[Fact]) -> None:
-        """Earliest first: each undoes the latest scan before it that still counts."""
+        """Apply the earliest first: each undoes the latest scan before it that still counts."""
         valid = sorted((fact for fact in self.facts.values() if fact.kind is Kind.SCAN and fact.status), key=_BY_KEY)
         for correction in corrections:
             if self.facts[correction.event_id].kind is not Kind.CORRECTION:
@@ -144,6 +144,6 @@ class _Corrections:
 
 
 def can_mean(retraction: Fact, scan: Fact) -> bool:
-    """Whether `retraction` can be about `scan`, a scan before it that still counts."""
+    """Return whether `retraction` can be about `scan`, a scan before it that still counts."""
     family = FAMILIES.get((retraction.carrier_id, retraction.raw_code or ""))
     return family is None or scan.raw_code in family

@@ -29,7 +29,6 @@ _STEPS: Final = 5
 
 
 def page() -> str:
-    """The whole page."""
     return "\n".join(
         [
             "# Life cycle of a shipment",
@@ -73,7 +72,7 @@ def _group(status: Status) -> str:
 
 
 def _diagram() -> list[str]:
-    """Moves between statuses, those that all active statuses share drawn once from their group."""
+    """Draw the moves between statuses; those that all active statuses share are drawn once from their group."""
     lines = ["stateDiagram-v2", f"    [*] --> {Status.UNKNOWN.value}", f"    state {_GROUP} {{"]
     lines += [f"        {status.value}" for status in ACTIVE]
     lines.append("    }")
@@ -108,7 +107,6 @@ def _table() -> list[str]:
 
 
 def main() -> None:
-    """Writes the page."""
     PAGE.parent.mkdir(exist_ok=True)
     PAGE.write_text(page(), encoding="utf-8")
 

@@ -1,4 +1,4 @@
-"""What should have happened by now: from a shipment's state and its carrier's rules to the next deadline. Pure; time is an argument.
+"""Expectations: from a shipment's state and its carrier's rules to the next deadline. Pure; time is an argument.
 
 A deadline that passes is observed once for its cause: the scan after which nothing came, the day that was promised. What arrives later
 takes the cause away, and with it the flag, because no other rule of the state has the same cause; a cause that comes back (a correction
@@ -18,7 +18,7 @@ from projections.state import ShipmentState
 
 
 class Expectation(StrEnum):
-    """What was expected and did not happen."""
+    """An expectation that was not met."""
 
     STALLED = "stalled"
     """No scan for the hours of its status."""
@@ -31,7 +31,7 @@ class Expectation(StrEnum):
     PICKUP_EXPIRING = "pickup_expiring"
     """It waits to be picked up, and will soon be sent back."""
     NEVER_HEARD = "never_heard"
-    """Of an awaited number nothing was ever said: no state has it, and no rule is about it."""
+    """An awaited number without any event: no state has it, and no rule is about it."""
 
 
 STALLABLE: Final = frozenset(
@@ -81,7 +81,7 @@ class ExpectationRules:
     revision: int = 0
 
     def changed(self, document: Mapping[str, Any], *, revision: int) -> "ExpectationRules":
-        """With what `document` says; the rest as it is."""
+        """Return the rules with what `document` says; the rest stays."""
         names = {each.name for each in fields(self)} - {"stalled", "revision"}
         stalled = {Status(status): hours for status, hours in (document.get("stalled") or {}).items()}
         changes = {name: document[name] for name in names if name in document}
@@ -89,7 +89,7 @@ class ExpectationRules:
         return ExpectationRules(stalled=MappingProxyType({**self.stalled, **stalled}), revision=revision, **(current | changes))
 
     def hours(self) -> dict[str, Any]:
-        """As a document that says all of it."""
+        """Return a document that says all of the rules."""
         plain = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in {"stalled", "revision"}}
         return {"stalled": {status.value: hours for status, hours in self.stalled.items()}, **plain}
 
@@ -98,7 +98,7 @@ DEFAULT_RULES: Final = ExpectationRules()
 
 
 class Deadline(NamedTuple):
-    """When something is observed, unless it happens before. `cause`: what would have to change for it to be observed again."""
+    """Time at which something is observed, unless it happens before. `cause`: what would have to change for it to be observed again."""
 
     due_at: datetime
     kind: Expectation
@@ -107,7 +107,7 @@ class Deadline(NamedTuple):
 
 
 def next_deadline(state: ShipmentState, rules: ExpectationRules, *, recorded_at: datetime) -> Deadline | None:
-    """The earliest that was not observed yet. `recorded_at`: of the shipment's last event."""
+    """Return the earliest deadline that was not observed yet. `recorded_at`: of the shipment's last event."""
     oldest = recorded_at - HISTORY
     awaited = [one for one in deadlines(state, rules) if (one.kind, one.cause) not in state.observed and one.due_at >= oldest]
     return min(awaited, default=None)
@@ -115,7 +115,7 @@ def next_deadline(state: ShipmentState, rules: ExpectationRules, *, recorded_at:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passed:
-    """What is to be observed of a shipment now. `state`: with it; `sequences`: the place of each among the shipment's observations."""
+    """Deadlines of a shipment to observe now. `state`: with them; `sequences`: the position of each among the shipment's observations."""
 
     deadlines: list[Deadline]
     sequences: list[int]
@@ -123,7 +123,7 @@ class Passed:
 
 
 def passed(state: ShipmentState, rules: ExpectationRules, *, recorded_at: datetime, now: datetime) -> Passed:
-    """The deadlines that have passed and were not observed yet, in the order in which they passed."""
+    """Return the deadlines that have passed and were not observed yet, in the order in which they passed."""
     oldest = recorded_at - HISTORY
     found = sorted(one for one in deadlines(state, rules) if oldest <= one.due_at <= now and (one.kind, one.cause) not in state.observed)
     before = len(state.observed)
@@ -133,7 +133,7 @@ def passed(state: ShipmentState, rules: ExpectationRules, *, recorded_at: dateti
 
 
 def deadlines(state: ShipmentState, rules: ExpectationRules) -> Iterator[Deadline]:
-    """All of a state, observed or not."""
+    """Yield all deadlines of a state, observed or not."""
     for kind, (cause, since) in causes(state).items():
         hours = rules.stalled.get(state.status) if kind is Expectation.STALLED else _HOURS[kind](rules)
         if hours is not None and since.year in _YEARS:
@@ -141,14 +141,14 @@ def deadlines(state: ShipmentState, rules: ExpectationRules) -> Iterator[Deadlin
 
 
 def flagged(state: ShipmentState) -> list[str]:
-    """The expectations that were observed and whose cause holds."""
+    """Return the expectations that were observed and whose cause holds."""
     if not state.observed:
         return []
     return [kind.value for kind, (cause, _) in causes(state).items() if (kind, cause) in state.observed]
 
 
 def causes(state: ShipmentState) -> dict[Expectation, tuple[str, datetime]]:
-    """What can be expected of a shipment: the cause of each expectation, and from when its hours count."""
+    """Return the cause of each expectation of a shipment, and from when its hours count."""
     found: dict[Expectation, tuple[str, datetime]] = {}
     scanned, status = state.scanned, state.status
     if state.terminal or (scanned is not None and scanned.at.year not in _YEARS):
@@ -169,14 +169,17 @@ def causes(state: ShipmentState) -> dict[Expectation, tuple[str, datetime]]:
 
 
 def promised_until(state: ShipmentState) -> datetime | None:
-    """The end of the promised day: where it was delivered, or where it was seen last. None where nothing, or no date, was promised."""
+    """Return the end of the promised day: where it was delivered, or where it was seen last.
+
+    None where nothing, or no date, was promised.
+    """
     where = state.delivered_at or (state.scanned.at if state.scanned else state.last_event_at)
     day = promised_day(state)
     return None if where is None or day is None else _end_of_day(day, where)
 
 
 def promised_day(state: ShipmentState) -> date | None:
-    """The day of the first estimate, as the carrier printed it: a date, or a time of RFC 3339, of which the date counts."""
+    """Return the day of the first estimate, as the carrier printed it: a date, or a time of RFC 3339, of which the date counts."""
     return _printed_day(state.promised_delivery or "")
 
 
@@ -190,7 +193,7 @@ def _printed_day(printed: str) -> date | None:
 
 
 def _end_of_day(day: date, where: datetime) -> datetime:
-    """The midnight that ends `day` in the offset of `where`."""
+    """Return the midnight that ends `day` in the offset of `where`."""
     return datetime(day.year, day.month, day.day, tzinfo=where.tzinfo) + _DAY
 
 

@@ -43,7 +43,7 @@ class LoggedRaw(Struct, frozen=True, gc=False):
 
 
 class LoggedPlace(Struct, frozen=True, gc=False):
-    """Where it happened, as far as state is made of it."""
+    """Place of an event, as far as state is made of it."""
 
     country: str | None = None
 
@@ -78,7 +78,7 @@ class LoggedFact(Struct, frozen=True, gc=False, kw_only=True):
 
 
 class LoggedEvent(LoggedFact, frozen=True, gc=False, kw_only=True):
-    """What a shipment's row needs besides that."""
+    """The fields that a shipment's row needs besides those of the fact."""
 
     version: int
     recorded_at: str
@@ -125,12 +125,12 @@ class Fact:
 
     @property
     def enriches(self) -> bool:
-        """Whether this is a value added to an earlier event."""
+        """True if this is a value added to an earlier event."""
         return self.anchor is not None and self.kind is Kind.INFO
 
     @property
     def names_signer(self) -> bool:
-        """Whether this is a carrier's own event of who signed for the delivery before it."""
+        """True if this is a carrier's own event of who signed for the delivery before it."""
         return self.kind is Kind.INFO and self.anchor is None and self.signer_digest is not None
 
 
@@ -158,12 +158,12 @@ def _sort_key(fact: Fact) -> SortKey:
 
 
 def fact_from_canonical(document: Mapping[str, Any]) -> Fact:
-    """The fact of an event in the log, from its parsed canonical bytes."""
+    """Return the fact of an event in the log, from its parsed canonical bytes."""
     return fact_from_log(convert(document, LoggedFact))
 
 
 def fact_from_log(logged: LoggedFact) -> Fact:
-    """The fact of an event in the log.
+    """Return the fact of an event in the log.
 
     An event with a word of a later version moves nothing: of a kind that is not known it is an `info` about nothing, a status that is
     not known is none, a precision that is not known is to the second.

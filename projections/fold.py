@@ -19,7 +19,7 @@ _BY_KEY: Final = attrgetter("key")
 
 
 def fold(facts: Iterable[Fact]) -> ShipmentState:
-    """The state that all events of one shipment add up to."""
+    """Fold all events of one shipment into its state."""
     known = {fact.event_id: fact for fact in facts}
     corrected = correct(known)
     scans: list[Fact] = []
@@ -57,7 +57,7 @@ def flags_by_scan(facts: Iterable[Fact]) -> dict[str, frozenset[Flag]]:
 
 
 def advance(state: ShipmentState, facts: Iterable[Fact]) -> ShipmentState | None:
-    """`state` after `facts` too; None where only the whole log can answer.
+    """Advance `state` by `facts`; None where only the whole log can answer.
 
     That is so where a fact is a correction, is awaited or waits itself, is a scan that does not sort last, enriches
     an event that `state` does not remember, or names a signer where one is known; and where a program with another format
@@ -92,7 +92,7 @@ def advance(state: ShipmentState, facts: Iterable[Fact]) -> ShipmentState | None
 
 
 def _orphan_key(fact: Fact) -> SortKey:
-    """Stands for the key of an anchor that is not known: the enrichments of one anchor share its time."""
+    """Return a stand-in for the key of an anchor that is not known: the enrichments of one anchor share its time."""
     return (fact.key[0], ENRICHMENT_RANK, "", "", "")
 
 
@@ -172,7 +172,7 @@ class _Run:
         )
 
     def apply(self, fact: Fact) -> None:
-        """Any fact but an enrichment."""
+        """Apply any fact but an enrichment."""
         self.saw(fact)
         self.newest_key = fact.key
         self.service = fact.service or self.service
@@ -186,7 +186,7 @@ class _Run:
             self._sign(Signature(fact.stamp, fact.signer_digest.hex(), fact.event_id, self.deliveries[-1]))
 
     def anchor_key(self, anchor: str | None) -> SortKey | None:
-        """The key of the event `anchor`, where the run remembers it."""
+        """Return the key of the event `anchor`, where the run remembers it."""
         if anchor == self.newest_key[2]:
             return self.newest_key
         if self.estimate is not None and anchor == self.estimate.anchor:
@@ -194,7 +194,7 @@ class _Run:
         return None
 
     def enrich(self, fact: Fact, anchor_key: SortKey) -> None:
-        """One value added to the event whose key is `anchor_key`."""
+        """Apply one value added to the event whose key is `anchor_key`."""
         self.saw(fact)
         anchor = fact.anchor or ""
         if fact.estimated_delivery is not None:
@@ -262,7 +262,7 @@ class _Run:
             self.promise = candidate
 
     def _sign(self, candidate: Signature) -> None:
-        """Takes the signer of the earliest delivery that has one; there the last by stamp and digest."""
+        """Take the signer of the earliest delivery that has one; there the last by stamp and digest."""
         if candidate.anchor not in self.deliveries:
             return
         place = self.deliveries.index(candidate.anchor)

@@ -15,7 +15,7 @@ from events.vocabulary import Status
 
 
 class Flag(StrEnum):
-    """What was odd in a shipment's history. Once raised it stays, unless a correction takes its cause away."""
+    """Oddity in a shipment's history. Once raised it stays, unless a correction takes its cause away."""
 
     CONTRADICTED = "contradicted"
     """A scan that contradicts what is already known; it did not move the status."""
@@ -30,7 +30,7 @@ class Flag(StrEnum):
 
 
 class Move(NamedTuple):
-    """What one scan does. `flag_if_out_again` replaces `flag` where the parcel has gone out again since it was delivered."""
+    """Effect of one scan. `flag_if_out_again` replaces `flag` where the parcel has gone out again since it was delivered."""
 
     to: Status
     flag: Flag | None
@@ -87,7 +87,7 @@ RULES: Final = (
 
 
 def machine(model: object | None = None) -> Machine:
-    """The life cycle as a `transitions` machine: triggers are scanned statuses.
+    """Build the life cycle as a `transitions` machine: triggers are scanned statuses.
 
     A model needs one method for each flag, called when the flag is raised, and an attribute `out_again`.
     """

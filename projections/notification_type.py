@@ -1,4 +1,4 @@
-"""What subscribers are notified of, as the bodies, the database and the API name it. Pure."""
+"""Types of notifications, as the bodies, the database and the API name them. Pure."""
 
 from enum import StrEnum
 
@@ -19,10 +19,10 @@ class NotificationType(StrEnum):
 
 
 def type_of_observation(kind: Expectation) -> NotificationType:
-    """Of what was expected of a shipment and did not happen."""
+    """Return the type for an expectation that was not met."""
     return NotificationType(f"shipment.{kind}")
 
 
 def type_of_change(from_status: str, to_status: str) -> NotificationType:
-    """Of a change of a shipment, by its status before and after."""
+    """Return the type for a change of a shipment, by its status before and after."""
     return NotificationType.UPDATED if from_status == to_status else NotificationType.STATUS_CHANGED

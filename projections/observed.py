@@ -1,4 +1,4 @@
-"""What the service observed of a shipment, from its entries in the log: which expectation did not come true, for which cause."""
+"""Observations of a shipment, from its entries in the log: which expectation was not met, for which cause."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -25,11 +25,11 @@ _WORD: Final = b'"entry":"observation"'
 
 
 def is_observation(canonical: bytes) -> bool:
-    """Whether an entry is one: canonical JSON spells it in one way, and no text in it can hold a bare quotation mark."""
+    """Return whether an entry is an observation: canonical JSON spells it in one way, and no text in it can hold a bare quotation mark."""
     return _WORD in canonical
 
 
 def observed_from_log(canonicals: Iterable[bytes]) -> Observed:
-    """What the observations among these entries say, in any order."""
+    """Return the observations among these entries, which may be in any order."""
     found = (_decode(canonical) for canonical in canonicals if is_observation(canonical))
     return tuple(sorted({(one.kind, one.details.cause) for one in found}))

@@ -29,25 +29,24 @@ class ParcelSource(NamedTuple):
 
 
 class HasNumber(Protocol):
-    """What is of a carrier, with a number of it."""
+    """Anything with a carrier and a number."""
 
     @property
-    def carrier_id(self) -> str:
-        """Whose."""
+    def carrier_id(self) -> str: ...
 
     @property
     def number(self) -> str:
-        """As it is compared."""
+        """Number as it is compared."""
 
 
 class SourceFilter(NamedTuple):
-    """Which shipments a subscription asks for; None: all. `shipments` are `carrier_id/NUMBER`."""
+    """Shipments that a subscription asks for; None: all. `shipments` are `carrier_id/NUMBER`."""
 
     carriers: Collection[str] | None
     shipments: Collection[str] | None
 
     def lets_through(self, source: HasNumber) -> bool:
-        """Whether it asks for shipments of this carrier and number."""
+        """Return whether the subscription asks for shipments of this carrier and number."""
         return (self.carriers is None or source.carrier_id in self.carriers) and (
             self.shipments is None or f"{source.carrier_id}/{source.number}" in self.shipments
         )
@@ -65,7 +64,7 @@ class SourceChange(NamedTuple):
 
 @dataclass(slots=True)
 class ParcelProgress:
-    """What was told of a parcel. `teller`: the shipment whose change gave the parcel its status; it occurred at `since`."""
+    """Progress of a parcel that was told. `teller`: the shipment whose change gave the parcel its status; it occurred at `since`."""
 
     status: Status = Status.UNKNOWN
     teller: UUID | None = None
@@ -75,7 +74,10 @@ class ParcelProgress:
     _shipments: dict[tuple[str, str], set[UUID]] = field(default_factory=dict)
 
     def tell(self, change: SourceChange) -> bool:
-        """Whether this change, the next in the order of the log, is told. What is about the present status is told by who told that."""
+        """Return whether this change, the next in the order of the log, is told.
+
+        What is about the present status is told by who told that.
+        """
         source = change.source
         if change.from_status == change.to_status:
             return self.teller in (None, source.shipment_id)
@@ -97,7 +99,7 @@ class ParcelProgress:
         return True
 
     def _begin_anew_if_used_again(self, source: ParcelSource) -> None:
-        """A carrier uses numbers again: what its next shipment says after the end of the one before is about another parcel."""
+        """Begin anew where a carrier uses a number again: its next shipment after the end of the one before is about another parcel."""
         known = self._shipments.setdefault((source.carrier_id, source.number), set())
         if known and source.shipment_id not in known and self.status in TERMINAL:
             self.status = Status.UNKNOWN
@@ -106,12 +108,12 @@ class ParcelProgress:
 
 
 def _is_forward(status: Status, to: Status) -> bool:
-    """Whether a source that is behind may move a parcel from `status`: the life cycle allows it, and it is no earlier step."""
+    """Return whether a source that is behind may move a parcel from `status`: the life cycle allows it, and it is no earlier step."""
     return to is not status and MOVES[status, to].to is to and (status in TERMINAL or RANK[to] > RANK[status])
 
 
 def progress_of(changes: Iterable[SourceChange]) -> ParcelProgress:
-    """What was told after these changes, in the order of the log."""
+    """Return the progress after these changes, in the order of the log."""
     progress = ParcelProgress()
     for change in changes:
         progress.tell(change)
@@ -119,6 +121,6 @@ def progress_of(changes: Iterable[SourceChange]) -> ParcelProgress:
 
 
 def told_of(changes: Iterable[SourceChange]) -> Iterator[SourceChange]:
-    """Those of these changes that are told."""
+    """Return those of the changes that are told."""
     progress = ParcelProgress()
     return (change for change in changes if progress.tell(change))

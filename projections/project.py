@@ -1,4 +1,4 @@
-"""From appended events to what they mean: new states, and the changes that subscribers are notified of. Pure.
+"""Projection of appended events: new states, and the changes that subscribers are notified of. Pure.
 
 The fold runs after each message in inbox order, so a first snapshot of ten scans is one change, not ten. An event that sorts
 behind everything known is applied to the stored state; any other makes the shipment fold its whole history again.
@@ -38,14 +38,14 @@ class Updated:
 
 @dataclass(frozen=True, slots=True)
 class Unchanged:
-    """Nothing that subscribers are notified of."""
+    """Effect of a message that subscribers are not notified of."""
 
 
 MessageEffect = Transition | Updated | Unchanged
 
 
 def effect_of(before: ShipmentState, after: ShipmentState) -> MessageEffect:
-    """What one message did to a shipment, as subscribers see it: at most one transition and one notification."""
+    """Return what one message did to a shipment, as subscribers see it: at most one transition and one notification."""
     if before.status is not after.status:
         return Transition(before.status, after.status)
     if before.delivered_event_id != after.delivered_event_id:
@@ -71,18 +71,17 @@ class Change:
 
     @property
     def shipment_id(self) -> UUID:
-        """Whose change it is."""
         return self.row.proposal.shipment_id
 
     @property
     def is_transition(self) -> bool:
-        """Whether the status moved."""
+        """True if the status moved."""
         return self.from_status != self.to_status
 
 
 @value(frozen=True, slots=True, kw_only=True)
 class Projected:
-    """What one shipment means after the batch."""
+    """State of one shipment after the batch."""
 
     last: EventRow
     state: ShipmentState
@@ -100,7 +99,7 @@ class Projection:
 
 
 def facts_from_log(canonicals: Iterable[tuple[UUID, bytes]]) -> dict[UUID, list[Fact]]:
-    """The fold's input of each shipment, from the canonical bytes of its events."""
+    """Return the fold's input of each shipment, from the canonical bytes of its events."""
     facts: dict[UUID, list[Fact]] = defaultdict(list)
     for shipment_id, canonical in canonicals:
         facts[shipment_id].append(fact_from_log(decode_fact(canonical)))
@@ -108,7 +107,7 @@ def facts_from_log(canonicals: Iterable[tuple[UUID, bytes]]) -> dict[UUID, list[
 
 
 def project(rows: Sequence[EventRow], states: Mapping[UUID, ShipmentState], histories: Mapping[UUID, Sequence[Fact]]) -> Projection:
-    """Projects the appended `rows` (in the order of the log).
+    """Project the appended `rows` (in the order of the log).
 
     `states`: of the shipments that exist; `histories`: their facts before this batch, needed only for those that a first call names
     as `missing`.
@@ -133,7 +132,7 @@ def _project_shipment(
     history: Sequence[Fact] | None,
     rows: Sequence[EventRow],
 ) -> bool:
-    """False where the history is needed and absent. `rows` are the shipment's: those of one message follow each other."""
+    """Project one shipment's rows, those of one message in succession; return False where the history is needed and absent."""
     first = before
     so_far: list[Fact] = []
     changes = []

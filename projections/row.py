@@ -59,7 +59,7 @@ def shipment_row(
     discriminator: str,
     rules: ExpectationRules | None = None,
 ) -> ShipmentRow:
-    """The row of `state` after the event with the highest version, which names the times and words given.
+    """Build the row of `state` after the event with the highest version, which names the times and words given.
 
     `rules`: of its carrier and service; None: nothing is expected of it.
     """
@@ -94,7 +94,7 @@ def shipment_row(
 def rebuilt_row(
     shipment_id: UUID, history: Sequence[bytes], rules_of: Callable[[str, str | None], ExpectationRules] | None = None
 ) -> ShipmentRow:
-    """The row that all events and observations of a shipment add up to; `history` holds their canonical bytes, at least one event.
+    """Rebuild a row from all events and observations of a shipment; `history` holds their canonical bytes, at least one event.
 
     Events oldest first; observations anywhere among them. `rules_of`: the rules of a carrier and a service.
     """

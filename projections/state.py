@@ -1,4 +1,4 @@
-"""What a shipment's events add up to: the answer that readers see, and what the fold must remember to go on from it.
+"""State of a shipment: the answer that readers see, and what the fold must remember to go on from it.
 
 Stored in the shipment's row as JSON, so that an event which sorts last is applied without reading the log. It holds event ids
 and digests, no personal data. `_FORMAT` grows when the meaning of what is remembered changes: an older row is then folded again
@@ -38,7 +38,7 @@ class LastScan(NamedTuple):
 
 
 class Signature(NamedTuple):
-    """Who signed, by digest: `event_id` holds the name in its sealed part, `anchor` is the delivery that was signed for."""
+    """A signer, by digest: `event_id` holds the name in its sealed part, `anchor` is the delivery that was signed for."""
 
     stamp: str
     digest: str
@@ -81,12 +81,12 @@ class ShipmentState:
 
     @property
     def terminal(self) -> bool:
-        """Whether no further scan is expected."""
+        """True if no further scan is expected."""
         return self.status in TERMINAL
 
     @property
     def estimated_delivery(self) -> str | None:
-        """As the carrier printed it."""
+        """Estimate as the carrier printed it."""
         return self.estimate.value if self.estimate else None
 
     @property
@@ -110,7 +110,7 @@ class ShipmentState:
         return self.signature.event_id if self.signature else None
 
     def to_json(self) -> bytes:
-        """Compact, and the same bytes for the same state; what is at its default is left out."""
+        """Encode compactly, and the same bytes for the same state; what is at its default is left out."""
         document = {
             "format": _FORMAT,
             "status": self.status,
@@ -138,7 +138,7 @@ class ShipmentState:
         return orjson.dumps({name: value for name, value in document.items() if value})
 
     def _scanned(self) -> tuple[str, str] | int | None:
-        """Mostly the newest event is the last scan, and what is there already says it."""
+        """Return the last scan: mostly it is the newest event, and what is there already says it."""
         if self.scanned is None:
             return None
         event_id, at = self.scanned
@@ -149,7 +149,7 @@ class ShipmentState:
 
     @classmethod
     def from_json(cls, data: bytes) -> Self:
-        """What `to_json` wrote. Where another format of it did, a state that shows what was reported but must be folded from the log."""
+        """Parse what `to_json` wrote; from another format, a state that shows what was reported but must be folded from the log."""
         document = orjson.loads(data)
         get = document.get
         if document["format"] == _FORMAT:
@@ -189,7 +189,7 @@ class ShipmentState:
 
 
 INITIAL: Final = ShipmentState()
-"""Of a shipment without events."""
+"""State of a shipment without events."""
 
 
 def _instant(text: str | None) -> datetime | None:

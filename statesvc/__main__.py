@@ -4,7 +4,7 @@ import sys
 
 
 def main() -> int:
-    """Runs the command line. A Ctrl-C that comes while it is being loaded is said as any other."""
+    """Run the command line. A Ctrl-C that comes while it is being loaded is reported as any other."""
     try:
         from statesvc.cli import main as run  # noqa: PLC0415 - loading it can be interrupted, too
 

@@ -14,7 +14,7 @@ _TABLE: Final = re.compile(r"(?<=--write -->\n).*?(?=<!-- end -->)", re.DOTALL)
 
 
 def table() -> str:
-    """Of the carriers that document more than that the shipper may choose."""
+    """Return the table of the carriers that document more than that the shipper may choose."""
     rows = ["| carrier | sends | proves | or what you choose |", "|---|---|---|---|"]
     for carrier_id, carrier in sorted(CARRIERS.items()):
         if carrier.authentication != (ShipperChoice(),):
@@ -25,7 +25,7 @@ def table() -> str:
 
 
 def written() -> str | None:
-    """The table as the page has it."""
+    """Return the table as the page has it."""
     found = _TABLE.search(PAGE.read_text("utf-8"))
     return found.group() if found else None
 

@@ -25,7 +25,7 @@ _FIXTURES: Final[Mapping[tuple[str, ...], Path]] = {
     / "bpost"
     / "two_items.xml",
 }
-"""What no client generated from the document sends."""
+"""Requests that no client generated from the document sends."""
 _ITEMS_MAX: Final = 2
 _UUID: Final = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 _NOW: Final = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+(?:\+00:00|Z)")
@@ -55,7 +55,7 @@ class ExampleRecorder:
         self._found: dict[tuple[str, ...], Any] = {}
 
     async def __call__(self, response: httpx.Response) -> None:
-        """Called by httpx."""
+        """Record a response; called by httpx."""
         request = response.request
         call = next(call for path, method, call in self._calls if method == request.method and path.fullmatch(request.url.path))
         documented = call["responses"].get(str(response.status_code), {}).get("content", {})
@@ -75,7 +75,7 @@ class ExampleRecorder:
             self._found[place] = example
 
     def stored(self) -> dict[str, Any]:
-        """As the document takes them; written, where the variable names a file."""
+        """Return the examples as the document takes them; written, where the variable names a file."""
         examples = _settled(self._examples())
         if file := os.environ.get(VARIABLE):
             Path(file).write_text(json.dumps(examples, indent=1, ensure_ascii=False) + "\n", "utf-8")
@@ -93,7 +93,7 @@ class ExampleRecorder:
 
 
 def _short(value: Any) -> Any:
-    """With a few items of each list."""
+    """Shorten lists to a few items."""
     if isinstance(value, dict):
         return {name: _short(each) for name, each in value.items()}
     if isinstance(value, list):
@@ -115,7 +115,7 @@ def _settled(examples: dict[str, Any]) -> dict[str, Any]:
 
 
 def places(examples: Mapping[str, Any]) -> set[tuple[str, ...]]:
-    """Of which operations, statuses and media types there are some."""
+    """Return the operations, statuses and media types of which there are some."""
     requests = {(name, "request", kind) for name, each in examples.items() for kind in each.get("request", {})}
     responses = {
         (name, status, kind) for name, each in examples.items() for status, found in each.get("responses", {}).items() for kind in found

@@ -25,7 +25,7 @@ Key = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How a table stands to the list of the same name. `faults` say what is wrong, ready to print."""
+    """Coverage of the list of the same name by a table. `faults` say what is wrong, ready to print."""
 
     table: str
     mapped: int = 0
@@ -35,13 +35,13 @@ class Coverage:
 
 
 def coverages(folder: Path = CARRIERS) -> list[Coverage]:
-    """A row for each stored list, in the order of their names."""
+    """Return a row for each stored list, in the order of their names."""
     sources = {row[0] for row in _rows(folder / LISTS / SOURCES)[1:]}
     return [coverage(folder, path.name, sources) for path in sorted((folder / LISTS).glob("*.csv")) if path.name != SOURCES]
 
 
 def coverage(folder: Path, name: str, sources: set[str]) -> Coverage:
-    """What the table `name` knows of its list."""
+    """Return what the table `name` knows of its list."""
     if not (folder / name).is_file():
         return Coverage(name, faults=[f"there is no table events/carriers/{name}"])
     columns, mapped = keys(folder / name)
@@ -60,7 +60,7 @@ def coverage(folder: Path, name: str, sources: set[str]) -> Coverage:
 
 
 def row_faults(key: Key, evidence: list[str], *, known: bool, repeated: bool, sources: set[str]) -> list[str]:
-    """What is wrong with one row of a list."""
+    """Return what is wrong with one row of a list."""
     if len(evidence) != len(EVIDENCE):
         return [f"{shown(key)}: {len(evidence)} columns after the key, not {len(EVIDENCE)}"]
     meaning, source, date, waived = evidence
@@ -76,25 +76,25 @@ def row_faults(key: Key, evidence: list[str], *, known: bool, repeated: bool, so
 
 
 def shown(key: Key) -> str:
-    """A key for humans."""
+    """Format a key for humans."""
     return "/".join(part for part in key if part)
 
 
 def keys(path: Path) -> tuple[list[str], set[Key]]:
-    """The key columns of a table, and its keys."""
+    """Return the key columns of a table, and its keys."""
     header, *rows = _rows(path)
     width = header.index("kind")
     return header[:width], {tuple(row[:width]) for row in rows}
 
 
 def without_list(folder: Path = CARRIERS) -> list[str]:
-    """The tables for which no list is stored."""
+    """Return the tables for which no list is stored."""
     tables = (path for path in sorted(folder.glob("*.csv")) if not (folder / LISTS / path.name).is_file())
     return [path.stem for path in tables]
 
 
 def main() -> int:
-    """The coverage of each list, then what is wrong on standard error."""
+    """Print the coverage of each list, then what is wrong on standard error."""
     parser = argparse.ArgumentParser(prog="python -m tests.code_lists", description="The code tables against the carriers' public lists.")
     parser.add_argument("--folder", type=Path, default=CARRIERS, help="where tables and lists are (default: events/carriers)")
     folder = parser.parse_args().folder

@@ -35,12 +35,12 @@ hypothesis.settings.load_profile(os.environ.get("STATESVC_HYPOTHESIS", "default"
 
 
 AT_RANDOM = ("tests/fuzz/", "tests/simulation/", "tests/statesvc/queue/test_model.py")
-"""Where tests try at random for long."""
+"""Folders where tests try at random for long."""
 
 
 @pytest.fixture(autouse=True)
 def _logging_of_a_service() -> Iterator[None]:
-    """Each test logs as a process of the service does, whatever the one before it set up.
+    """Log as a process of the service does, whatever the test before set up.
 
     structlog's own default draws exceptions for a terminal, which takes longer than the leases of some tests.
     """
@@ -55,7 +55,7 @@ def _logging_of_a_service() -> Iterator[None]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Any:
-    """What is collected is no garbage."""
+    """Collect tests without collecting garbage: what is collected is none."""
     gc.disable()
     try:
         return (yield)

@@ -15,7 +15,7 @@ _CONTRACTS: dict[frozenset[tuple[str, str]], "Contract"] = {}
 
 
 def contract_of(routes: Sequence[Route]) -> "Contract":
-    """The contract of these routes. It is the same for every server of a run, and takes 0.2 s to build."""
+    """Return the contract of these routes. It is the same for every server of a run, and takes 0.2 s to build."""
     calls = frozenset((route.method, route.path) for route in routes)
     if calls not in _CONTRACTS:
         _CONTRACTS[calls] = Contract(routes)
@@ -35,7 +35,7 @@ class Contract:
         ]
 
     def check(self, method: str, path: str, status: int, content_type: str, body: Any) -> None:
-        """Fails where the answer is not as documented. `path` without its query."""
+        """Fail where the answer is not as documented. `path` without its query."""
         calls = next(calls for pattern, calls in self._paths if pattern.fullmatch(path))
         responses = calls[method.lower()]["responses"]
         content = responses.get(str(status), responses["default"]).get("content", {})
@@ -49,7 +49,7 @@ class Contract:
 
 @cache
 def hook_validators() -> dict[str, Draft202012Validator]:
-    """By type of notification, of its documented body, as strictly."""
+    """Return, by type of notification, a validator of its documented body, as strict."""
     document = exact(closed_words(build_document([], version="test", hooks=hooks())))
     return {
         hook.kind: Draft202012Validator({"$ref": f"#/components/schemas/{hook.name}", "components": document["components"]})
@@ -58,7 +58,7 @@ def hook_validators() -> dict[str, Draft202012Validator]:
 
 
 def closed_words(schema: Any) -> Any:
-    """A vocabulary that is open to callers, with the words of today alone: its schema holds them all."""
+    """Close a vocabulary that is open to callers to the words of today: its schema holds them all."""
     if isinstance(schema, list):
         return [closed_words(each) for each in schema]
     if not isinstance(schema, dict):
@@ -73,7 +73,7 @@ def closed_words(schema: Any) -> Any:
 
 
 def exact(schema: Any) -> Any:
-    """Its members are all that there are."""
+    """Close a schema: its members are all that there are."""
     if isinstance(schema, list):
         return [exact(each) for each in schema]
     if not isinstance(schema, dict):

@@ -45,7 +45,7 @@ class Shares:
 
 
 def documents() -> Iterator[tuple[Path, dict[str, Any]]]:
-    """The judged payloads of all corpora that are there, each with its file."""
+    """Yield the judged payloads of all corpora that are there, each with its file."""
     for corpus in CORPORA:
         index = corpus / "expected.json"
         for document in json.loads(index.read_text("utf-8")) if index.is_file() else ():
@@ -57,7 +57,7 @@ def documents() -> Iterator[tuple[Path, dict[str, Any]]]:
 
 
 def shares() -> dict[str, Shares]:
-    """By carrier, in the order of their names."""
+    """Return the shares by carrier, in the order of their names."""
     found: dict[str, Shares] = {}
     for path, document in documents():
         found.setdefault(document["carrier"], Shares()).add(shares_of(document["carrier"], path.read_bytes(), document["events"]))
@@ -65,7 +65,7 @@ def shares() -> dict[str, Shares]:
 
 
 def shares_of(carrier_id: str, body: bytes, expected: list[dict[str, Any]]) -> Shares:
-    """Of one payload."""
+    """Return the shares of one payload."""
     try:
         normalized = read(carrier_id, body)
     except UnreadableMessageError:
@@ -94,7 +94,7 @@ def _asks(reading: Reading) -> bool:
 
 
 def table(found: dict[str, Shares]) -> str:
-    """The table in Markdown, the sum first."""
+    """Format the table in Markdown, the sum first."""
     total = Shares()
     for each in found.values():
         total.add(each)
@@ -110,14 +110,14 @@ def _row(name: str, of: Shares) -> str:
 
 
 def stated() -> dict[str, tuple[int, int, int]]:
-    """Events, right and silent ones of each carrier, as the page says."""
+    """Return the events, right and silent ones of each carrier, as the page says."""
     rows = PAGE.read_text("utf-8").partition(BEGIN)[2].partition(END)[0].splitlines()[2:]
     cells = ([cell.strip() for cell in row.strip("|").split("|")] for row in rows)
     return {name.strip("*"): (int(events), int(right.split()[0]), int(silent)) for name, _, events, right, _, silent, *_ in cells}
 
 
 def main() -> int:
-    """2 where a corpus is absent."""
+    """Print the shares; return 2 where a corpus is absent."""
     if not all((corpus / "expected.json").is_file() for corpus in CORPORA):
         sys.stderr.write(f"{NO_CORPUS}\n")
         return 2

@@ -36,7 +36,7 @@ STATED: Final = frozenset({TzSource.EXPLICIT})
 LOCAL: Final = frozenset({TzSource.LOCATION, TzSource.CARRIER_DEFAULT})
 MALFORMED: Final = "_synthetic_malformed"
 SHARE_MAX: Final = 0.01
-"""Of the events that are read, and of those among them with a place: how many may have an assumed offset, or an unmapped code."""
+"""Share of the events that are read, and of those among them with a place, that may have an assumed offset, or an unmapped code."""
 BEFORE: Final = {
     "17track": (1, 0),
     "aftership": (5, 0),
@@ -67,13 +67,13 @@ SOURCES: Final = (
     ("local", LOCAL),
     ("ist", LOCAL),
 )
-"""How `tz` begins, and where the offset may come from then."""
+"""Beginnings of `tz`, and where the offset may come from then."""
 _WORD: Final = re.compile(r"\w+")
 
 
 @dataclass(slots=True)
 class Row:
-    """What the payloads of one carrier came to. `wrong` says which event of which payload, and why.
+    """Results of one carrier's payloads. `wrong` says which event of which payload, and why.
 
     What was read beyond the expected events is wrong as well, so right and wrong may be more than the events.
     """
@@ -95,7 +95,7 @@ class Row:
 
 
 def rows(documents: list[dict[str, Any]], chosen: set[str]) -> list[Row]:
-    """A row for each carrier of the corpus, in the order of their names."""
+    """Return a row for each carrier of the corpus, in the order of their names."""
     found: dict[str, Row] = {}
     for document in documents:
         carrier_id = document["carrier"]
@@ -120,7 +120,10 @@ def rows(documents: list[dict[str, Any]], chosen: set[str]) -> list[Row]:
 
 
 def wrongs(document: dict[str, Any]) -> Iterator[tuple[bool, str]]:
-    """What is wrong with the reading of a payload: whether it is about an expected event, and a line with what was said and expected."""
+    """Yield what is wrong with the reading of a payload.
+
+    Whether it is about an expected event, and a line with what was said and expected.
+    """
     expectations = document["events"]
     try:
         normalized = read(document["carrier"], (CORPUS / document["path"]).read_bytes())
@@ -141,7 +144,7 @@ def wrongs(document: dict[str, Any]) -> Iterator[tuple[bool, str]]:
 
 
 def count_readings(row: Row, document: dict[str, Any]) -> None:
-    """Adds what the readings of a payload are, whatever is expected of them."""
+    """Add up the readings of a payload, whatever is expected of them."""
     try:
         normalized = read(document["carrier"], (CORPUS / document["path"]).read_bytes())
     except UnreadableMessageError:
@@ -157,7 +160,7 @@ def count_readings(row: Row, document: dict[str, Any]) -> None:
 
 
 def differences(reading: Reading, expected: dict[str, Any]) -> Iterator[str]:
-    """Where a reading says something else than what is asserted."""
+    """Yield where a reading says something else than what is asserted."""
     found, wanted = stated(reading, expected), asserted(expected)
     yield from (f"{name} {found.get(name)!r}, expected {wanted[name]!r}" for name in wanted if found.get(name) != wanted[name])
     printed, instant, precision = expected["occurred_at_raw"], expected.get("occurred_at"), expected.get("time_precision")
@@ -175,12 +178,12 @@ def differences(reading: Reading, expected: dict[str, Any]) -> Iterator[str]:
 
 
 def _names_zone(reading: Reading, printed: str) -> bool:
-    """`tz` is of the payload; one that prints offsets may have scans without, and one whose time is a date alone has none to find."""
+    """Return whether a reading names its zone: one that prints offsets may have scans without, and a date alone has none to find."""
     return reading.time.tz_source is not TzSource.RECEIVED and (reading.time.zone is not None or "T00:00:00" not in printed)
 
 
 def _misplaced(reading: Reading, location: str | None) -> Iterator[str]:
-    """Compares words: the corpus prints a place on one line, with more or less in it than a normalizer keeps. Coordinates are no place."""
+    """Compare words: the corpus prints a place on one line, with more or less in it than a normalizer keeps. Coordinates are no place."""
     if not location or location.startswith("lat "):
         return
     place, words = reading.place, set(_WORD.findall(location.casefold()))
@@ -192,7 +195,7 @@ def _misplaced(reading: Reading, location: str | None) -> Iterator[str]:
 
 
 def refusals() -> Iterator[tuple[str, str]]:
-    """Each hostile body, and what came of it when every carrier read it."""
+    """Yield each hostile body, and what came of it when every carrier read it."""
     for path in sorted((CORPUS / MALFORMED).iterdir()):
         refused = broken = 0
         for carrier_id in CARRIERS:
@@ -207,7 +210,7 @@ def refusals() -> Iterator[tuple[str, str]]:
 
 
 def main() -> int:
-    """1 where anything is wrong."""
+    """Print the table; return 1 where anything is wrong."""
     parser = argparse.ArgumentParser(prog="python -m tests.corpus_table", description="Every carrier against the corpus.")
     parser.add_argument("carriers", nargs="*", metavar="CARRIER", help="default: all, and the hostile bodies")
     chosen = set(parser.parse_args().carriers)
@@ -229,7 +232,7 @@ def main() -> int:
 
 
 def shares(table: list[Row], *, complete: bool) -> Iterator[str]:
-    """Prints how many offsets are assumed and how many codes unmapped, before and now. Yields which share of all is too great."""
+    """Print how many offsets are assumed and how many codes unmapped, before and now. Yields which share of all is too great."""
     sys.stdout.write(f"\n{'carrier':<18}{'read':>9}{'assumed_utc before':>20}{'now':>6}{'unmapped before':>17}{'now':>6}\n")
     for row in table:
         assumed, unmapped = BEFORE.get(row.carrier_id, (0, 0))
@@ -251,7 +254,7 @@ def shares(table: list[Row], *, complete: bool) -> Iterator[str]:
 
 
 def line(name: str, payloads: int, *events: int) -> str:
-    """One line of the table."""
+    """Format one line of the table."""
     return f"{name:<18}{payloads:>9,}" + "".join(f"{count:>8,}" for count in events)
 
 

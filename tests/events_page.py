@@ -20,7 +20,6 @@ may add types and members. The same as documents: `webhooks` in `/openapi.json` 
 
 
 def page() -> str:
-    """The whole page."""
     return "\n".join([_HEAD, *map(_section, EVENT_TYPES), _members()])
 
 

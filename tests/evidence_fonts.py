@@ -26,7 +26,7 @@ BIDI_CONTROLS: Final = frozenset({0x200E, 0x200F, 0x061C, *range(0x202A, 0x202F)
 
 @dataclass(frozen=True, slots=True)
 class SubsetFont:
-    """Which characters of a file (None: all) become which file; `family` where it must be renamed."""
+    """Characters of a file (None: all), and the file that they become; `family` where it must be renamed."""
 
     source: str
     name: str
@@ -65,12 +65,12 @@ def write(font: SubsetFont, source: Path) -> None:
 
 
 def printed_by(files: Iterable[Path]) -> set[int]:
-    """What at least one of the fonts has a glyph of."""
+    """Return what at least one of the fonts has a glyph of."""
     return {character for file in files for character in TTFont(file).getBestCmap()} - BIDI_CONTROLS
 
 
 def spans(characters: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """First and last of each unbroken run."""
+    """Yield first and last of each unbroken run."""
     first = last = -2
     for character in sorted(characters):
         if character != last + 1:

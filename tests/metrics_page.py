@@ -33,14 +33,13 @@ With `OTEL_METRICS_EXPORTER=otlp` or `OTEL_EXPORTER_OTLP_ENDPOINT` the same metr
 
 
 def prometheus_name(metric: Metric) -> str:
-    """As Prometheus shows it (of a histogram: without `_bucket`, `_sum`, `_count`)."""
+    """Return the name that Prometheus shows (of a histogram: without `_bucket`, `_sum`, `_count`)."""
     unit = "" if metric.unit.startswith("{") else _UNITS[metric.unit]
     total = "_total" if metric.instrument in {Instrument.COUNTER, Instrument.OBSERVED_COUNTER} else ""
     return metric.name.replace(".", "_") + unit + total
 
 
 def page() -> str:
-    """The whole page."""
     rows = [
         f"| `{prometheus_name(metric)}` | {_KINDS[metric.instrument]} | {', '.join(metric.attributes)} | {metric.description} |"
         for metric in sorted(names.METRICS, key=lambda metric: metric.name)

@@ -27,7 +27,7 @@ NOTHING: Final = cast("Any", None)
 
 
 def calls() -> list[Route]:
-    """All that the role `api` serves, with nothing behind them."""
+    """Return all that the role `api` serves, with nothing behind them."""
     context = served_context(pool=NOTHING, keyring=NOTHING, waker=NOTHING, readings=NOTHING)
     return [
         *object.__new__(Webhooks).routes(),
@@ -41,12 +41,12 @@ def calls() -> list[Route]:
 
 
 def document() -> dict[str, Any]:
-    """What it serves at `/openapi.json`."""
+    """Build what it serves at `/openapi.json`."""
     return build_document(calls(), version=__version__, hooks=hooks(), examples=call_examples())
 
 
 def _calls(build: Callable[..., Sequence[Route]]) -> Sequence[Route]:
-    """The calls with nothing behind them: their contracts do not depend on it."""
+    """Return the calls with nothing behind them: their contracts do not depend on it."""
     return build(**dict.fromkeys(inspect.signature(build).parameters))
 
 

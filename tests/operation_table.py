@@ -1,4 +1,4 @@
-"""What the command line knows of the API's calls, as a file: `python -m tests.operation_table` writes it anew. A test compares the two.
+"""Table of the API's calls for the command line, as a file: `python -m tests.operation_table` writes it anew. A test compares the two.
 
 A command that calls a service from afar loads neither the database driver nor the carriers, which the operations themselves do.
 """
@@ -21,7 +21,7 @@ _PLAIN: Final = frozenset({"string", "integer", "number", "boolean"})
 
 
 def operation_table() -> dict[str, Any]:
-    """By operation: where it is, and what it takes."""
+    """Return by operation where it is, and what it takes."""
     return {
         route.operation.operation_id: _described(route)
         for route in calls()
@@ -71,7 +71,7 @@ def _fields(model: type[BaseModel]) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _plain(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What it is besides null."""
+    """Return the schema without null."""
     if "$ref" in schema:
         return _plain(definitions[schema["$ref"].rpartition("/")[2]], definitions)
     variants = [each for each in schema.get("anyOf", ()) if each.get("type") != "null"]
@@ -91,7 +91,7 @@ def _without_defaults(described: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def written() -> bytes:
-    """The file's content."""
+    """Return the file's content."""
     return orjson.dumps(operation_table(), option=orjson.OPT_INDENT_2) + b"\n"
 
 

@@ -36,7 +36,7 @@ NAME_LENGTH_MIN: Final = 4
 
 
 def cities(rows: Iterable[dict[str, Any]]) -> list[str]:
-    """`name,bearers` in the order of their bytes."""
+    """Return `name,bearers` in the order of their bytes."""
     bearers: dict[str, set[str]] = defaultdict(set)
     chosen: set[str] = set()
     for city in rows:
@@ -57,7 +57,7 @@ def cities(rows: Iterable[dict[str, Any]]) -> list[str]:
 
 
 def bearer(country: str, region: str, zone: str) -> str:
-    """`DE`, `US-PA`, or with its zone where country and region do not decide it: `US-TX=America/Denver`."""
+    """Return `DE`, `US-PA`, or with its zone where country and region do not decide it: `US-TX=America/Denver`."""
     code = region if country == "US" else REGIONS.get(country, {}).get(region)
     where = f"{country}-{code}" if code else country
     row = zone_row(country, code)
@@ -65,7 +65,7 @@ def bearer(country: str, region: str, zone: str) -> str:
 
 
 def airports(rows: Iterable[dict[str, str]], metropoles: Iterable[dict[str, str]]) -> list[str]:
-    """`code,country,zone` of airports and of the cities that several of them serve."""
+    """Return `code,country,zone` of airports and of the cities that several of them serve."""
     found = {row["iata"]: f"{row['iata']},{row['country']},{row['tz']}" for row in rows if row["iata"] and row["tz"]}
     for row in metropoles:
         served = found.get(row["Airport Code"])
@@ -75,7 +75,6 @@ def airports(rows: Iterable[dict[str, str]], metropoles: Iterable[dict[str, str]
 
 
 def main() -> None:
-    """Writes both tables."""
     by_id = json.loads(Path(sys.argv[1]).read_text("utf-8"))
     with Path(sys.argv[2]).open(encoding="utf-8", newline="") as rows, Path(sys.argv[3]).open(encoding="utf-8", newline="") as metropoles:
         by_code = airports(csv.DictReader(rows), csv.DictReader(metropoles))

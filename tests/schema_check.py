@@ -18,7 +18,7 @@ ROOT: Final = Path(__file__).parents[1]
 
 
 def git(*arguments: str, root: Path = ROOT) -> str | None:
-    """What git answers; None where it knows nothing, or is not there."""
+    """Return what git answers; None where it knows nothing, or is not there."""
     try:
         answer = subprocess.run(["git", "-C", root, *arguments], capture_output=True, check=False, encoding="utf-8")
     except OSError:
@@ -27,13 +27,13 @@ def git(*arguments: str, root: Path = ROOT) -> str | None:
 
 
 def base(root: Path = ROOT) -> str | None:
-    """The commit where this branch left the main one, as far as it is known; None without git."""
+    """Return the commit where this branch left the main one, as far as it is known; None without git."""
     found = (git("merge-base", "HEAD", main, root=root) for main in ("origin/HEAD", "origin/main", "main", "HEAD"))
     return next((commit.strip() for commit in found if commit), None)
 
 
 def landed(root: Path = ROOT, commit: str | None = None) -> dict[int, str] | None:
-    """The versions of `commit` (default: the last landed one) as text; None without git."""
+    """Return the versions of `commit` (default: the last landed one) as text; None without git."""
     commit = commit or base(root)
     if commit is None:
         return None
@@ -43,7 +43,7 @@ def landed(root: Path = ROOT, commit: str | None = None) -> dict[int, str] | Non
 
 
 def changed(root: Path = ROOT) -> list[str]:
-    """Versions that are no longer what they were in the last landed commit, or in the one before it."""
+    """Return versions that are no longer what they were in the last landed commit, or in the one before it."""
     commit = base(root)
     texts = {} if commit is None else (landed(root, commit) or {}) | (landed(root, f"{commit}^") or {})
     found = []
@@ -55,7 +55,7 @@ def changed(root: Path = ROOT) -> list[str]:
 
 
 def write() -> None:
-    """The declaration as the newest version: a new one, or the newest written again as long as that has not landed."""
+    """Write the declaration as the newest version: a new one, or the newest again as long as that has not landed."""
     declared, versions, known = schema(), committed(), landed()
     if versions and versions[max(versions)] == declared:
         return
@@ -69,7 +69,7 @@ def write() -> None:
 
 
 def main() -> int:
-    """1 and what is wrong on standard error."""
+    """Check the schema; return 1 and print what is wrong on standard error."""
     parser = argparse.ArgumentParser(description="Check that the schema of the canonical event only grew.")
     parser.add_argument("--write", action="store_true", help="write down what was added to the declaration")
     if parser.parse_args().write:

@@ -18,7 +18,7 @@ LISTED = sorted(path.name for path in (CARRIERS / LISTS).glob("*.csv") if path.n
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A copy of the tables and lists."""
+    """Copy the tables and lists."""
     copy = tmp_path / "carriers"
     shutil.copytree(CARRIERS, copy, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
     return copy

@@ -26,7 +26,7 @@ def imported_here(graph: grimp.ImportGraph, module: str) -> set[str]:
 
 
 def carrier_of(module: str) -> str | None:
-    """The registered carrier whose module's name this one starts with."""
+    """Return the registered carrier whose module's name this one starts with."""
     fitting = [carrier for carrier in REGISTERED if f"{module}_".startswith(f"{carrier}_")]
     return max(fitting, key=len, default=None)
 
@@ -39,12 +39,12 @@ def test_a_carrier_knows_no_other_carrier(graph: grimp.ImportGraph, module: str)
 
 
 def test_no_module_of_the_tests_bears_the_name_of_one_of_ours() -> None:
-    """pytest puts the folder of each test on the path, for children too: there the module would stand for the package."""
+    # pytest puts the folder of each test on the path, for children too: there the module would stand for the package
     named = {path.stem for path in Path(__file__).parent.rglob("*.py")} & {"events", "projections", "statesvc", "migrations"}
     assert named == set()
 
 
 def test_no_two_test_modules_bear_one_name() -> None:
-    """They are no packages: pytest refuses to collect the second one."""
+    # they are no packages: pytest refuses to collect the second one
     counted = Counter(path.name for path in Path(__file__).parent.rglob("test_*.py"))
     assert [name for name, count in counted.items() if count > 1] == []

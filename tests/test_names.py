@@ -33,7 +33,7 @@ def test_no_public_class_name_means_two_things() -> None:
 
 
 def circles(graph: grimp.ImportGraph, package: str) -> list[list[str]]:
-    """Of the packages and modules right under one package: every set that import one another."""
+    """Return every set that import one another of the packages and modules right under one package."""
     children = sorted(graph.find_children(package))
     downstream = {
         child: {

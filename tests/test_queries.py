@@ -34,7 +34,7 @@ FILES = sorted(
 
 @pytest.fixture(scope="module")
 def connections(server: Server) -> Iterator[Callable[[str], Connection[Any]]]:
-    """A connection of each role to one database for all queries, by the file that they are in: none of them changes it."""
+    """Open a connection of each role to one database for all queries, by the file that they are in: none of them changes it."""
     name = create_database(server)
     migrated = server.on(name)
     with Connection.connect(migrated.owner_dsn) as owner, Connection.connect(migrated.service_dsn) as service:

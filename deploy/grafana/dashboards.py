@@ -49,7 +49,7 @@ class Dashboard:
 
 
 def quantiles(metric: Metric, *shares: float, by: str = "") -> tuple[Query, ...]:
-    """Of a histogram."""
+    """Build the queries of a histogram's quantiles."""
     name, label = series(metric), f", {by}" if by else ""
     return tuple(
         Query(
@@ -61,12 +61,12 @@ def quantiles(metric: Metric, *shares: float, by: str = "") -> tuple[Query, ...]
 
 
 def rate(metric: Metric, by: str, matching: str = "", *, what: str = "") -> Query:
-    """Of a counter, a second. `what`: its part of the legend, where a panel has other queries."""
+    """Build the query of a counter's rate per second. `what`: its part of the legend, where a panel has other queries."""
     return Query(f"sum by ({by}) (rate({series(metric)}{matching}[$__rate_interval]))", _legend(what, by))
 
 
 def gauge(metric: Metric, by: str = "", *, what: str = "") -> Query:
-    """What several processes report alike."""
+    """Build the query of a gauge that several processes report alike."""
     return Query(f"max by ({by}) ({series(metric)})" if by else f"max({series(metric)})", _legend(what, by))
 
 
@@ -284,12 +284,12 @@ DASHBOARDS: Final = (
 
 
 def panels() -> Iterator[tuple[Dashboard, Panel]]:
-    """All of them."""
+    """Iterate over all panels with their dashboards."""
     return ((dashboard, panel) for dashboard in DASHBOARDS for panel in dashboard.panels)
 
 
 def document(dashboard: Dashboard) -> dict[str, Any]:
-    """What Grafana imports."""
+    """Build the document that Grafana imports."""
     return {
         "uid": dashboard.uid,
         "title": dashboard.title,
@@ -324,7 +324,6 @@ def _placed(shown: Sequence[Panel]) -> Iterator[dict[str, Any]]:
 
 
 def text(dashboard: Dashboard) -> str:
-    """As it is committed."""
     return json.dumps(document(dashboard), indent=1) + "\n"
 
 

@@ -28,7 +28,7 @@ Manifest = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoleShape:
-    """How much of a role there is. `serves`: it is called from outside."""
+    """Size of a role's deployment. `serves`: it is called from outside."""
 
     name: str
     replicas: int
@@ -49,7 +49,7 @@ ROLES: Final = (
 
 
 def manifests() -> Iterator[Manifest]:
-    """All of them, in the order in which they are applied."""
+    """Iterate over all manifests, in the order in which they are applied."""
     yield _object("v1", "ConfigMap", "statesvc", data=_settings())
     yield _migration()
     for role in ROLES:
@@ -60,7 +60,6 @@ def manifests() -> Iterator[Manifest]:
 
 
 def text() -> str:
-    """The file."""
     written: str = yaml.safe_dump_all(manifests(), sort_keys=False, width=140)
     return HEAD + written
 
@@ -172,7 +171,7 @@ def _budget(role: RoleShape) -> Manifest:
 
 
 def _routes() -> Manifest:
-    """Webhooks to the processes that do nothing else, everything else to the API."""
+    """Route webhooks to the processes that do nothing else, everything else to the API."""
 
     def path(prefix: str, role: str) -> Manifest:
         backend = {"service": {"name": f"statesvc-{role}", "port": {"name": "http"}}}

@@ -14,7 +14,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 HOME: Final = "statesvc"
 MOVED: Final = ("events", "projections", "migrations")
 LEFT_OUT: Final = Path("events/carriers/lists")
-"""What the checks of the tree compare the code tables with; nothing reads it at run time."""
+"""Lists that the checks of the tree compare the code tables with; nothing reads them at run time."""
 RUNBOOK: Final = Path("docs/runbook")
 """Its pages are data of the package `statesvc.runbook`."""
 
@@ -23,7 +23,7 @@ class WheelHook(BuildHookInterface[Any]):
     """The build hook: hands Hatchling rewritten copies instead of the files of the tree."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """`version` is `editable` for `pip install -e`, else `standard`."""
+        """Copy the packages into the wheel. `version` is `editable` for `pip install -e`, else `standard`."""
         if version == "editable":
             return
         self._copies = TemporaryDirectory(prefix="statesvc-wheel-")
@@ -37,7 +37,7 @@ class WheelHook(BuildHookInterface[Any]):
             build_data["force_include"][str(copy)] = target.as_posix()
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:  # noqa: ARG002 - Hatchling's signature
-        """The copies are no longer needed."""
+        """Remove the copies, which are no longer needed."""
         if version != "editable":
             self._copies.cleanup()
 
@@ -55,7 +55,7 @@ def _place(path: Path) -> Path:
 
 
 def rewritten(source: str, name: str) -> str:
-    """The module with its imports of the moved packages, and its reads of their files, under the new names.
+    """Return the module with its imports of the moved packages, and its reads of their files, under the new names.
 
     Raises ValueError where a moved package is named in a way that would break, so that it fails at the build and not at its user's.
     """
@@ -67,7 +67,7 @@ def rewritten(source: str, name: str) -> str:
 
 
 def _mentions(module: ast.Module, name: str) -> Iterator[tuple[int, int]]:
-    """Line and column (in bytes, as `ast` counts) of each name that begins with a moved package."""
+    """Yield line and column (in bytes, as `ast` counts) of each name that begins with a moved package."""
     for node in ast.walk(module):
         match node:
             case ast.ImportFrom(module=str(package), level=0) if _moves(package):

@@ -24,7 +24,7 @@ RUNBOOK: Final = (
 
 
 def series(metric: Metric, suffix: str = "") -> str:
-    """As Prometheus shows it."""
+    """Return the name under which Prometheus shows the metric."""
     unit = {"s": "_seconds", "By": "_bytes"}.get(metric.unit, "")
     total = "_total" if metric.instrument in {Instrument.COUNTER, Instrument.OBSERVED_COUNTER} else ""
     return metric.name.replace(".", "_") + unit + total + suffix
@@ -34,7 +34,7 @@ ACK: Final = series(names.INGEST_ACK_DURATION)
 APPLIED: Final = series(names.APPLIED_LAG)
 FIRST: Final = series(names.FIRST_ATTEMPT_LAG)
 REFUSED: Final = "|".join(status.CAUSES)
-"""Why pushes are refused by no fault of their sender's."""
+"""Causes of refused pushes that are no fault of their sender's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -320,7 +320,6 @@ CAUSES: Final = (
 
 
 def rules() -> dict[str, Any]:
-    """The whole file."""
     return {
         "groups": [
             *(_objective(one) for one in OBJECTIVES),
@@ -368,7 +367,6 @@ def _cause(one: Cause) -> dict[str, Any]:
 
 
 def text() -> str:
-    """As it is committed."""
     head = "# written by python -m deploy.prometheus.rules; change rules.py instead\n"
     return head + str(yaml.safe_dump(rules(), sort_keys=False, width=10_000, allow_unicode=True))
 

@@ -1,4 +1,4 @@
-"""What MkDocs does with our pages besides: they are written to be read on a forge and in an editor, and stay as they are.
+"""Hooks that make MkDocs pages of our documents, which are written to be read on a forge and in an editor, and stay as they are.
 
 - The pages next to the README belong to the site. A link to any other file of the tree becomes its text.
 - Lists, tables and what is nested in lists follow CommonMark; Python-Markdown wants blank lines before them and indents of four.
@@ -29,7 +29,7 @@ EXTERNAL: Final = re.compile(r"<(?:script|link|img|iframe|source)\b[^>]*\b(?:src
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """The navigation: the pages by reader, then all others by folder."""
+    """Build the navigation: the pages by reader, then all others by folder."""
     readers = _reader_pages()
     others = [name for name in sorted(path.name for path in DOCS.glob("*.md")) if name not in {"README.md", *readers}]
     config.nav = [
@@ -52,14 +52,14 @@ def _pages(folder: Path) -> list[str]:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Adds the pages that stand next to the README."""
+    """Add the pages that stand next to the README."""
     for name in OF_THE_ROOT:
         files.append(File.generated(config, name, abs_src_path=str(ROOT / name)))
     return files
 
 
 def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
-    """A page as Python-Markdown wants it, with links that lead somewhere in the site."""
+    """Return the page as Python-Markdown wants it, with links that lead somewhere in the site."""
 
     def link(match: re.Match[str]) -> str:
         target = _site_path(page.file.src_uri, match["path"])
@@ -72,7 +72,7 @@ def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
 
 
 def _site_path(page: str, path: str) -> str | None:
-    """Where a page's link leads within the site; None: out of it. Pages of the root link as they do there."""
+    """Return where a page's link leads within the site, None for a link out of it. Pages of the root link as they do there."""
     folder = ROOT if page in OF_THE_ROOT else (DOCS / page).parent
     target = Path(posixpath.normpath(folder / path))
     if target.is_relative_to(DOCS):
@@ -81,7 +81,7 @@ def _site_path(page: str, path: str) -> str | None:
 
 
 def _spaced(markdown: str) -> Iterator[tuple[str, bool]]:
-    """The lines, and whether each is code, with a blank line where a block begins and indents that are multiples of four."""
+    """Yield each line, and whether it is code, with a blank line where a block begins and indents that are multiples of four."""
     fence, shift, before = "", 0, ""
     for line in markdown.split("\n"):
         if not fence:
@@ -100,7 +100,7 @@ def _spaced(markdown: str) -> Iterator[tuple[str, bool]]:
 
 
 def _kind(line: str) -> str:
-    """`list`, `table` or `fence` where one of these begins or goes on, else nothing."""
+    """Return `list`, `table` or `fence` where one of these begins or goes on, else nothing."""
     found = BLOCK_START.match(line)
     if found is None:
         return ""
@@ -109,7 +109,7 @@ def _kind(line: str) -> str:
 
 
 def on_page_content(html: str, page: Page, **_: object) -> str:
-    """The diagrams' program where there is a diagram: the theme would fetch it."""
+    """Add the script of the diagrams where there is a diagram: the theme would fetch it."""
     if 'class="mermaid"' not in html:
         return html
     path = posixpath.relpath(MERMAID, posixpath.dirname(page.url) or ".")
@@ -117,7 +117,7 @@ def on_page_content(html: str, page: Page, **_: object) -> str:
 
 
 def on_post_build(config: MkDocsConfig) -> None:
-    """Raises PluginError where a page would have a browser fetch something from another host."""
+    """Check the built pages. Raises PluginError where a page would have a browser fetch something from another host."""
     for path in sorted(Path(config.site_dir).rglob("*.html")):
         if found := EXTERNAL.search(path.read_text("utf-8")):
             raise PluginError(f"{path.name} fetches from elsewhere: {found[0]}")

@@ -42,7 +42,7 @@ _ESTIMATES: Final = (
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of one webhook or answer."""
+    """Yield the events of one webhook or answer."""
     for where, tracking in _trackings(read_json(body), rejections):
         yield from _tracking(tracking, where, received_at, rejections)
 
@@ -112,7 +112,7 @@ def _tracking(tracking: JsonObject, where: str, received_at: datetime, rejection
 
 
 def _journey(tracking: JsonObject) -> Journey:
-    """Countries and addresses of the shipment, and the courier that AfterShip names."""
+    """Return countries and addresses of the shipment, and the courier that AfterShip names."""
     return Journey(_end(tracking, "origin"), _end(tracking, "destination"), home_of(_text(tracking.get("slug"))))
 
 
@@ -126,7 +126,7 @@ def _end(tracking: JsonObject, end: str) -> EventPlace:
 
 
 def _rollup(tracking: JsonObject, where: str) -> Iterator[tuple[str, JsonObject]]:
-    """A tracking without checkpoints as one scan at its own time, where its tag says something of the parcel."""
+    """Yield a tracking without checkpoints as one scan at its own time, where its tag says something of the parcel."""
     meaning = _said(tracking)[1]
     if meaning.kind is Kind.SCAN:
         yield where, {"tag": tracking.get("tag"), "subtag": tracking.get("subtag"), "checkpoint_time": tracking.get("updated_at")}
@@ -140,7 +140,7 @@ def _said(checkpoint: JsonObject) -> tuple[Raw, Meaning]:
 
 
 def _reread(raw: Raw) -> Meaning | None:
-    """A subtag that is not known is read by its tag, which the raw fields lack."""
+    """Read a known subtag or tag; a subtag that is not known is read by its tag, which the raw fields lack."""
     return CODES.get(("subtag", raw.code or "")) or CODES.get(("tag", raw.code or ""))
 
 
@@ -160,7 +160,7 @@ def _zip(checkpoint: JsonObject) -> Any:  # noqa: ANN401 - whatever is printed
 
 
 def _estimate(tracking: JsonObject) -> str | None:
-    """What the carrier expects, else AfterShip."""
+    """Return the carrier's estimate, else AfterShip's."""
     expected = _text(tracking.get("expected_delivery"))
     return expected or next((found for name, field in _ESTIMATES if (found := _text(child(tracking, name).get(field)))), None)
 

@@ -30,20 +30,20 @@ CODES: Final = meanings("amazon_codes.csv")
 """(leg, code): the leg only where it makes a difference."""
 
 TEXTS: Final = meanings("amazon_texts.csv")
-"""How the events of Multi-Channel Fulfillment are described, for a code that is not known."""
+"""Descriptions of the events of Multi-Channel Fulfillment, for a code that is not known."""
 
 _by_text = by_sentence({words: meaning for (words,), meaning in TEXTS.items()})
 
 CLOCK: Final = Clock(formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%Y-%m-%d"))
 FREIGHT_NUMBERS: Final = ("houseBillOfLadingNumber", "containerNumber", "acsin")
-"""What names a shipment of freight that has no parcel number, the most definite first."""
+"""Fields that name a shipment of freight without a parcel number, the most definite first."""
 
 _PACKAGE: Final = frozenset({"trackingEvents", "TrackingEvents", "packageNumber", "PackageNumber"})
 _SHIPMENT: Final = _PACKAGE | {"eventHistory", "trackingId", "milestoneHistory", "latestMilestone"}
-"""What says that an object is a shipment."""
+"""Members that show that an object is a shipment."""
 
 UNDELIVERABLE: Final = "UNDELIVERABLE"
-"""Of a package: it was lost or destroyed; nothing says which."""
+"""Code of a package that was lost or destroyed; nothing says which."""
 
 NULLS: Final = frozenset({"null", "none"})
 WRAPPERS: Final = (
@@ -59,7 +59,7 @@ WRAPPERS: Final = (
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of one notification or answer."""
+    """Yield the events of one notification or answer."""
     for where, shipment in _shipments(read_json(body), "", rejections):
         if _PACKAGE & shipment.keys():
             yield from _package(shipment, where, received_at, rejections)
@@ -70,7 +70,7 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
 
 
 def _shipments(body: object, where: str, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
-    """The shipments with their pointers, whatever wraps them; the message of an SNS envelope is JSON in a string."""
+    """Yield the shipments with their pointers, whatever wraps them; the message of an SNS envelope is JSON in a string."""
     if body in ({}, []):
         return
     if type(body) is list:
@@ -151,7 +151,7 @@ def _milestones(shipment: JsonObject, where: str, received_at: datetime, rejecti
 
 
 def _package(package: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> list[Reading]:
-    """The first version of the API spells the names with a capital."""
+    """Read a package; the first version of the API spells the names with a capital."""
     package = _uncapitalized(package)
     number, pointer = _text(package.get("trackingNumber")), f"{where}/trackingEvents"
     readings: list[Reading] = []
@@ -203,7 +203,7 @@ def _text(value: object) -> str | None:
 
 
 def _reread(raw: Raw) -> Meaning | None:
-    """Where the code of a package's event is not known its text may be, and two formats mean two things by one word."""
+    """Read a known code; a package's unknown one may be read by its text, and two formats mean two things by one word."""
     meaning = _meaning(raw)
     is_of_package = raw.code == UNDELIVERABLE or (meaning is UNMAPPED and (raw.code or "").startswith("EVENT_"))
     return None if is_of_package else meaning

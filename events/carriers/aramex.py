@@ -47,7 +47,7 @@ class Update(NamedTuple):
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of one answer."""
+    """Yield the events of one answer."""
     for found in _from_xml(read_xml(body)) if is_xml(body) else _from_json(read_json(body), rejections):
         fields, code = found.fields, found.fields.get("UpdateCode")
         at = _place(fields.get("UpdateLocation"))
@@ -75,7 +75,7 @@ def _time(printed: str | None, at: EventPlace, received_at: datetime) -> Printed
 
 
 def _at_place(found: PrintedTime | None, printed: str | None) -> PrintedTime | None:
-    """The offset next to an epoch is that of the place, whose wall clock the SOAP answer prints."""
+    """Return the time at the place: the offset next to an epoch is that of the place, whose wall clock the SOAP answer prints."""
     offset = read_offset(printed) if printed else None
     if found is None or offset is None or found.tz_source is TzSource.RECEIVED:
         return found
@@ -108,7 +108,7 @@ def _from_json(body: object, rejections: Rejections) -> Iterator[Update]:
 
 
 def _results(holder: JsonObject, name: str, where: str, number: str | None, rejections: Rejections) -> Iterator[Update]:
-    """The updates of a member that holds them by waybill, as `Key` and `Value`; SOAP that became JSON keeps its names in between."""
+    """Yield the updates of a member that holds them by waybill, as `Key` and `Value`; SOAP that became JSON keeps its names in between."""
     for index, member in objects_at(holder, name, where, rejections):
         pointer = f"{where}/{name}/{index}"
         inside = next((found for found in ("Value", "TrackingResult", PAIR) if found in member), None)
@@ -123,7 +123,7 @@ def _texts(result: dict[str, object]) -> dict[str, str]:
 
 
 def _reread(raw: Raw) -> Meaning | None:
-    """Where a code is not known, its text may be."""
+    """Read a known code; where it is not known, its text may be."""
     return CODES.get((raw.code or "",))
 
 

@@ -23,7 +23,7 @@ from events.parsing.text import text, text_unless
 from events.parsing.times import Clock
 
 CODES: Final = meanings("asendia_codes.csv")
-"""Of milestones (`s1`), of Asendia USA's details and those of the United States Postal Service that it passes on."""
+"""Codes of milestones (`s1`), of Asendia USA's details and of the United States Postal Service's that it passes on."""
 _meaning: Final = by_code(CODES)
 CLOCK: Final = Clock(
     formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%d[ %H:%M[:%S]]", "%Y-%m-%dT%H:%M[%z]"), default_zone="Europe/Paris"
@@ -35,7 +35,7 @@ _ERROR_FIELDS: Final = frozenset({"error", "errors", "message", "detail", "respo
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of one answer."""
+    """Yield the events of one answer."""
     for where, shipment in _shipments(read_json(body), rejections):
         if "trackingEvents" in shipment:
             yield from _sync(shipment, where, received_at, rejections)
@@ -104,7 +104,7 @@ def _usa(shipment: JsonObject, where: str, received_at: datetime, rejections: Re
 
 
 def _place(event: JsonObject) -> EventPlace:
-    """A milestone prints a line, a detail its parts or placeholders."""
+    """Return the place: a milestone prints a line, a detail its parts or placeholders."""
     parts = child(event, "eventLocationDetails")
     city, region, postal_code, country = (
         text_unless(parts.get(name), PLACEHOLDERS) for name in ("city", "province", "postalCode", "countryIso2")

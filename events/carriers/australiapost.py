@@ -36,7 +36,7 @@ _FOREIGN: Final = re.compile(r"(?P<city>.+) \((?P<country>[A-Z]{2})\)")
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of one answer; numbers with errors say nothing."""
+    """Yield the events of one answer; numbers with errors say nothing."""
     for where, result in _results(read_json(body), rejections):
         articles = list(_articles(result.get("trackable_items"), f"{where}/trackable_items", rejections))
         tracked = text(result.get("tracking_id"))
@@ -49,7 +49,7 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
 
 
 def _consignments(result: JsonObject, where: str, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
-    """What has events of its own besides articles: an item of the list, or `consignment` of the result."""
+    """Yield what has events of its own besides articles: an item of the list, or `consignment` of the result."""
     for index, item in objects_at(result, "trackable_items", where, rejections, required=False):
         if "items" in item and as_list(item.get("events")):
             yield f"{where}/trackable_items/{index}", item
@@ -112,7 +112,7 @@ def _meaning(words: str) -> Meaning:
 
 
 def _place(printed: str | None) -> EventPlace:
-    """`CHULLORA NSW`, `CHICAGO (US)`, or whatever else is printed as a city."""
+    """Read `CHULLORA NSW`, `CHICAGO (US)`, or whatever else is printed as a city."""
     if printed is None:
         return place()
     if domestic := _AUSTRALIAN.fullmatch(printed):

@@ -34,7 +34,7 @@ _INSIDE_WORDS: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> list[Reading]:
-    """Events of one answer."""
+    """Yield the events of one answer."""
     where, parcel = _parcel(read_json(body))
     number = next((found for name in _NUMBERS if (found := text(parcel.get(name)))), None)
     readings = readings_of(_scans(parcel, where, received_at, rejections), number, rejections)
@@ -69,7 +69,7 @@ def _scans(parcel: JsonObject, where: str, received_at: datetime, rejections: Re
 
 
 def _state(event: JsonObject) -> str | None:
-    """`readyForPickUp` is the key of READY_FOR_PICK_UP."""
+    """Return the state; `readyForPickUp` is the key of READY_FOR_PICK_UP."""
     printed = text(event.get("trackingStateKey")) or text(event.get("trackingState"))
     return None if printed is None else _INSIDE_WORDS.sub("_", printed).upper()
 

@@ -44,7 +44,7 @@ _ERRORS: Final = frozenset({"Error", "error", "error-response", "Errors", "title
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of one push or answer."""
+    """Yield the events of one push or answer."""
     found = _in_xml(body) if is_xml(body) else _in_json(read_json(body), "", rejections)
     for where, shipment in found:
         number = text(shipment.get("WaybillNo")) or text(shipment.get("@WaybillNo"))
@@ -89,7 +89,7 @@ def _on_its_way(meaning: Meaning, raw: Raw) -> Meaning:
 
 
 def _of_status(shipment: JsonObject) -> JsonObject:
-    """The state of a shipment without scans, as a scan."""
+    """Return the state of a shipment without scans, as a scan."""
     return {
         "Scan": shipment.get("Status"),
         "ScanType": shipment.get("StatusType"),
@@ -100,7 +100,7 @@ def _of_status(shipment: JsonObject) -> JsonObject:
 
 
 def _in_json(body: object, where: str, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
-    """The shipments with their pointers, whatever wraps them."""
+    """Yield the shipments with their pointers, whatever wraps them."""
     if body in ({}, []):
         return
     if type(body) is list and (where or any(type(member) is dict for member in body)):

@@ -31,7 +31,7 @@ from events.vocabulary import Kind
 CODES: Final = meanings("bpost_codes.csv")
 """The codes, and the states that stand before the dash of a description."""
 STEPS: Final = meanings("bpost_steps.csv")
-"""Of an item, in JSON."""
+"""Steps of an item, in JSON."""
 
 TEXTS: Final = meanings("bpost_texts.csv")
 by_text = by_sentence({words: meaning for (words,), meaning in TEXTS.items()})
@@ -44,7 +44,7 @@ CLOCK: Final = Clock(
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of one or several items; exceptions of the service say nothing."""
+    """Yield the events of one or several items; exceptions of the service say nothing."""
     if not is_xml(body):
         yield from _from_json(read_json(body), received_at, rejections)
         return
@@ -109,7 +109,7 @@ def _printed(event: JsonObject) -> str | None:
 
 
 def _worded(key: object) -> str | None:
-    """The text in English, else in the first language that has one."""
+    """Return the text in English, else in the first language that has one."""
     if type(key) is not dict:
         return text(key)
     found = {name.casefold(): words for name, of in key.items() if type(of) is dict and (words := text(of.get("description")))}
@@ -131,7 +131,7 @@ def _items(document: Document) -> Iterator[_Element]:
 
 
 def _reread(raw: Raw) -> Meaning | None:
-    """A code that is not known may be read by its state, and a key of an item's event by its text."""
+    """Read a known code; an unknown one may be read by its state, and a key of an item's event by its text."""
     return CODES.get((raw.code or "",)) or STEPS.get((raw.code or "",))
 
 

@@ -34,7 +34,7 @@ _ERROR_FIELDS: Final = frozenset({"error", "errors", "message", "apiVersion"})
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of one answer; a consignment with an error says nothing."""
+    """Yield the events of one answer; a consignment with an error says nothing."""
     for where, package in _packages(read_json(body), rejections):
         found = readings_of(
             _scans(package, where, received_at, rejections),

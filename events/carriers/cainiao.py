@@ -33,7 +33,7 @@ _BRACKETED: Final = re.compile(r"\[(?P<place>[^\[\]]{1,80})\]")
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of one answer."""
+    """Yield the events of one answer."""
     for where, parcel in _parcels(read_json(body), rejections):
         yield from readings_of(_scans(parcel, where, received_at, rejections), text(parcel.get("mailNo")), rejections)
 

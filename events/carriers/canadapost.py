@@ -61,8 +61,11 @@ ZONES: Final = {
     "PDT": "-07:00",
     "HAP": "-07:00",
 }
-"""What Canada Post abbreviates, in English and French. The standard name is that of the zone, printed in summer too: `CSTNO` is the one
-without daylight time."""
+"""Zones that Canada Post abbreviates, in English and French.
+
+The standard name is that of the zone, printed in summer too: `CSTNO` is the one
+without daylight time.
+"""
 
 PROVINCES: Final = frozenset({"AB", "BC", "MB", "NB", "NL", "NS", "NT", "NU", "ON", "PE", "QC", "SK", "YT"})
 _EMPTY: Final = frozenset({"messages", "Fault"})
@@ -92,7 +95,7 @@ class CanadaPostItem(NamedTuple):
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of one or several items."""
+    """Yield the events of one or several items."""
     for item in _items(read_xml(body), rejections):
         found: list[Reading] = []
         for event in item.scans:
@@ -141,7 +144,7 @@ def _time(event: Occurrence, at: EventPlace, received_at: datetime) -> PrintedTi
 
 @lru_cache(maxsize=8192)
 def _zoned(printed: str, zone: str) -> PrintedTime | None:
-    """A time with a known abbreviation; every push prints those of all older events again."""
+    """Read a time with a known abbreviation; every push prints those of all older events again."""
     offset = ZONES.get(zone)
     found = None if offset is None else CLOCK.read_with_offset(printed, offset, received_at=EPOCH)
     return replace(found, zone=zone) if found is not None and found.tz_source is TzSource.EXPLICIT else None
@@ -180,7 +183,7 @@ def _occurrences(detail: _Element, rejections: Rejections) -> Iterator[Occurrenc
 
 
 def _newest(fields: dict[str, str], where: str) -> Iterator[Occurrence]:
-    """The event of a summary; one without any says that there is none yet."""
+    """Yield the event of a summary; one without any says that there is none yet."""
     if "event-type" in fields or "event-description" in fields:
         yield Occurrence(
             where=where,

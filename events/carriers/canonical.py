@@ -33,7 +33,7 @@ _RFC_3339: Final = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(?:\.\d{1,9})?
 
 
 def _number(value: object) -> object:
-    """Numbers are printed without quotes at times; a float may have lost digits."""
+    """Accept a number that is printed without quotes, as some are; a float may have lost digits."""
     return str(value) if type(value) is int else value
 
 
@@ -91,14 +91,14 @@ _TIME_WORD: Final = re.compile(
     r"|(?:[ecmp]|ak|h|a|n)[sd]t|[wec]es?t|bst|ist|msk|[jkhp]kt|[jk]st|sgt|a[ecw][sd]t|nz[sd]t|sast)",
     re.ASCII | re.IGNORECASE,
 )
-"""What times are printed with besides digits; other words may be anybody's."""
+"""Words that times are printed with besides digits; other words may be anybody's."""
 
 Short = Annotated[str, Field(max_length=200)]
 Id = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_printable)]
 
 
 class CanonicalLocation(BaseModel):
-    """Where it happened; all parts optional, as the sender knows them."""
+    """Location of an event; all parts are optional, as the sender knows them."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -116,7 +116,7 @@ _CONTRADICTIONS: Final[list[JsonValue]] = [
     {"required": ["corrects"], "properties": {"kind": {"not": {"const": "correction"}}, "corrects": {"type": "string"}}},
     {"required": ["status"], "properties": {"status": {"const": "unknown"}}},
 ]
-"""What `_agree` and `_stated` refuse, as JSON Schema has it."""
+"""Statements that `_agree` and `_stated` refuse, as JSON Schema has it."""
 
 
 class CanonicalEvent(BaseModel):
@@ -160,7 +160,7 @@ class CanonicalEvent(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _as_stated(cls, value: object) -> object:
-        """A null is an absent field. The sender's own spelling of the time stays."""
+        """Treat null as an absent field, and keep the sender's own spelling of the time."""
         if type(value) is not dict:
             return value
         stated = {name: part for name, part in value.items() if part is not None}
@@ -190,7 +190,7 @@ class FieldFault:
 
 
 class InvalidEventError(ValueError):
-    """Not a canonical event. `faults` name fields and rules, never a value."""
+    """An event is not canonical. `faults` name fields and rules, never a value."""
 
     def __init__(self, faults: tuple[FieldFault, ...]) -> None:
         super().__init__("; ".join(f"{fault.pointer or 'the event'}: {fault.why}" for fault in faults))
@@ -198,7 +198,7 @@ class InvalidEventError(ValueError):
 
 
 def _printed_time(stated: CanonicalEvent) -> str | None:
-    """The time as printed, which stands in clear in the log: not where it holds a word that no time is printed with."""
+    """Return the time as printed, which stands in clear in the log, except where it holds a word that no time is printed with."""
     printed = stated.occurred_at_raw
     if printed is None or _TIME.fullmatch(printed) is None:
         return None
@@ -206,7 +206,7 @@ def _printed_time(stated: CanonicalEvent) -> str | None:
 
 
 def read_line(line: bytes, digests: Callable[[str], Digest]) -> Event:
-    """The event that one JSON object states, for `POST /v1/events`; `digests` are those of the carriers. Raises InvalidEventError."""
+    """Read the event that one JSON object states, for `POST /v1/events`; `digests` are those of the carriers. Raises InvalidEventError."""
     stated = _stated_event(_parsed(line))
     try:
         return identify(_reading(stated), carrier_id=stated.carrier_id, digest=digests(stated.carrier_id), with_aliases=False)
@@ -215,12 +215,12 @@ def read_line(line: bytes, digests: Callable[[str], Digest]) -> Event:
 
 
 def lines(body: bytes) -> list[tuple[int, bytes]]:
-    """The lines of an `application/x-ndjson` body that are not blank, with their numbers from 1."""
+    """Return the lines of an `application/x-ndjson` body that are not blank, with their numbers from 1."""
     return [(number, line) for number, line in enumerate(body.split(b"\n"), start=1) if line.strip()]
 
 
 def normalize(body: bytes, received_at: datetime) -> Normalized:  # noqa: ARG001 - canonical events say their own time
-    """Events of one webhook: an object, a list of objects, or lines of them. Bad ones among good ones are rejections.
+    """Read the events of one webhook: an object, a list of objects, or lines of them. Bad ones among good ones are rejections.
 
     Raises UnreadableMessageError: `invalid_event` where nothing in it is an event.
     """
@@ -238,7 +238,7 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:  # noqa: ARG001
 
 
 def _members(body: bytes) -> Iterator[tuple[str, object]]:
-    """The stated events with their pointers; lines come as bytes, so that a bad one is bad by itself."""
+    """Yield the stated events with their pointers; lines come as bytes, so that a bad one is bad by itself."""
     found = lines(body)
     if len(found) > 1 and (first := found[0][1].strip()).startswith(b"{") and first.endswith(b"}"):
         yield from ((f"line {number}", line) for number, line in found)
@@ -309,7 +309,7 @@ def _reading(stated: CanonicalEvent) -> Reading:
 
 
 def _reread(raw: Raw) -> Meaning | None:
-    """The sender's own words."""
+    """Read the sender's own words."""
     try:
         kind, status, reason, *_ = raw.further
         return Meaning(Kind(kind), Status(status) if status else None, Reason(reason) if reason else None)

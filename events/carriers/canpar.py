@@ -31,7 +31,7 @@ CLOCK: Final = Clock(formats=TimeFormats("%Y%m%d[ %H%M%S]", "%Y%m%d %H%M"), defa
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of one answer."""
+    """Yield the events of one answer."""
     for where, result in _results(read_xml(body)):
         fields = texts(result)
         found = with_signer(list(_events(result, fields, where, received_at, rejections)), signer(fields.get("signed_by")))

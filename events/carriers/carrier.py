@@ -1,4 +1,4 @@
-"""What one row of the table `CARRIERS` says: how a carrier authenticates, what it wants as an ACK, which code reads it.
+"""One row of the table `CARRIERS`: how a carrier authenticates, which ACK it wants, which code reads it.
 
 Plain data: verifying a signature is `statesvc.ingress.authentication`, choosing a version is the claim's.
 """
@@ -16,11 +16,14 @@ Normalizer = Callable[[bytes, datetime], Normalized]
 """`(body, received_at) -> Normalized`; pure; raises only `UnreadableMessageError`."""
 
 Reread = Callable[[Raw], Meaning | None]
-"""What the stable normalizer makes of a scan by its raw fields alone; None where they do not decide (a text, a rollup, a route did)."""
+"""Reading of a scan by its raw fields alone, as the stable normalizer has it.
+
+None where they do not decide (a text, a rollup, a route did).
+"""
 
 
 def nothing_by_raw_fields(_raw: Raw) -> None:
-    """For a carrier that prints no codes: all that it says is text, which is sealed with the event."""
+    """Read nothing: the carrier prints no codes, only text, which is sealed with the event."""
 
 
 MIB: Final = 1024 * 1024
@@ -172,7 +175,7 @@ class Carrier:
     reread: Reread = nothing_by_raw_fields
     """For events whose message no longer opens; never asked about a correction."""
     number_fields: tuple[str, ...] = ()
-    """Where its messages print numbers (`events.parsing.named_numbers`)."""
+    """Fields in which its messages print numbers (`events.parsing.named_numbers`)."""
     texts: frozenset[str] = frozenset()
     """The texts that the tables know in place of a code."""
     ack: Ack = field(default_factory=Ack)
@@ -181,11 +184,14 @@ class Carrier:
     """The IANA name of the zone that times are in of which nothing but a default says it: a setting of the installation."""
 
     def in_zone(self, zone: str) -> Self:
-        """The same for an account whose parcels are in that zone. No id changes: of a local time its wall clock counts."""
+        """Return the carrier for an account whose parcels are in that zone.
+
+        Event ids do not change: local times count by their wall clock.
+        """
         return replace(self, account_zone=zone)
 
     def read(self, body: bytes, received_at: datetime, version: str | None = None) -> Normalized:
-        """What `version` of its code (default: the stable one) reads, in the zone of the account. Raises `UnreadableMessageError`."""
+        """Read a body with `version` of the code (default: the stable one), in the zone of the account. Raises `UnreadableMessageError`."""
         normalized = self.normalizers[version or self.stable](body, received_at)
         if self.account_zone is None:
             return normalized
@@ -193,16 +199,16 @@ class Carrier:
         return replace(normalized, readings=readings)
 
     def recorded_version(self, version: str) -> str:
-        """What stands in the log as the version that read a message: with the zone of the account (`1+zAsia/Ho_Chi_Minh`)."""
+        """Return the version that the log records as the reader of a message: with the zone of the account (`1+zAsia/Ho_Chi_Minh`)."""
         return version if self.account_zone is None else f"{version}+z{self.account_zone}"
 
     @property
     def leaves_choice(self) -> bool:
-        """Whether the shipper chooses how it authenticates."""
+        """True if the shipper chooses how the carrier authenticates."""
         return any(isinstance(scheme, ShipperChoice) for scheme in self.authentication)
 
     def schemes(self, chosen: Sequence[ChosenAuthentication] = ()) -> tuple[Authentication, ...]:
-        """What is accepted, where the shipper has `chosen`."""
+        """Return the accepted schemes, where the shipper has `chosen`."""
         found: list[Authentication] = []
         for scheme in self.authentication:
             if isinstance(scheme, ShipperChoice):

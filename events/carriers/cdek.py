@@ -51,7 +51,7 @@ _NO_CITY: Final = "Офис СДЭК"
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of one webhook or answer."""
+    """Yield the events of one webhook or answer."""
     yield from _read(read_json(body), "", received_at, rejections)
 
 

@@ -38,7 +38,7 @@ _ANSWERS: Final = ("track", "search")
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of one answer."""
+    """Yield the events of one answer."""
     for parcel in _parcels(read_xml(body)):
         number = text_at(parcel, "skybillNumber")
         for index, event in elements_at(parcel, "events", "", rejections):
@@ -62,7 +62,7 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
 
 
 def _parcels(document: Document) -> Iterator[_Element]:
-    """Whatever holds events: `listEventInfoComp`, `listEvents`, one of a `listParcel`."""
+    """Yield whatever holds events: `listEventInfoComp`, `listEvents`, one of a `listParcel`."""
     for answer in answers(document):
         if answer.tag != "Fault" and not answer.tag.startswith(_ANSWERS):
             raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no tracking answer of Chronopost")
@@ -71,7 +71,7 @@ def _parcels(document: Document) -> Iterator[_Element]:
 
 
 def _reread(raw: Raw) -> Meaning | None:
-    """A code that is not known may be read by the sentence next to it."""
+    """Read a known code; an unknown one may be read by the sentence next to it."""
     return CODES.get(("event", raw.code or ""))
 
 

@@ -34,7 +34,7 @@ _KNOWN: Final = frozenset({"waybill", "clickpost_status_code"})
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of one webhook."""
+    """Yield the events of one webhook."""
     for where, push in _pushes(read_json(body), rejections):
         additional = child(push, "additional")
         code, courier = text(push.get("clickpost_status_code")), text(push.get("status"))

@@ -40,13 +40,13 @@ CLOCK: Final = Clock(formats=FORMATS, default_zone="America/Sao_Paulo", country=
 _LISTS: Final = ("objetos", "objeto")
 _EVENTS: Final = ("eventos", "evento")
 _NO_STATES: Final = frozenset({"BR", "--"})
-"""What stands for the state of a unit abroad."""
+"""Placeholders for the state of a unit abroad."""
 _ERROR_FIELDS: Final = frozenset({"msgs", "mensagem", "erro", "causa"})
 
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of one answer."""
+    """Yield the events of one answer."""
     found = _from_xml(read_xml(body), rejections) if is_xml(body) else _from_json(read_json(body), rejections)
     for where, parcel in found:
         service = text(child(parcel, "tipoPostal").get("categoria"))
@@ -125,7 +125,7 @@ def _time(event: JsonObject, where_at: EventPlace, received_at: datetime) -> Pri
 
 
 def _place(unit: JsonObject) -> EventPlace:
-    """A city and its state; without a city the unit is a country or an office that only has a name."""
+    """Return a city and its state; without a city the unit is a country or an office that only has a name."""
     address = child(unit, "endereco") or unit
     city, name = text(address.get("cidade")), text(unit.get("nome")) or text(unit.get("local"))
     if city is not None:

@@ -35,7 +35,7 @@ _ERROR_FIELDS: Final = frozenset({"error", "codError", "moreInformation"})
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of one answer."""
+    """Yield the events of one answer."""
     for where, parcel in _parcels(read_json(body), rejections):
         is_english = parcel.keys() >= _ENGLISH
         number = text(parcel.get(_ENGLISH_NUMBER if is_english else _NUMBER))

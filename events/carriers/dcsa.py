@@ -57,7 +57,7 @@ _SUBJECTS: Final = {
 _DOCUMENTS: Final = ("TRD", "BKG", "SHI", "CBR")
 """Types of the documents that name a shipment, the most definite first."""
 _BOOKINGS: Final = frozenset({"BKG", "CBR"})
-"""What is cancelled with its shipment. Any other document is made out anew."""
+"""Documents that are cancelled with their shipment. Any other is made out anew."""
 
 
 class DcsaStatement(NamedTuple):
@@ -69,7 +69,7 @@ class DcsaStatement(NamedTuple):
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of one push or answer."""
+    """Yield the events of one push or answer."""
     for where, event in _events(read_json(body), rejections):
         statement, at = _statement(event), _place(event)
         event_id, retracted = _ids(event)
@@ -105,7 +105,7 @@ def _events(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObj
 
 
 def _whole(event: JsonObject) -> JsonObject:
-    """An event of version 3 with its halves put together, under the names of 2.2."""
+    """Return an event of version 3 with its halves put together, under the names of 2.2."""
     if payload := child(event, "payload"):
         return child(event, "metadata") | {_NAMES_OF_2.get(name, name): value for name, value in payload.items()}
     if classification := child(event, "eventClassification"):
@@ -133,7 +133,7 @@ def _joined(event: JsonObject, classification: JsonObject) -> JsonObject:
 
 
 def _ids(event: JsonObject) -> tuple[str | None, str | None]:
-    """The event's own id and the id of the event that it takes back."""
+    """Return the event's own id and the id of the event that it takes back."""
     event_id = text(event.get("eventID"))
     if not child(event, "eventClassification"):
         return event_id, text(event.get("retractedEventID"))
@@ -169,7 +169,7 @@ def _further(event: JsonObject) -> tuple[str, ...]:
 
 
 def _numbers(event: JsonObject) -> tuple[str | None, ...]:
-    """What the event is about, by the first of these that is printed; (None,) where nothing is."""
+    """Return the numbers of the event's subject, the first kind that is printed; (None,) where there is none."""
     subject = text_unless(event.get(_SUBJECTS.get(text(event.get("eventType")) or "", "")), PLACEHOLDER)
     if subject is not None:
         return (subject,)
@@ -200,7 +200,7 @@ def _retraction(reading: Reading, retracted: str) -> Reading:
 
 
 def _place(event: JsonObject) -> EventPlace:
-    """A UN location code begins with its country."""
+    """Return the place; a UN location code begins with its country."""
     location, call = child(event, "eventLocation"), child(event, "transportCall")
     somewhere = location or child(call, "location") or call
     code = text(somewhere.get("UNLocationCode")) or text(call.get("UNLocationCode"))

@@ -54,7 +54,7 @@ class DelhiveryScan(NamedTuple):
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of one push or answer."""
+    """Yield the events of one push or answer."""
     for where, shipment in _shipments(read_json(body), rejections):
         number = text(shipment.get("AWB")) or text(shipment.get("Waybill"))
         found: list[Reading] = []
@@ -109,7 +109,7 @@ def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, Json
 
 
 def _scans(shipment: JsonObject, where: str, rejections: Rejections) -> list[DelhiveryScan]:
-    """The status first, unless a scan of the list says the same."""
+    """Return the scans, with the status first unless a scan of the list says the same."""
     code = text(shipment.get("NSLCode"))
     scans = []
     for index, member in objects_at(shipment, "Scans", where, rejections, required="Status" not in shipment):

@@ -50,7 +50,7 @@ _ERROR_FIELDS: Final = frozenset({"title", "error", "errors", "message", "status
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of one push or answer."""
+    """Yield the events of one push or answer."""
     for where, entry in _entries(read_json(body), rejections):
         package = child(entry, "package") or entry
         number = next((number for name in _NUMBERS if (number := text(package.get(name)))), None)
@@ -87,7 +87,7 @@ def _scans(entry: JsonObject, where: str, received_at: datetime, rejections: Rej
 
 
 def _place(event: JsonObject) -> EventPlace:
-    """`Hebron, KY, US` and a postal code next to it."""
+    """Read `Hebron, KY, US` and a postal code next to it."""
     line, postal_code = place_in_line(text(event.get("location")), two_letters="country"), text(event.get("postalCode"))
     return line if postal_code is None else line._replace(postal_code=postal_code)
 

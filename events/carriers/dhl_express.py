@@ -33,7 +33,7 @@ CLOCK: Final = Clock(formats=TimeFormats("%Y-%m-%d[ %-H:%M[:%S[%f]][ %z]]"), def
 ESTIMATES: Final = TimeFormats("%Y-%m-%d", "%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%d %H:%M:%S[ GMT%z]")
 
 PLACEHOLDER: Final = frozenset({"string"})
-"""What DHL's own samples print for a value."""
+"""Placeholder for a value in DHL's own samples."""
 
 COUNTRY_NAMES: Final = {
     "UK": "GB",
@@ -100,7 +100,7 @@ class Waybill(NamedTuple):
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of a tracking answer of XML-PI or MyDHL."""
+    """Yield the events of a tracking answer of XML-PI or MyDHL."""
     waybills = _from_xml(read_xml(body)) if is_xml(body) else _from_json(read_json(body), rejections)
     for waybill in waybills:
         yield from _waybill(waybill, received_at, rejections)
@@ -144,7 +144,7 @@ def _scan(checkpoint: DhlCheckpoint, piece: str | None, received_at: datetime) -
 
 
 def _place(area: str | None, name: str | None) -> EventPlace:
-    """`BNE`, `Brisbane-AU`, `Barcelona - Spain` or `NEW YORK CITY GATEWAY,NY-USA`; a name without a country stays whole."""
+    """Read `BNE`, `Brisbane-AU`, `Barcelona - Spain` or `NEW YORK CITY GATEWAY,NY-USA`; a name without a country stays whole."""
     before, dash, printed = (name or "").rpartition("-")
     country = _country(printed.strip()) if dash else None
     if country is None:
@@ -186,7 +186,7 @@ def _from_answer(answer: _Element) -> Iterator[Waybill]:
 
 
 def _holders(parent: _Element, name: str) -> Iterator[_Element]:
-    """The elements under `parent` that have a child `name`, each once however many of it they have."""
+    """Yield the elements under `parent` that have a child `name`, each once however many of it they have."""
     for child_element in parent.iter(name):
         holder = child_element.getparent()
         if holder is not None and holder.find(name) is child_element:
@@ -194,7 +194,7 @@ def _holders(parent: _Element, name: str) -> Iterator[_Element]:
 
 
 def _xml_scans(parent: _Element, name: str, where: str) -> Iterator[DhlCheckpoint]:
-    """The scans under `name`, as XML-PI prints them or, as SOAP does, each in an array item of its own."""
+    """Yield the scans under `name`, as XML-PI prints them or, as SOAP does, each in an array item of its own."""
     scans = (element for event in parent.iter(name) for element in (event.findall(f"ArrayOf{name}Item") or [event]))
     for index, scan in enumerate(scans):
         fields = texts(scan)
@@ -244,7 +244,7 @@ def _from_json(body: object, rejections: Rejections) -> Iterator[Waybill]:
 
 
 def _grow(parent: _Element, value: JsonObject) -> None:
-    """The elements that the JSON twin of the SOAP answer stands for, by their names."""
+    """Append the elements that the JSON twin of the SOAP answer stands for, by their names."""
     for name in (name for name in value if name in _TWIN_NAMES):
         for member in as_list(value[name]):
             if type(member) is dict:

@@ -61,7 +61,7 @@ Named = list[tuple[str, _Element]]
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of all pieces of one answer."""
+    """Yield the events of all pieces of one answer."""
     named = [(_name(element), element) for answer in _answers(read_xml(body)) for element in answer.iter()]
     pieces = [element for name, element in named if name in PIECES]
     lists = [element for name, element in named if name == EVENT_LIST]
@@ -86,7 +86,7 @@ def _answers(document: Document) -> Iterator[_Element]:
 
 
 def _name(element: _Element) -> str:
-    """What an element is: the `name` of a `data`, else its own, without hyphens."""
+    """Return an element's name: the `name` of a `data`, else its own, without hyphens."""
     return (element.get("name") or element.tag).replace("-", "").lower()
 
 
@@ -95,12 +95,12 @@ def _events_in(listed: _Element) -> list[_Element]:
 
 
 def _is_of(listed: _Element, piece: _Element) -> bool:
-    """Whether a list next to a piece names it."""
+    """Return whether a list next to a piece names it."""
     return any(piece.get(name) and piece.get(name) == listed.get(name) for name in ("piece-id", "piece-identifier", "piece-code"))
 
 
 def _piece(piece: _Element, events: list[_Element], where: str, received_at: datetime, rejections: Rejections) -> list[Reading]:
-    """The events of a piece; a piece without any has its status as its only event, at the status' own time."""
+    """Return the events of a piece; a piece without any has its status as its only event, at the status' own time."""
     number = text(piece.get("piece-code")) or text(piece.get("searched-piece-code")) or text(piece.get("piece-identifier"))
     placed = [(f"{where}/piece-event[{index}]", event) for index, event in enumerate(events, start=1)]
     if not placed and any(piece.get(name) for name in ("ice", "standard-event-code", "status")) and piece.get("error-status") in ERRORLESS:
@@ -115,7 +115,7 @@ def _piece(piece: _Element, events: list[_Element], where: str, received_at: dat
 
 
 def _firston_the_way_back(piece: _Element, events: list[_Element]) -> datetime | None:
-    """When a piece was sent back that says so itself, while its events do not: at the first event that does, else at its newest."""
+    """Return when a piece was sent back that says so itself, while its events do not: at the first event that does, else at its newest."""
     if piece.get(WAY) != "true" or any(event.get(WAY) for event in events):
         return None
     times = sorted((_time(event), event.get("ice") == SENT_BACK) for event in events)
@@ -150,7 +150,7 @@ def _meaning(raw: Raw) -> Meaning:
 
 
 def _reread(raw: Raw) -> Meaning | None:
-    """Where the direction is not stated it may be the way back, and without codes the text decides."""
+    """Read by the codes; without them the text decides, and where the direction is not stated it may be the way back."""
     if not raw.type and not raw.reason:
         return None
     meaning = _meaning(raw)

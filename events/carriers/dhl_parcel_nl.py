@@ -38,7 +38,7 @@ class _Step(NamedTuple):
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of one push or answer."""
+    """Yield the events of one push or answer."""
     for where, parcel in _parcels(read_json(body), rejections):
         scans = (_scan(step, received_at) for step in _steps(parcel, where, rejections))
         yield from with_estimate(readings_of(scans, text(parcel.get("barcode")), rejections), _estimate(parcel))
@@ -77,7 +77,7 @@ def _meaning(raw: Raw) -> Meaning:
 
 
 def _estimate(parcel: JsonObject) -> str | None:
-    """Of the last event that indicates one: a time, or the beginning of a frame."""
+    """Return the estimate of the last event that indicates one: a time, or the beginning of a frame."""
     events = parcel.get("events")
     for event in reversed(events if type(events) is list else []):
         if type(event) is dict:

@@ -27,7 +27,7 @@ CLOCK: Final = Clock(formats=TimeFormats("%Y-%m-%d[ %H:%M[:%S]]", "%Y-%m-%dT%H:%
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of one answer."""
+    """Yield the events of one answer."""
     for result in _results(read_xml(body)):
         number = text_at(result, "shipmentId")
         found: list[Reading] = []

@@ -66,7 +66,7 @@ ZONES: Final = {
 
 
 def _clock(service: str, *, trust_offset: bool) -> Clock:
-    """Freight prints the day of a document as its midnight."""
+    """Return the clock of a service; Freight prints the day of a document as its midnight."""
     return Clock(formats=ISO, default_zone=ZONES.get(service, "Europe/Berlin"), trust_offset=trust_offset, midnight_is_day="nowhere")
 
 
@@ -105,7 +105,7 @@ _SCAN_FIELDS: Final = frozenset({"events", "status"})
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of one push or answer."""
+    """Yield the events of one push or answer."""
     if is_xml(body):
         yield from _from_xml(read_xml(body), received_at, rejections)
         return
@@ -114,7 +114,7 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
 
 
 def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
-    """The shipments with their pointers: of a list, of an answer, or the one that a push holds by itself."""
+    """Yield the shipments with their pointers: those of a list, of an answer, or the one that a push holds by itself."""
     if body in ({}, []):
         return
     if type(body) is list:
@@ -205,7 +205,7 @@ def _xml_scan(event: dict[str, str], where: str, received_at: datetime) -> Scan:
 
 
 def _raw(scan: JsonObject) -> Raw:
-    """Category and code; where the category says all, it is the code."""
+    """Return category and code; where the category says all, it is the code."""
     category, code, detail = (text(scan.get(name)) for name in ("statusCode", "status", "statusDetailed"))
     if code is None and detail is None:
         return Raw(code=category)
@@ -213,7 +213,7 @@ def _raw(scan: JsonObject) -> Raw:
 
 
 def _documented(raw: Raw, service: str, description: object) -> Meaning | None:
-    """The detail of a code goes before it; the description says more where the code is the category again, or one for many scans."""
+    """Read a code by its detail first; the description says more where the code is the category again, or one for many scans."""
     category = _category(raw)
     words = (text(description) or "",)
     printed = (*raw.further, raw.code or "")
@@ -233,7 +233,7 @@ def _documented(raw: Raw, service: str, description: object) -> Meaning | None:
 
 
 def _nothing(_printed: str) -> None:
-    """For a service whose texts no table knows."""
+    """Return None: no table knows the texts of this service."""
 
 
 def _category(raw: Raw) -> str:
@@ -250,7 +250,7 @@ def _by_category(raw: Raw) -> Meaning:
 
 
 def _reread(raw: Raw) -> Meaning | None:
-    """What a service documents depends on the service, and no code at all on the description, which the raw fields lack."""
+    """Read what the raw fields can decide: the meaning depends on the service, and without a code on the description, which they lack."""
     printed = (*raw.further, raw.code or "")
     is_text = any(is_stand_in(each) or not looks_like_code(each) for each in printed)
     depends = BACK in printed or is_text or _repeats_category(raw) or DOCUMENTED & {*printed, *map(as_compared, printed)}
@@ -266,7 +266,7 @@ def _place(location: JsonObject) -> EventPlace:
 
 @lru_cache(maxsize=4096)
 def _behind_city(printed: str | None, country: str | None) -> tuple[str | None, str | None]:
-    """Region and country as some services print them behind the city (`Whittier, CA, US`, `LEIPZIG - GERMANY`), or in its place.
+    """Return region and country as some services print them behind the city (`Whittier, CA, US`, `LEIPZIG - GERMANY`), or in its place.
 
     The city itself stays as printed: it is a part of the scan's identity.
     """
@@ -278,7 +278,7 @@ def _behind_city(printed: str | None, country: str | None) -> tuple[str | None, 
 
 
 def _piece(scan: JsonObject) -> str | None:
-    """The piece that a scan names; a scan of several is one of the shipment."""
+    """Return the piece that a scan names; a scan of several is one of the shipment."""
     pieces = as_list(scan.get("pieceIds"))
     return text(pieces[0]) if len(pieces) == 1 else None
 

@@ -25,7 +25,7 @@ _ERROR_FIELDS: Final = frozenset({"error", "errors", "message", "Message", "deta
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of one or several waybills."""
+    """Yield the events of one or several waybills."""
     for where, waybill in _waybills(read_json(body), rejections):
         pointer = f"{where}/activities"
         for index, activity in objects_at(waybill, "activities", where, rejections):

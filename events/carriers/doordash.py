@@ -30,7 +30,7 @@ _NAMES: Final = ("event_name", "event_type")
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """The event of one webhook."""
+    """Yield the event of one webhook."""
     for where, push in _pushes(read_json(body), rejections):
         code = next((name for field in _NAMES if (name := text(push.get(field)))), None)
         raw = Raw(code=code, reason=text(push.get("cancellation_reason")))

@@ -31,7 +31,7 @@ CODES: Final = meanings("dpd_codes.csv")
 """Words of the life cycle and of the group, numbers of DPD France; a word means the same wherever it stands. `SC_13` is a scan's number."""
 
 _SCAN: Final = re.compile(r"SC_(?P<number>\d+)_")
-"""How the name of a scan type begins; countries number the same scan differently (`SC_3_...`, `SC_03_...`), so its name says more."""
+"""Beginning of a scan type's name; countries number the same scan differently (`SC_3_...`, `SC_03_...`), so its name says more."""
 
 _TIMES: Final = TimeFormats(
     "%Y-%m-%dT%H:%M:%S[%f][%z]",
@@ -71,7 +71,7 @@ class DpdParcel(NamedTuple):
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of one answer."""
+    """Yield the events of one answer."""
     for item in _from_xml(read_xml(body), rejections) if is_xml(body) else _from_json(read_json(body), rejections):
         found: list[Reading] = []
         for event in item.scans:
@@ -122,7 +122,7 @@ def _steps(result: _Element, rejections: Rejections) -> Iterator[DpdStep]:
 
 
 def _life_cycle(body: JsonObject, rejections: Rejections) -> Iterator[DpdParcel]:
-    """The same steps in JSON, with the number of the parcel, and its scans."""
+    """Yield the parcel of the JSON form: the same steps, with the number of the parcel, and its scans."""
     data = child(body, _LIFE_CYCLE, "parcelLifeCycleData")
     pointer = f"/{_LIFE_CYCLE}/parcelLifeCycleData"
     scans = tuple(
@@ -165,7 +165,7 @@ def _words(member: JsonObject, name: str) -> str | None:
 
 
 def _meaning(raw: Raw) -> Meaning:
-    """A scan whose name is not known is read by its number."""
+    """Read a scan whose name is not known by its number."""
     code = raw.code or ""
     scan = _SCAN.match(code)
     if scan is None:
@@ -175,7 +175,7 @@ def _meaning(raw: Raw) -> Meaning:
 
 
 def _depot(printed: str | None) -> EventPlace:
-    """`Hamburg (DE)`."""
+    """Read `Hamburg (DE)`."""
     depot = _DEPOT.fullmatch(printed or "")
     return place(city=depot["city"], country=depot["country"]) if depot else place(city=printed)
 
@@ -210,7 +210,7 @@ def _from_json(body: object, rejections: Rejections) -> Iterator[DpdParcel]:
 
 
 def _group(parcel: JsonObject, where: str, rejections: Rejections) -> Iterator[DpdStep]:
-    """The events of a parcel; one without any has its status as its only event, without a time."""
+    """Yield the events of a parcel; one without any has its status as its only event, without a time."""
     events = objects_at(parcel, "events", where, rejections, required="status" not in parcel)
     if not events and (status := text(parcel.get("status"))) and (status,) in CODES:
         yield DpdStep(f"{where}/status", status, text(parcel.get("statusDescription")), None, place(), GROUP)

@@ -31,7 +31,7 @@ _HEADERS: Final = ("trackHeader", "shipment")
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of one push or answer."""
+    """Yield the events of one push or answer."""
     for where, answer in _answers(read_json(body), rejections):
         number = next((found for name in _HEADERS if (found := text(child(answer, name).get("strShipmentNo")))), None)
         service = next((found for name in _HEADERS if (found := text(child(answer, name).get("strCNProduct")))), None)
@@ -53,7 +53,7 @@ def _answers(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonOb
 def _reading(
     event: JsonObject, number: str | None, where: str, received_at: datetime, rejections: Rejections, *, service: str | None
 ) -> tuple[Reading, ...]:
-    """A push prints the code where an answer prints its words."""
+    """Read an event; a push prints the code where an answer prints its words."""
     pushed = text(event.get("strActionDesc"))
     code = text(event.get("strCode")) or (text(event.get("strAction")) if pushed else None)
     date, time, manifest = (text(event.get(name)) for name in ("strActionDate", "strActionTime", "strManifestNo"))

@@ -58,7 +58,7 @@ _ERROR_FIELDS: Final = frozenset({"error", "errors", "message"})
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of one webhook or tracker; other webhooks say nothing about scans."""
+    """Yield the events of one webhook or tracker; other webhooks say nothing about scans."""
     for where, tracker in _trackers(read_json(body), rejections):
         yield from _tracker(tracker, where, received_at, rejections)
 
@@ -86,7 +86,7 @@ def _trackers(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonO
 
 
 def _note_other(value: JsonObject, rejections: Rejections) -> None:
-    """An event without its object, or about another one, is no tracker; what holds dated objects may be one of another form."""
+    """Note an event that is no tracker, unless it holds dated objects, which may be a tracker of another form."""
     if text(value.get("object")) not in (None, "Event") or not holds_dated(value):
         rejections.note_nothing()
 
@@ -113,7 +113,7 @@ def _service(tracker: JsonObject) -> str | None:
 
 
 def _rollup(tracker: JsonObject, where: str) -> Iterator[tuple[str, JsonObject]]:
-    """A tracker without scans as one scan at its own time, where its status says something of the parcel."""
+    """Yield a tracker without scans as one scan at its own time, where its status says something of the parcel."""
     meaning = CODES.get(("status", text(tracker.get("status")) or ""))
     if meaning is not None and meaning.kind is Kind.SCAN:
         yield where, {**tracker, "datetime": tracker.get("updated_at"), "message": None, "description": None}
@@ -153,7 +153,10 @@ def _meaning(status: str | None, detail: str | None, words: str) -> Meaning:
 
 
 def _reread(raw: Raw) -> Meaning | None:
-    """A `delivery_exception` is read by its message; a code without a status may be a detail or the operating carrier's."""
+    """Read by status and code.
+
+    A `delivery_exception` is read by its message, and a code without a status may be the operating carrier's.
+    """
     if raw.code == AMBIGUOUS or (raw.type is None and ("status", raw.code or "") not in CODES):
         return None
     return _meaning(raw.code, None, "") if raw.type is None else _meaning(raw.type, raw.code, "")

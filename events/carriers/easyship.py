@@ -32,7 +32,7 @@ _ANSWERS: Final = ("tracking", "trackings")
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of one webhook; webhooks about labels and orders say nothing of the parcel's way."""
+    """Yield the events of one webhook; webhooks about labels and orders say nothing of the parcel's way."""
     for where, shipment in _shipments(read_json(body), rejections):
         number = text(shipment.get("tracking_number"))
         for pointer, event in _events(shipment, where, rejections):
@@ -77,7 +77,7 @@ def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, Json
 
 
 def _events(shipment: JsonObject, where: str, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
-    """The checkpoints; without any the status itself."""
+    """Yield the checkpoints; without any the status itself."""
     has_status = "tracking_status" in shipment or "status" in shipment
     checkpoints = objects_at(shipment, "checkpoints", where, rejections, required=not has_status)
     yield from ((f"{where}/checkpoints/{index}", event) for index, event in checkpoints)

@@ -64,7 +64,7 @@ class EpcisEvent(NamedTuple):
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of one document, query result or capture of a single event."""
+    """Yield the events of one document, query result or capture of a single event."""
     for event in _from_xml(read_xml(body), rejections) if is_xml(body) else _from_json(read_json(body), rejections):
         time = CLOCK.read_with_offset(event.at, event.offset, received_at=received_at) if _is_naive(event) else None
         time = time or CLOCK.read(event.at, received_at=received_at)
@@ -102,7 +102,7 @@ def _readings(event: EpcisEvent, time: PrintedTime) -> Iterator[Reading]:
 
 
 def _meaning(raw: Raw, *, arrives: bool) -> Meaning:
-    """`arrives`: the event happened at its own destination."""
+    """Read an event. `arrives`: it happened at its own destination."""
     step, disposition = _word(raw.code), _word(raw.reason)
     by_step, by_disposition = CODES.get(("bizStep", step)), CODES.get(("disposition", disposition))
     if disposition in TROUBLE and by_disposition is not None:
@@ -117,13 +117,16 @@ def _meaning(raw: Raw, *, arrives: bool) -> Meaning:
 
 
 def _reread(raw: Raw) -> Meaning | None:
-    """The raw fields do not name the destinations."""
+    """Read what does not depend on the destinations, which the raw fields lack."""
     meaning = _meaning(raw, arrives=False)
     return meaning if meaning == _meaning(raw, arrives=True) else None
 
 
 def _word(printed: str | None) -> str:
-    """`shipping` out of `urn:epcglobal:cbv:bizstep:shipping` or `https://ref.gs1.org/cbv/BizStep-shipping`. GS1 spells `Bizstep-`, too."""
+    """Return `shipping` for `urn:epcglobal:cbv:bizstep:shipping` or `https://ref.gs1.org/cbv/BizStep-shipping`.
+
+    GS1 spells `Bizstep-`, too.
+    """
     for prefix in _PREFIXES:
         _, found, word = (printed or "").rpartition(prefix)
         if found:
@@ -132,7 +135,7 @@ def _word(printed: str | None) -> str:
 
 
 def _bare(printed: str | None) -> str | None:
-    """A word of version 2 as its compact form prints it, out of a CURIE or a web URI of GS1; a URN of version 1 stays."""
+    """Return a word of version 2 as its compact form prints it, out of a CURIE or a web URI of GS1; a URN of version 1 stays."""
     return None if printed is None else _QUALIFIED.sub("", printed)
 
 
@@ -208,7 +211,7 @@ def _from_xml(document: Document, rejections: Rejections) -> Iterator[EpcisEvent
 
 
 def _xml_event(event: _Element, where: str) -> EpcisEvent:
-    """Of EPCIS 1.2 too, where later fields lie in `extension` and `baseExtension`."""
+    """Read an event of XML; in EPCIS 1.2 later fields lie in `extension` and `baseExtension`."""
     fields = texts(event)
     for name in ("baseExtension", "extension"):
         inner = event.find(name)

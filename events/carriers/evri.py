@@ -32,7 +32,7 @@ _ATTEMPTED: Final = Meaning(Kind.SCAN, Status.DELIVERY_ATTEMPTED)
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of one answer."""
+    """Yield the events of one answer."""
     for index, parcel in _parcels(read_json(body), rejections):
         yield from readings_of(_scans(parcel, f"/results/{index}", received_at, rejections), _number(parcel), rejections)
 

@@ -20,7 +20,7 @@ from events.parsing.xml import is_xml, read_xml
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Every scan that a FedEx message prints. Raises UnreadableMessageError only."""
+    """Yield every scan that a FedEx message prints. Raises UnreadableMessageError only."""
     if is_xml(body):
         return read_xml_message(read_xml(body), received_at, rejections)
     return read_json_message(read_json(body), received_at, rejections)

@@ -21,13 +21,13 @@ _OTHER_DATES: Final = frozenset({"dateAndTimes"})
 
 
 def read_json_message(value: object, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Raises UnreadableMessageError (`unknown_format`) for JSON that is none of FedEx's formats."""
+    """Read a FedEx message in JSON. Raises UnreadableMessageError (`unknown_format`) for JSON that is none of FedEx's formats."""
     for pointer, result in _results(value, "", rejections):
         yield from _read_result(result, pointer, rejections, received_at)
 
 
 def _results(value: object, pointer: str, rejections: Rejections) -> list[tuple[str, JsonObject]]:
-    """The results for single shipments, wherever in the envelopes that FedEx uses they lie."""
+    """Return the results for single shipments, wherever in the envelopes that FedEx uses they lie."""
     if type(value) is list:
         return [found for at, member in objects(value, pointer, rejections) for found in _results(member, f"{pointer}/{at}", rejections)]
     if type(value) is not dict:
@@ -77,7 +77,7 @@ def _scan(event: JsonObject, number: str | None, unique_id: str | None, service:
 
 
 def _rollup(status: JsonObject, number: str | None, unique_id: str | None, service: str | None) -> FedexScan:
-    """The current status, which counts only where there are no scans at all."""
+    """Return the current status, which counts only where there are no scans at all."""
     code = text(status.get("code"))
     return FedexScan(
         number=number,

@@ -35,7 +35,7 @@ class FedexScan:
 
 
 def read_scan(scan: FedexScan, received_at: datetime) -> Reading | str:
-    """The reading of a scan, or why it is none."""
+    """Read a scan, or return why it cannot be read."""
     if scan.code is None and scan.text is None and scan.time is None:
         return EMPTY
     time = CLOCK.read(scan.time, scan.place, received_at=received_at)
@@ -58,7 +58,7 @@ def read_scan(scan: FedexScan, received_at: datetime) -> Reading | str:
 
 
 def meaning(raw: Raw) -> Meaning:
-    """The meaning of an event type with its exception code."""
+    """Read an event type with its exception code."""
     key = (raw.code or "").upper()
     known = _table().get((key, raw.reason.upper())) if raw.reason else None
     return known or _table().get((key, ""), UNMAPPED)

@@ -22,7 +22,7 @@ _OTHER_DATES: Final = frozenset({"DatesOrTimes", "StatusDetail"})
 
 
 def read_xml_message(document: Document, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Raises UnreadableMessageError (`unknown_format`) for XML that is none of FedEx's formats. A SOAP fault holds no events."""
+    """Read a FedEx message in XML. Raises UnreadableMessageError (`unknown_format`) for an unknown format. A SOAP fault holds no events."""
     reply = body_of(document)
     if reply is None or reply.tag == "Fault":
         return
@@ -66,7 +66,7 @@ def _scan(event: etree._Element, number: str | None, unique_id: str | None, serv
 
 
 def _rollup(status: etree._Element, number: str | None, unique_id: str | None, service: str | None) -> FedexScan:
-    """The current status, which counts only where there are no scans at all."""
+    """Return the current status, which counts only where there are no scans at all."""
     return FedexScan(
         number=number,
         unique_id=unique_id,

@@ -29,7 +29,7 @@ CLOCK: Final = Clock(formats=TimeFormats("%Y-%m-%d[ %H:%M[:%S]]", "%d/%m/%Y[ %H:
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of one or several shipments."""
+    """Yield the events of one or several shipments."""
     for where, shipment in _shipments(read_json(body), rejections):
         pointer = f"{where}/listSuivis"
         found: list[Reading] = []

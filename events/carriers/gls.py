@@ -35,7 +35,7 @@ CLOCK: Final = Clock(formats=ISO, default_zone="Europe/Berlin")
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of one answer; parcels with errors say nothing."""
+    """Yield the events of one answer; parcels with errors say nothing."""
     answer = read_json(body)
     if type(answer) is dict and _PUBLIC in answer:
         for index, parcel in objects_at(answer, _PUBLIC, "", rejections):
@@ -112,7 +112,7 @@ def _events(parcel: JsonObject, where: str, rejections: Rejections) -> Iterator[
 
 
 def _reread(raw: Raw) -> Meaning | None:
-    """A code that is not known may be read by the words next to it."""
+    """Read a known code; an unknown one may be read by the words next to it."""
     code = raw.code or ""
     return CODES.get(("event", code)) or CODES.get(("status", code))
 

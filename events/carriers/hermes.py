@@ -38,7 +38,7 @@ _ERROR_FIELDS: Final = frozenset({"error", "errors", "code", "message", "listOfR
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of one push or answer."""
+    """Yield the events of one push or answer."""
     for where, shipment in _shipments(read_json(body), rejections):
         if _PROGRESS in shipment:
             yield from readings_of(_steps(shipment, where, received_at, rejections), text(shipment.get("barcode")), rejections)
@@ -74,7 +74,7 @@ def _steps(parcel: JsonObject, where: str, received_at: datetime, rejections: Re
 
 
 def _time(printed: object, received_at: datetime) -> PrintedTime | None:
-    """The names of the newer API come with a text, or with an epoch in milliseconds."""
+    """Read a time; the names of the newer API come with a text, or with an epoch in milliseconds."""
     if type(printed) is int and abs(printed) < EPOCHS_MAX:
         return read_epoch(printed, milliseconds=True, received_at=received_at)
     return CLOCK.read(text(printed), received_at=received_at)

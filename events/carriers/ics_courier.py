@@ -33,14 +33,14 @@ CLOCK: Final = Clock(
 )
 
 PLACEHOLDER: Final = "string"
-"""What stands in place of a number in the empty answer of the documentation."""
+"""Placeholder for a number in the empty answer of the documentation."""
 
 _BRANCH: Final = re.compile(r"(?P<head>(?:at|arrived at|departed) ics branch) (?P<branch>.+?)(?P<tail> for processing)?", re.IGNORECASE)
 
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of one answer."""
+    """Yield the events of one answer."""
     for index, info in enumerate(_infos(read_xml(body)), start=1):
         fields = texts(info)
         number, words = fields.get("TrackingNum"), fields.get("Status")
@@ -74,7 +74,7 @@ def _infos(document: Document) -> Iterator[_Element]:
 
 
 def _shape(words: str) -> tuple[str, EventPlace]:
-    """A status text without its place, and the place where it is a branch (an address is nobody's business here)."""
+    """Split a status text into the text without its place, and the place where it is a branch (an address is not kept)."""
     shape = words.lower()
     if shape.startswith("delivered at:"):
         return "delivered at: *", NOWHERE

@@ -46,7 +46,7 @@ class _Parcel(NamedTuple):
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of one push or answer."""
+    """Yield the events of one push or answer."""
     for parcel in _parcels(read_json(body), received_at, rejections):
         yield from with_signer(readings_of(parcel.scans, parcel.number, rejections, service=parcel.service), parcel.recipient)
 
@@ -92,7 +92,7 @@ def _says_no_state(push: JsonObject, payload: JsonObject) -> bool:
 
 
 def _shipx(parcel: JsonObject, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
-    """The history. `agency` is the branch; `origin_status` is the status in the words of the system behind ShipX."""
+    """Yield the history. `agency` is the branch; `origin_status` is the status in the words of the system behind ShipX."""
     for index, step in objects_at(parcel, "tracking_details", "", rejections):
         raw = Raw(code=text(step.get("status")), reason=text(step.get("origin_status")))
         yield Scan(

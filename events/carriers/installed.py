@@ -37,7 +37,7 @@ class InstalledVersion:
 
 
 def add_installed(carriers: dict[str, Carrier], recipes: dict[str, Recipe], points: Iterable[EntryPoint] | None = None) -> dict[str, str]:
-    """Adds what the installed packages bring; answers by name of each entry point its package. Raises CarrierPackageError."""
+    """Add what the installed packages bring; return the package of each entry point, by name. Raises CarrierPackageError."""
     found = sorted(entry_points(group=GROUP) if points is None else points, key=lambda point: (point.name, point.value))
     added = [(point, _loaded(point)) for point in found]
     # carriers first: a package may bring a version of another's

@@ -32,7 +32,7 @@ AMBIGUOUS: Final = "110"
 CLOCK: Final = Clock(formats=TimeFormats("%Y-%m-%d %H:%M:%S"))
 VIETNAM: Final = Clock(formats=CLOCK.formats, default_zone="Asia/Ho_Chi_Minh", country="VN")
 _OF_VIETNAM: Final = "scanByCode"
-"""What only the platform of Vietnam prints of a scan."""
+"""Member that only the platform of Vietnam prints of a scan."""
 
 FIELD: Final = "bizContent"
 
@@ -41,7 +41,7 @@ _NUMBER: Final = "billCode"
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of one push or answer."""
+    """Yield the events of one push or answer."""
     for where, parcel in _parcels(read_json(form_fields(body).get(FIELD.encode(), body)), rejections):
         yield from readings_of(_scans(parcel, where, received_at, rejections), text(parcel.get(_NUMBER)), rejections)
 
@@ -82,7 +82,7 @@ def _meaning(raw: Raw) -> Meaning:
 
 
 def _reread(raw: Raw) -> Meaning | None:
-    """Whether 110 is a problem or an arrival is for the platform to say, where no name is printed."""
+    """Read the codes that mean one thing; 110 is a problem or an arrival by platform, where no name is printed."""
     return None if raw.code == AMBIGUOUS and not raw.further else _meaning(raw)
 
 
@@ -91,7 +91,7 @@ def _named(name: str) -> Meaning | None:
 
 
 def _place(scan: JsonObject) -> EventPlace:
-    """`Countray` is J&T's spelling."""
+    """Read the place; `Countray` is J&T's spelling."""
     return place(
         city=scan.get("scanNetworkCity") or scan.get("scanNetworkArea"),
         region=scan.get("scanNetworkProvince"),

@@ -38,7 +38,7 @@ _ERRORS: Final = frozenset({"ErrorResponse", "Errors", "Error", "Fault"})
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of one answer."""
+    """Yield the events of one answer."""
     answer = body_of(read_xml(body))
     if answer is None or answer.tag in _ERRORS:
         return
@@ -69,7 +69,7 @@ def _scans(package: _Element, where: str, received_at: datetime, rejections: Rej
 
 
 def _reread(raw: Raw) -> Meaning | None:
-    """A code that is not known may be read by the sentence next to it."""
+    """Read a known code; an unknown one may be read by the sentence next to it."""
     return CODES.get(("event", raw.code or ""))
 
 

@@ -36,7 +36,7 @@ _ERROR_FIELDS: Final = frozenset({"code", "error", "errors", "message", "returnC
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of one answer."""
+    """Yield the events of one answer."""
     for where, shipment in _shipments(read_json(body), rejections):
         found = readings_of(
             _scans(shipment, where, received_at, rejections),
@@ -85,7 +85,7 @@ def _meaning(code: str, label: str, group: str) -> Meaning:
 
 
 def _reread(raw: Raw) -> Meaning | None:
-    """Neither a code that its sentence decides, nor one that is not known and may be read by its group."""
+    """Read only codes that are known and that do not depend on a sentence or a group."""
     return _CLEAR.get(raw.code or "")
 
 

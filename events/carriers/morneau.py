@@ -36,7 +36,7 @@ _ERROR_FIELDS: Final = frozenset({"Message", "message", "error", "errors", "Code
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of one answer."""
+    """Yield the events of one answer."""
     for where, order in _orders(read_json(body), rejections):
         yield from readings_of(_scans(order, where, received_at, rejections), text(order.get("BillId")), rejections)
 

@@ -36,7 +36,7 @@ _ERROR_FIELDS: Final = frozenset({"code", "error", "errors", "message", "Message
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of one answer."""
+    """Yield the events of one answer."""
     for where, shipment in _shipments(read_json(body), rejections):
         yield from readings_of(_shipment_scans(shipment, where, received_at, rejections), text(shipment.get("ShipmentId")), rejections)
         for index, parcel in objects_at(shipment, "Parcels", where, rejections):

@@ -43,7 +43,7 @@ _ERROR_FIELDS: Final = frozenset({"error", "errors", "message", "code"})
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of one push or answer."""
+    """Yield the events of one push or answer."""
     for where, number, event in _events(read_json(body), rejections):
         yield from readings_of((_scan(event, where, received_at),), number or _number(event), rejections)
 
@@ -95,7 +95,7 @@ def _scan(event: JsonObject, where: str, received_at: datetime) -> Scan:
 
 
 def _meaning(raw: Raw) -> Meaning:
-    """The event, or the status with its state, or as a category the status alone."""
+    """Read the event, or the status with its state, or the status alone as a category."""
     stated = f"{raw.type}, {raw.reason}" if raw.type and raw.reason else None
     found = finest(*((part, CODES.get(spelled(part)) if part else None) for part in (raw.code, stated, raw.type)))
     if RETURN not in raw.further or found.kind is not Kind.SCAN:

@@ -34,7 +34,7 @@ _TIMES: Final = ("TrackingUpdateDate", "RecipientDateTime", "DateCreated")
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of one answer."""
+    """Yield the events of one answer."""
     for where, document in _documents(read_json(body), rejections):
         raw = Raw(code=text(document.get("StatusCode")))
         if raw.code in NOT_FOUND:

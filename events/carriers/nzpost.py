@@ -33,7 +33,7 @@ _ERROR_FIELDS: Final = frozenset({"errors", "error", "message", "success"})
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of one push or answer."""
+    """Yield the events of one push or answer."""
     for where, parcel in _parcels(read_json(body), "", rejections):
         yield from readings_of(
             _scans(parcel, where, received_at, rejections),

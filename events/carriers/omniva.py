@@ -29,7 +29,7 @@ _EVENT: Final = "event"
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of one answer."""
+    """Yield the events of one answer."""
     for listed in answers(read_xml(body)):
         if _EVENT not in str(listed.tag).lower() and not any("eventCode" in texts(event) for event in listed.iterfind(_EVENT)):
             raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no events of Omniva")

@@ -49,7 +49,7 @@ CATEGORIES: Final = {
     "returned": Meaning(Kind.SCAN, Status.RETURNING),
     "undeliverable": Meaning(Kind.SCAN, Status.EXCEPTION),
 }
-"""What `Status` says, and the event type of LaserShip."""
+"""Categories by what `Status` says, and by the event type of LaserShip."""
 
 _meaning = by_code(CODES)
 _ERRORS: Final = frozenset({"Message", "message", "Error", "error", "Errors", "ErrorMessage", "errors"})
@@ -57,7 +57,7 @@ _ERRORS: Final = frozenset({"Message", "message", "Error", "error", "Errors", "E
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of one answer; charges and errors say nothing."""
+    """Yield the events of one answer; charges and errors say nothing."""
     if not is_xml(body):
         for where, package in _packages(read_json(body), rejections):
             number = text(package.get("Tracking")) or text(package.get("TrackingNumber"))
@@ -84,7 +84,7 @@ def _shipments(document: Document) -> Iterator[tuple[str, _Element]]:
 
 
 def _packages(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
-    """The package that an answer is, or those that it lists."""
+    """Yield the package that an answer is, or those that it lists."""
     if body in ({}, []):
         return
     if type(body) is list or (type(body) is dict and "Packages" in body):
@@ -102,7 +102,7 @@ def _packages(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonO
 
 
 def _json_scans(package: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
-    """LaserShip calls the code of an event its modifier."""
+    """Yield the scans; LaserShip calls the code of an event its modifier."""
     for index, event in objects_at(package, "Events", where, rejections):
         code = text(event.get("EventCode")) or text(event.get("EventModifier"))
         category = text(event.get("Status")) or text(event.get("EventType"))
@@ -123,7 +123,7 @@ def _json_scans(package: JsonObject, where: str, received_at: datetime, rejectio
 
 
 def _by_category(raw: Raw) -> Meaning:
-    """A code alone may be the category, where an event prints no other."""
+    """Read a code alone as the category, where an event prints no other."""
     category = raw.further[0] if raw.further else None
     code = raw.code or ""
     return finest(

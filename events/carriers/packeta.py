@@ -38,7 +38,7 @@ Fields = dict[str, str]
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of one answer; one that says that it failed says nothing of scans."""
+    """Yield the events of one answer; one that says that it failed says nothing of scans."""
     records = _from_xml(read_xml(body), rejections) if is_xml(body) else _from_json(read_json(body), rejections)
     for where, number, fields in records:
         yield from readings_of((_scan(fields, where, received_at),), number, rejections)

@@ -37,7 +37,7 @@ _ERROR_FIELDS: Final = frozenset({"error", "errors", "message", "success"})
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of one push or answer."""
+    """Yield the events of one push or answer."""
     if is_xml(body):
         return _from_xml(read_xml(body), received_at, rejections)
     return _from_json(read_json(body), "", received_at, rejections)
@@ -111,12 +111,12 @@ def _last_mile_meaning(raw: Raw) -> Meaning:
 
 
 def _meaning(raw: Raw) -> Meaning:
-    """Of a status word or number."""
+    """Read a status word or number."""
     return CODES.get(("status", raw.code or ""), UNMAPPED)
 
 
 def _reread(raw: Raw) -> Meaning | None:
-    """Only TrackLMC prints a delivery status; an event code without one might be that of another interface."""
+    """Read a status of TrackLMC, the only interface that prints one; an event code without one might be that of another interface."""
     if raw.reason is not None:
         return _last_mile_meaning(raw)
     return None if ("event", raw.code or "") in CODES else _meaning(raw)

@@ -36,7 +36,7 @@ _ERROR_FIELDS: Final = frozenset({"errors", "error", "errorCode", "ErrorMessage"
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of one answer."""
+    """Yield the events of one answer."""
     for where, package in _packages(read_json(body), "", rejections):
         if "PackageTrackingEvents" in package or "TrackingNumber" in package:
             scans = _of_return(package, where, received_at, rejections)
@@ -90,7 +90,7 @@ def _time(day: str | None, clock: str | None, at: EventPlace, received_at: datet
 
 
 def _wall(printed: str | None) -> datetime | None:
-    """The wall clock that a Microsoft date means by its own offset."""
+    """Return the wall clock that a Microsoft date means by its own offset."""
     found = _EPOCH.fullmatch(printed or "")
     if found is None:
         return None
@@ -131,7 +131,7 @@ def _reread(raw: Raw) -> Meaning | None:
 
 
 def _meaning(raw: Raw) -> Meaning:
-    """A state goes by its name; of a scan the carrier's code is known to say more."""
+    """Read a state by its name, and a scan by the carrier's code, which says more."""
     status = raw.further[0] if raw.further else raw.code
     of_scan, of_status = CODES.get(("scan", raw.code or "")), CODES.get(("status", "".join((status or "").split()).casefold()))
     if of_status is None or (of_scan is not None and of_status.status is Status.IN_TRANSIT):

@@ -31,7 +31,7 @@ _ERROR_FIELDS: Final = frozenset({"error", "errors", "message"})
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of one answer."""
+    """Yield the events of one answer."""
     for where, event in _events(read_json(body), rejections):
         raw = Raw(code=text(event.get("status_code")))
         scan = Scan(

@@ -25,7 +25,7 @@ from events.parsing.text import text
 from events.parsing.times import Clock
 
 CODES: Final = meanings("postnl_codes.csv")
-"""Of events (`B01`) and of statuses (numbers): their names never meet."""
+"""Codes of events (`B01`) and of statuses (numbers): their names never meet."""
 
 DELIVERED: Final = CODES[("11",)]
 
@@ -40,7 +40,7 @@ _REVERSED: Final = re.compile(r"\A(\d\d)([A-Z])\Z", re.ASCII)
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of one answer or push."""
+    """Yield the events of one answer or push."""
     for where, shipment in _shipments(read_json(body), rejections):
         scans = _scans(shipment, where, received_at, rejections)
         yield from with_estimate(
@@ -114,7 +114,7 @@ def _meaning(raw: Raw) -> Meaning:
 
 
 def _estimate(shipment: JsonObject) -> str | None:
-    """The beginning of the frame in which the shipment is expected, or the day."""
+    """Return the beginning of the frame in which the shipment is expected, or the day."""
     printed = text(child(shipment, "Expectation").get("ETAFrom")) or text(shipment.get("DeliveryDate"))
     return estimate(printed, ISO) if printed else None
 

@@ -37,7 +37,7 @@ _ERROR_FIELDS: Final = frozenset({"compositeFault", "message", "error"})
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of one answer."""
+    """Yield the events of one answer."""
     for where, shipment in _shipments(read_json(body), rejections):
         printed = child(shipment, "service")
         service = text(printed.get("name")) or text(printed.get("code"))
@@ -81,7 +81,7 @@ def _scans(item: JsonObject, where: str, received_at: datetime, rejections: Reje
 
 
 def _reread(raw: Raw) -> Meaning | None:
-    """Where a status is not documented, the text decides."""
+    """Read a documented status; for any other the text decides."""
     return CODES.get((raw.type or "",))
 
 

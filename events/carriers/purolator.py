@@ -37,7 +37,7 @@ CLOCK: Final = Clock(
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of one answer."""
+    """Yield the events of one answer."""
     answer = body_of(read_xml(body))
     if answer is None or answer.tag == "Fault":
         return

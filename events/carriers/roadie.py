@@ -31,7 +31,7 @@ _ERROR_FIELDS: Final = frozenset({"error", "errors", "message"})
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of one push or answer."""
+    """Yield the events of one push or answer."""
     for where, shipment in _shipments(read_json(body), "", rejections):
         found = readings_of(_scans(shipment, where, received_at, rejections), text(shipment.get("tracking_number")), rejections)
         yield from with_signer(found, signer(shipment.get("signatory_name")))

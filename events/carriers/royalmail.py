@@ -35,7 +35,7 @@ _ERROR_FIELDS: Final = frozenset({"error", "errors", "httpCode", "httpMessage", 
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of one answer."""
+    """Yield the events of one answer."""
     for where, piece in _pieces(read_json(body), rejections):
         summary = child(piece, "summary")
         number = text(summary.get("oneDBarcode")) or text(summary.get("uniqueItemId")) or text(piece.get("mailPieceId"))
@@ -80,7 +80,7 @@ def _scans(piece: JsonObject, where: str, received_at: datetime, rejections: Rej
 
 
 def _reread(raw: Raw) -> Meaning | None:
-    """A code that is not known may be read by what stands next to it."""
+    """Read a known code; an unknown one may be read by what stands next to it."""
     return CODES.get(("event", raw.code or ""))
 
 

@@ -33,7 +33,7 @@ _ERROR_FIELDS: Final = frozenset({"Errors", "Error", "error", "errors", "Message
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of one push or answer."""
+    """Yield the events of one push or answer."""
     for where, consignment in _consignments(read_json(body), rejections):
         yield from readings_of(_scans(consignment, where, received_at, rejections), text(consignment.get(_NUMBER)), rejections)
 

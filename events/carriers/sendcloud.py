@@ -27,13 +27,13 @@ SECONDS_MAX: Final = 10**11
 """An epoch beyond it is in milliseconds."""
 
 _OF_INTEGRATIONS: Final = "integration_"
-"""How the actions begin that are about the shop, not about a parcel."""
+"""Prefix of the actions that are about the shop, not about a parcel."""
 _ENVELOPE: Final = frozenset({"action", "parcel", "timestamp", "error", "errors"})
 
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> list[Reading]:
-    """Events of one push or answer."""
+    """Yield the events of one push or answer."""
     push = read_json(body)
     if push in ({}, []):
         return []

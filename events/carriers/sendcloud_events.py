@@ -29,7 +29,7 @@ _NONE: Final = frozenset({"none"})
 
 
 def readings_of_push(data: JsonObject, received_at: datetime, rejections: Rejections) -> list[Reading]:
-    """The event of one push (`parcels.event.created`)."""
+    """Return the event of one push (`parcels.event.created`)."""
     event = child(data, "event")
     if not event:
         return []
@@ -48,7 +48,6 @@ def readings_of_push(data: JsonObject, received_at: datetime, rejections: Reject
 
 
 def readings_of_answer(parcel: JsonObject, received_at: datetime, rejections: Rejections) -> list[Reading]:
-    """The events of one parcel."""
     numbers = (text(each.get("tracking_number")) for _, each in objects(parcel.get("tracking_numbers"), "/tracking_numbers", rejections))
     found = readings_of(_scans(parcel, received_at, rejections), next((number for number in numbers if number), None), rejections)
     return with_estimate(found, estimate(text(child(parcel, "details").get("expected_delivery_date")), ISO))
@@ -67,7 +66,7 @@ def _scans(parcel: JsonObject, received_at: datetime, rejections: Rejections) ->
 
 
 def meaning(raw: Raw) -> Meaning:
-    """The exception, or the phase, with the reason that the particular gives."""
+    """Read the exception, or the phase, with the reason that the particular gives."""
     code = raw.code or ""
     exception, phase = CODES.get(("exception", code)), CODES.get(("phase", raw.type or code))
     particular = CODES.get(("sub_status", raw.reason or ""))
@@ -84,7 +83,7 @@ def meaning(raw: Raw) -> Meaning:
 
 
 def _place(location: JsonObject) -> EventPlace:
-    """A street is an addressee's."""
+    """Return the place without its street, which is an addressee's."""
     return place(
         city=location.get("city"),
         postal_code=location.get("postal_code"),

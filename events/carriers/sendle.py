@@ -39,7 +39,7 @@ _SIGNED: Final = re.compile(r"Your parcel was signed for by (?P<name>.+)")
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> list[Reading]:
-    """Events of one answer or webhook."""
+    """Return the events of one answer or webhook."""
     order = read_json(body)
     if order in ({}, []):
         return []
@@ -57,7 +57,7 @@ def _meaning(raw: Raw) -> Meaning:
 
 
 def _place(event: JsonObject, country: str | None) -> EventPlace:
-    """A line; a webhook prints its parts as well. `country`: of the whole shipment."""
+    """Return the place of a line; a webhook prints its parts as well. `country`: that of the whole shipment."""
     line = text(event.get("location")) or text(event.get("origin_location"))
     parts = child(event, "location_data")
     at = place_in_line(line, country=text(parts.get("country")) or (country if line else None))

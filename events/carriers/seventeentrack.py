@@ -43,7 +43,7 @@ _STOPPED: Final = "TRACKING_STOPPED"
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of one push or answer. Notices (`TRACKING_STOPPED`) and rejected numbers say nothing about scans."""
+    """Yield the events of one push or answer. Notices (`TRACKING_STOPPED`) and rejected numbers say nothing about scans."""
     for where, package in _packages(read_json(body), rejections):
         if "track" in package:
             yield from _package_v1(package, where, received_at, rejections)
@@ -105,7 +105,7 @@ def _package(package: JsonObject, where: str, received_at: datetime, rejections:
 
 
 def _only_provider(tracking: JsonObject) -> str | None:
-    """The name of the carrier; None where several carry the parcel one after the other."""
+    """Return the name of the carrier; None where several carry the parcel one after the other."""
     names = {text(child(provider, "provider").get("name")) for provider in as_list(tracking.get("providers")) if type(provider) is dict}
     return next(iter(names)) if len(names) == 1 else None
 
@@ -145,7 +145,7 @@ def _meaning(raw: Raw) -> Meaning:
 
 
 def _reread(raw: Raw) -> Meaning | None:
-    """In v1 the texts count."""
+    """Read v2 by its codes; in v1 the texts count."""
     return None if raw.code is None or raw.code.startswith(V1) else _meaning(raw)
 
 
@@ -164,7 +164,7 @@ def _place_at(address: JsonObject) -> EventPlace:
 
 
 def _zone_place(event: JsonObject, newest: JsonObject, journey: Journey) -> EventPlace:
-    """The place that decides the zone: the newest event has an address more often than the same event in the list."""
+    """Return the place that decides the zone: the newest event has an address more often than the same event in the list."""
     same = all(event.get(name) == newest.get(name) for name in ("description", "location", "time_raw", "time_iso"))
     return _place(newest if same else event, journey)
 
@@ -182,7 +182,7 @@ def _time(event: JsonObject, where: EventPlace, received_at: datetime, journey: 
 
 
 def _rollup(latest: JsonObject, number: str | None, where: str, received_at: datetime, rejections: Rejections) -> tuple[Reading, ...]:
-    """A package without events as one scan without a time, where its status says something of the parcel."""
+    """Read a package without events as one scan without a time, where its status says something of the parcel."""
     raw = Raw(code=text(latest.get("sub_status")) or text(latest.get("status")))
     meaning = _meaning(raw)
     if meaning.kind is not Kind.SCAN:
@@ -234,12 +234,12 @@ def _package_v1(package: JsonObject, where: str, received_at: datetime, rejectio
 
 
 def _by_text(description: str | None) -> Meaning:
-    """An event without a stage is a step that 17TRACK has no name for: its text, where that is known, says more."""
+    """Read an event without a stage by its text, where that is known: 17TRACK has no name for the step."""
     return CODES.get(("text", _headline(description)), UNTOLD)
 
 
 def _headline(description: str | None) -> str:
-    """`Shipping Label Created -> A shipping label has been ...`: the words before the arrow, in lower case."""
+    """Return the words before the arrow of `Shipping Label Created -> A shipping label has been ...`, in lower case."""
     return (description or "").partition(" -> ")[0].strip().casefold()
 
 

@@ -41,7 +41,7 @@ _ERROR_FIELDS: Final = frozenset({"apiErrorMsg", "apiResultCode", "errorCode", "
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of one push or answer."""
+    """Yield the events of one push or answer."""
     content = form_fields(body).get(_FIELD, body)
     routes = _from_xml(read_xml(content)) if is_xml(content) else _from_json(read_json(content), "", rejections)
     for where, number, route in routes:
@@ -102,7 +102,7 @@ def _from_json(body: object, where: str, rejections: Rejections) -> Iterator[tup
 
 
 def _unwrapped(body: JsonObject, wrapper: str, where: str) -> object:
-    """What is in a wrapper, as an object or as the text of one."""
+    """Return what is in a wrapper, as an object or as the text of one."""
     if where.count("/") >= _WRAPPERS_MAX:
         raise UnreadableMessageError(Cause.TOO_COMPLEX, f"more than {_WRAPPERS_MAX} wrappers around the routes")
     inner = body[wrapper]

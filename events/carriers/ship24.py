@@ -41,7 +41,7 @@ _ERROR_FIELDS: Final = frozenset({"error", "errors", "message"})
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of one webhook or answer; other topics say nothing about scans."""
+    """Yield the events of one webhook or answer; other topics say nothing about scans."""
     for where, tracking in _trackings(read_json(body), "", rejections):
         delivery = child(tracking, "shipment", "delivery")
         found = with_signer(_readings(tracking, where, received_at, rejections), signer(delivery.get("signedBy")))
@@ -95,7 +95,7 @@ def _scan(event: JsonObject, where: str, received_at: datetime, journey: Journey
 
 
 def _reread(raw: Raw) -> Meaning | None:
-    """An event without a code that is known is read by its milestone, which the raw fields lack."""
+    """Read a known code; an event without one is read by its milestone, which the raw fields lack."""
     return CODES.get(("code", raw.code or ""))
 
 

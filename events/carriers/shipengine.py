@@ -32,7 +32,7 @@ CODES: Final = meanings("shipengine_codes.csv")
 """(level, code): ShipEngine's `status`; else the operating carrier, empty where all of them mean the same."""
 
 TEXTS: Final = meanings("shipengine_texts.csv")
-"""What operating carriers print of scans that are all movement to ShipEngine, in lower case."""
+"""Texts that operating carriers print of scans that are all movement to ShipEngine, in lower case."""
 
 _by_text = by_sentence({words: meaning for (words,), meaning in TEXTS.items()})
 
@@ -65,7 +65,7 @@ class Printed(NamedTuple):
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> list[Reading]:
-    """Events of one webhook or answer; other webhooks say nothing about scans."""
+    """Return the events of one webhook or answer; other webhooks say nothing about scans."""
     push = read_json(body)
     if push in ({}, []):
         return []
@@ -144,7 +144,7 @@ def _own(status: str | None) -> Meaning | None:
 
 
 def _reread(raw: Raw) -> Meaning | None:
-    """Without a status of its own, or with one for many scans, an event is read by what the raw fields do not know."""
+    """Read by the status of its own, unless that stands for many scans and depends on what the raw fields lack."""
     own = _own(raw.further[0]) if raw.further else None
     return own if own is not None and own.kind is Kind.SCAN and own.status is not Status.IN_TRANSIT else None
 

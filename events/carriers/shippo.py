@@ -44,7 +44,7 @@ _ERROR_FIELDS: Final = frozenset({"detail", "error", "errors", "event", "message
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> list[Reading]:
-    """Events of one webhook or answer; other webhooks say nothing about scans."""
+    """Return the events of one webhook or answer; other webhooks say nothing about scans."""
     push = read_json(body)
     if push in ({}, []):
         return []

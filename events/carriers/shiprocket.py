@@ -29,7 +29,7 @@ CODES: Final = meanings("shiprocket_codes.csv")
 """Ids of shipment statuses."""
 
 TEXTS: Final = meanings("shiprocket_texts.csv")
-"""What couriers print of scans without an id."""
+"""Texts that couriers print of scans without an id."""
 
 _by_text = by_sentence({words: meaning for (words,), meaning in TEXTS.items()})
 
@@ -59,7 +59,7 @@ class _History(NamedTuple):
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of one webhook or answer."""
+    """Yield the events of one webhook or answer."""
     for history in _histories(read_json(body), "", rejections):
         found = readings_of(_scans(history, received_at, rejections), history.number, rejections)
         yield from with_estimate(found, estimate(text(history.of.get("etd")), CLOCK.formats))
@@ -84,7 +84,7 @@ def _histories(body: object, where: str, rejections: Rejections) -> Iterator[_Hi
 
 
 def _answered(tracked: JsonObject, where: str) -> Iterator[_History]:
-    """An answer prints the state of a waybill in a list of its own."""
+    """Yield the histories of an answer, which prints the state of a waybill in a list of its own."""
     track = next((each for each in as_list(tracked.get("shipment_track")) if type(each) is dict), {})
     if tracked.get("error") and not as_list(tracked.get("shipment_track_activities")):
         return
@@ -129,7 +129,7 @@ def _meaning(raw: Raw) -> Meaning:
 
 
 def _reread(raw: Raw) -> Meaning | None:
-    """A courier's own code says nothing without its words."""
+    """Read a known code; a courier's own code says nothing without its words."""
     known = CODES.get((raw.code or "",))
     return None if known is None and not (raw.code or "").isdigit() else _directed(raw, known or UNMAPPED, is_back=BACK in raw.further)[1]
 

@@ -33,7 +33,7 @@ _ERROR_FIELDS: Final = frozenset({"error", "errors", "message", "Message", "vali
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> list[Reading]:
-    """Events of one push or answer."""
+    """Yield the events of one push or answer."""
     readings: list[Reading] = []
     estimates: list[str | None] = []
     for where, event in _events(read_json(body), rejections):
@@ -91,7 +91,7 @@ def _scan(event: JsonObject, where: str, received_at: datetime) -> Scan:
 
 
 def _with_estimates(readings: list[Reading], estimates: list[str | None]) -> list[Reading]:
-    """Every event prints the estimate of its time; that of the newest event of an air waybill holds."""
+    """Give each reading its estimate: every event prints that of its time, and that of the newest event of an air waybill holds."""
     found = list(readings)
     for number in {reading.tracking_number for reading in readings}:
         at = [index for index, reading in enumerate(readings) if reading.tracking_number == number]

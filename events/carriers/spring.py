@@ -33,7 +33,7 @@ _ERROR_FIELDS: Final = frozenset({"Error", "ErrorLevel", "error", "errors"})
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of one push or answer."""
+    """Yield the events of one push or answer."""
     for where, shipment in _shipments(read_json(body), rejections):
         yield from readings_of(
             _scans(shipment, where, received_at, rejections),

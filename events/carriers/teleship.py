@@ -32,7 +32,7 @@ _ERROR_FIELDS: Final = frozenset({"error", "errors", "message", "messages", "sta
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of one webhook or answer; other webhooks say nothing about scans."""
+    """Return the events of one webhook or answer; other webhooks say nothing about scans."""
     for where, shipment in _shipments(read_json(body), "", rejections):
         found = readings_of(_scans(shipment, where, received_at, rejections), text(shipment.get("trackingNumber")), rejections)
         yield from with_estimate(found, estimate(text(shipment.get("estimatedDelivery")), ISO))

@@ -36,7 +36,7 @@ _ERRORS: Final = frozenset({"Error", "Fault", "parse_error", "runtime_error"})
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of one answer."""
+    """Yield the events of one answer."""
     answer = body_of(read_xml(body))
     if answer is None or answer.tag in _ERRORS:
         return
@@ -86,7 +86,7 @@ def _scans(consignment: _Element, of_all: dict[str, str], where: str, received_a
 
 
 def _journey(consignment: _Element, of_all: dict[str, str]) -> Journey:
-    """The countries that the consignment goes from and to; depots are printed without theirs."""
+    """Return the countries that the consignment goes from and to; depots are printed without theirs."""
     return Journey(
         origin=place(city=of_all.get("OriginDepotName"), country=text_at(consignment, "OriginCountry/CountryCode")),
         destination=place(city=of_all.get("DeliveryTown"), country=text_at(consignment, "DestinationCountry/CountryCode")),
@@ -98,7 +98,7 @@ def _meaning(raw: Raw) -> Meaning:
 
 
 def _reread(raw: Raw) -> Meaning | None:
-    """The code of a summary may be that of a status too."""
+    """Read a code, but not that of a summary, which may be that of a status too."""
     return None if ("summary", raw.code or "") in CODES else _meaning(raw)
 
 

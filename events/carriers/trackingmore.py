@@ -41,7 +41,7 @@ _SHIPMENT: Final = frozenset({"tracking_number", *_LEGS})
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of one push or answer."""
+    """Yield the events of one push or answer."""
     for where, shipment in _shipments(read_json(body), rejections):
         found = readings_of(_scans(shipment, where, received_at, rejections), text(shipment.get("tracking_number")), rejections)
         found = with_signer(carried_by(found, _courier(shipment)), text(shipment.get("signed_by")))
@@ -95,7 +95,7 @@ def _courier(shipment: JsonObject) -> str | None:
 
 
 def _place(step: JsonObject, of_shipment: tuple[str | None, ...]) -> EventPlace:
-    """Of fields of their own, or of one line (`PASADENA,MD,US`)."""
+    """Read the place from fields of their own, or from one line (`PASADENA,MD,US`)."""
     return reported_place(
         text(step.get("location")) or text(step.get("Details")),
         city=step.get("city"),

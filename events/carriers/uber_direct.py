@@ -32,7 +32,7 @@ RETURN_KIND: Final = "event.delivery_return"
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """The event of one webhook."""
+    """Yield the event of one webhook."""
     for where, push in _pushes(read_json(body), rejections):
         kind, data = text(push.get("kind")), child(push, "data")
         if kind not in {STATUS_KIND, RETURN_KIND}:

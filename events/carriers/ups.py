@@ -21,14 +21,14 @@ from events.parsing.xml import is_xml, read_xml
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Every activity that a UPS message prints. Raises UnreadableMessageError only."""
+    """Yield every activity that a UPS message prints. Raises UnreadableMessageError only."""
     if is_xml(body):
         return read_xml_message(read_xml(body), received_at, rejections)
     return read_json_message(read_json(body), received_at, rejections)
 
 
 def _reread(raw: Raw) -> Meaning | None:
-    """Quantum View prints no type: there the name of an event decides."""
+    """Read a status; where Quantum View prints no type, the name of an event decides."""
     known = reread(raw)
     return None if raw.type is None and known is UNMAPPED else known
 

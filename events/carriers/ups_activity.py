@@ -21,7 +21,7 @@ CLOCK: Final = Clock(
 UNREADABLE_TIME: Final = "a time in no known format"
 EMPTY: Final = "neither code, text nor time"
 PLACEHOLDERS: Final = frozenset({"string"})
-"""What UPS's own samples print where a value belongs."""
+"""Placeholders in UPS's own samples where a value belongs."""
 
 
 @value(frozen=True, slots=True, kw_only=True)
@@ -42,11 +42,11 @@ class Activity:
     signer: object = None
     service: str | None = None
     estimate: str | None = None
-    """When delivery is expected, as an ISO date, where the activity itself prints it."""
+    """Estimated delivery, as an ISO date, where the activity itself prints it."""
 
 
 def read_activity(activity: Activity, received_at: datetime, journey: Journey = NO_JOURNEY) -> Reading | str:
-    """The reading of an activity, or why it is none. A label that is created is printed in its shipper's time, with a country alone."""
+    """Read an activity, or return why it cannot be read. The creation of a label is printed in its shipper's time, with a country alone."""
     if activity.code is None and activity.text is None and activity.date is None:
         return EMPTY
     status_code = activity.further[0] if activity.further else None
@@ -71,7 +71,7 @@ def read_activity(activity: Activity, received_at: datetime, journey: Journey = 
 
 
 def journey_of(activities: Iterable[Activity], origin: EventPlace = NOWHERE, destination: EventPlace = NOWHERE) -> Journey:
-    """The way of a package; where its origin is not printed, the place of its first activity that has more than a country."""
+    """Return the way of a package; where its origin is not printed, the place of its first activity that has more than a country."""
     if origin == NOWHERE:
         placed = [one for one in activities if one.place.region or one.place.city]
         origin = min(placed, key=lambda one: (one.date or "", one.time or "")).place if placed else NOWHERE
@@ -80,7 +80,7 @@ def journey_of(activities: Iterable[Activity], origin: EventPlace = NOWHERE, des
 
 @lru_cache(maxsize=1024)
 def iso_date(printed: str | None) -> str | None:
-    """`20260301` as `2026-03-01`; None for anything that is no date."""
+    """Convert `20260301` to `2026-03-01`; None for anything that is no date."""
     wall = CLOCK.formats.read(printed) if printed else None
     return None if wall is None or wall.is_sentinel else wall.local.date().isoformat()
 

@@ -1,4 +1,4 @@
-"""What UPS's status codes mean. Only (type, code) means something: the same code stands in several of UPS's tables.
+"""Meanings of UPS's status codes. Only (type, code) means something: the same code stands in several of UPS's tables.
 
 `ups_codes.csv` is the small-parcel vocabulary. Manifest, pickup and movement share their codes: one that means one thing under these types
 means it under each. Next comes the three-digit code (`statusCode`, `descriptionCode`) that the JSON formats add, and last the type, where
@@ -31,7 +31,7 @@ _CLEARED: Final = frozenset({"014", "084", "134"})
 
 @lru_cache(maxsize=4096)
 def meaning(status_type: str | None, code: str | None, text: str | None, status_code: str | None = None) -> Meaning:
-    """The meaning of a status. `text` decides only for I/DS, which UPS prints for two things."""
+    """Return the meaning of a status. `text` decides only for I/DS, which UPS prints for two things."""
     key = (status_type or "", code or "")
     if key == _DESTINATION_SCAN and text is not None and text.casefold().rstrip(".") in _OUT_FOR_DELIVERY:
         return Meaning(Kind.SCAN, Status.OUT_FOR_DELIVERY)
@@ -43,7 +43,7 @@ def meaning(status_type: str | None, code: str | None, text: str | None, status_
 
 
 def reread(raw: Raw) -> Meaning | None:
-    """A status whose text is not known."""
+    """Read a status whose text is not known."""
     if (raw.type, raw.code) == _DESTINATION_SCAN:
         return None
     return meaning(raw.type, raw.code, None, raw.further[0] if raw.further else None)
@@ -56,7 +56,7 @@ def _table() -> dict[tuple[str, ...], Meaning]:
 
 @cache
 def _shared() -> dict[str, Meaning]:
-    """The codes that mean one thing under all types of `_PROGRESS` that have them."""
+    """Return the codes that mean one thing under all types of `_PROGRESS` that have them."""
     found: dict[str, set[Meaning]] = {}
     for (status_type, code), known in _table().items():
         if status_type in _PROGRESS:

@@ -21,7 +21,7 @@ _ESTIMATES: Final = ("RDD", "SDD")
 
 
 def read_json_message(value: object, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Raises UnreadableMessageError (`unknown_format`) for JSON that is none of UPS's formats."""
+    """Read a UPS message in JSON. Raises UnreadableMessageError (`unknown_format`) for JSON that is none of UPS's formats."""
     if type(value) is list:
         return _read_alerts(value, "", received_at, rejections)
     if type(value) is dict:
@@ -97,7 +97,7 @@ def _read_package(
 
 
 def _ends(package: JsonObject) -> tuple[EventPlace, EventPlace]:
-    """Where a package comes from and goes to."""
+    """Return where a package comes from and where it goes to."""
     addresses = [address for address in as_list(package.get("packageAddress")) if type(address) is dict]
     by_type = {text(address.get("type")): _place(child(address, "address")) for address in addresses}
     return by_type.get("ORIGIN", NOWHERE), by_type.get("DESTINATION", NOWHERE)
@@ -167,7 +167,7 @@ def _service(of: JsonObject) -> str | None:
 
 
 def _number(value: object) -> str | None:
-    """A number, printed bare or (`InquiryNumber`) as the value of an object."""
+    """Return a number, printed bare or (`InquiryNumber`) as the value of an object."""
     return text_unless(value.get("Value") if type(value) is dict else value, PLACEHOLDERS)
 
 

@@ -36,7 +36,7 @@ _KINDS: Final = frozenset(KINDS)
 
 
 class PackageEvent(NamedTuple):
-    """What happened to one package, with its pointer."""
+    """An event of one package, with its pointer."""
 
     kind: str
     event: JsonObject
@@ -45,7 +45,7 @@ class PackageEvent(NamedTuple):
 
 
 def read_quantum_view(response: JsonObject, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """The events of all files of an answer."""
+    """Yield the events of all files of an answer."""
     events = object_at(response, _EVENTS, f"/{ROOT}", rejections, required=False)
     for where, listed in _members(events, f"/{ROOT}/{_EVENTS}", ("SubscriptionEvents", "SubscriptionFile"), rejections):
         for kind in KINDS:
@@ -55,7 +55,7 @@ def read_quantum_view(response: JsonObject, received_at: datetime, rejections: R
 
 
 def as_json(element: _Element) -> Any:  # noqa: ANN401 - an element is its text, or an object of its children
-    """An element as JSON prints it: a child that is repeated is a list."""
+    """Convert an element to what JSON prints: a child that is repeated is a list."""
     if len(element) == 0:
         return (element.text or "").strip()
     found: dict[str, Any] = {}
@@ -72,7 +72,7 @@ def as_json(element: _Element) -> Any:  # noqa: ANN401 - an element is its text,
 
 
 def _meaning(kind: str, code: str | None) -> Meaning:
-    """A code that is not known leaves the kind, where that says what happened."""
+    """Read a code; one that is not known leaves the kind, where that says what happened."""
     return finest((code, _table().get((kind, code or ""))), (kind, _BY_KIND.get(kind)))
 
 
@@ -85,7 +85,7 @@ def _members(value: JsonObject, where: str, names: tuple[str, ...], rejections: 
 
 
 def _packages(event: JsonObject, kind: str, where: str, rejections: Rejections) -> Iterator[PackageEvent]:
-    """A manifest lists its packages; every other event is of one."""
+    """Yield the packages: a manifest lists several, every other event is of one."""
     if kind != "Manifest" or not as_list(event.get("Package")):
         yield PackageEvent(kind, event, event, where)
         return

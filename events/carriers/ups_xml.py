@@ -17,7 +17,7 @@ from events.parsing.xml import Document, body_of, elements, text_at
 
 
 def read_xml_message(document: Document, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Raises UnreadableMessageError (`unknown_format`) for XML that is none of UPS's formats. A SOAP fault holds no events."""
+    """Read a UPS message in XML. Raises UnreadableMessageError (`unknown_format`) for an unknown format. A SOAP fault holds no events."""
     response = body_of(document)
     if response is None or response.tag == "Fault":
         return

@@ -62,7 +62,7 @@ _FACILITY: Final = re.compile(
     r"(?:(?P<city>.+) (?P<state>[A-Z]{2}) (?:NETWORK |INTERNATIONAL )?DISTRIBUTION CENTER(?: ANNEX)?"
     r"|ISC (?P<isc>.+?)(?: (?P<isc_state>[A-Z]{2}))? ?\(USPS\))"
 )
-"""How USPS names its facilities, those for mail from abroad too (`ISC NEW YORK NY(USPS)`)."""
+"""Names of USPS's facilities, of those for mail from abroad too (`ISC NEW YORK NY(USPS)`)."""
 _WEB_TOOLS_LISTS: Final = frozenset({"TrackSummary", "TrackDetail"})
 _WEB_TOOLS: Final = ("TrackResults", "TrackResponse")
 _SENTENCE_DATE: Final = re.compile(r"\b(?P<date>(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]* \d{1,2}, \d{4})")
@@ -98,7 +98,7 @@ class UspsItem(NamedTuple):
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of one push or answer."""
+    """Yield the events of one push or answer."""
     items = _from_xml(read_xml(body), rejections) if is_xml(body) else _from_json(read_json(body), rejections)
     for item in items:
         found = readings_of((_scan(scan, received_at, item.journey) for scan in item.scans), item.number, rejections, service=item.service)
@@ -106,7 +106,7 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
 
 
 def _scan(scan: UspsScan, received_at: datetime, journey: Journey) -> Scan:
-    """An older answer prints the text in place of a code."""
+    """Read a scan; an older answer prints the text in place of a code."""
     where = _place(scan)
     return Scan(
         where=scan.where,
@@ -129,13 +129,13 @@ def _reread(raw: Raw) -> Meaning | None:
 
 
 def _place(scan: UspsScan) -> EventPlace:
-    """USPS prints no country for its own."""
+    """Read the place; USPS prints no country for its own."""
     country = scan.country or ("US" if scan.state or scan.postal_code else None)
     return place(city=scan.city, region=scan.state, postal_code=scan.postal_code, country=country)
 
 
 def _journey(*ends: str | None) -> Journey:
-    """City, state and ZIP code of the origin, then those of the destination; within the United States where a state is printed."""
+    """Read city, state and ZIP code of the origin, then of the destination; within the United States where a state is printed."""
     origin, destination = (
         place(city=city, region=state, postal_code=zip_code, country="US" if state else None)
         for city, state, zip_code in (ends[:3], ends[3:])
@@ -179,7 +179,7 @@ def _from_json(body: object, rejections: Rejections) -> Iterator[UspsItem]:
 
 
 def _web_tools_items(answer: JsonObject, where: str, rejections: Rejections) -> Iterator[UspsItem]:
-    """The answer of Web Tools as JSON: an attribute is printed with an `@`."""
+    """Yield the items of an answer of Web Tools as JSON: an attribute is printed with an `@`."""
     for index, info in objects_at(answer, "TrackInfo", where, rejections):
         pointer, scans = f"{where}/TrackInfo/{index}", []
         if not _WEB_TOOLS_LISTS & info.keys():
@@ -201,7 +201,7 @@ def _web_tools_items(answer: JsonObject, where: str, rejections: Rejections) -> 
 
 
 def _json_items(body: object, where: str, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
-    """The mail pieces with their pointers: a list of them, one by itself, or in the envelope of a notification."""
+    """Yield the mail pieces with their pointers: a list of them, one by itself, or in the envelope of a notification."""
     if type(body) is list:
         for index, member in objects(body, where, rejections):
             yield from _json_items(member, f"{where}/{index}", rejections)
@@ -286,7 +286,7 @@ def _web_tools_scan(fields: dict[str, str], where: str) -> UspsScan:
 
 
 def _sentence(words: str | None, where: str) -> Iterator[UspsScan]:
-    """A scan in one sentence, by requests without fields. A sentence without a date is a notice ("There is no record of ...")."""
+    """Yield a scan in one sentence, by requests without fields. A sentence without a date is a notice ("There is no record of ...")."""
     if words is None or (date := _SENTENCE_DATE.search(words)) is None:
         return
     time = _SENTENCE_TIME.search(words)

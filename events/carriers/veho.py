@@ -33,7 +33,7 @@ _ERROR_FIELDS: Final = frozenset({"error", "errors", "message"})
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of one push or answer."""
+    """Yield the events of one push or answer."""
     for where, package in _packages(read_json(body), rejections):
         found = readings_of(_scans(package, where, received_at, rejections), text(package.get("trackingNumber")), rejections)
         yield from with_estimate(found, estimate(text(package.get("estimatedDelivery")), FORMATS))

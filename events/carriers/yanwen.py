@@ -36,7 +36,7 @@ _ERROR_FIELDS: Final = frozenset({"code", "message", "error", "errors"})
 
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    """Events of one push or answer."""
+    """Yield the events of one push or answer."""
     for where, item in _items(read_json(body), rejections):
         number = text(item.get("waybill_number")) or text(item.get("tracking_number"))
         yield from readings_of(_scans(item, where, received_at, rejections), number, rejections)

@@ -31,7 +31,10 @@ class Keyring:
     _carrier_digests: dict[str, Digest] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def carrier_digest(self, carrier_id: str) -> Digest:
-        """The keyed digest (HMAC-SHA256, 32 bytes) of one carrier's statements: compares guessable values without revealing them."""
+        """Return the keyed digest (HMAC-SHA256, 32 bytes) of one carrier's statements.
+
+        It compares guessable values without revealing them.
+        """
         found = self._carrier_digests.get(carrier_id)
         if found is None:
             info = b"statesvc carrier digest\x1f" + carrier_id.encode()
@@ -40,7 +43,7 @@ class Keyring:
         return found
 
     def digest(self, data: bytes) -> bytes:
-        """The same for what belongs to no carrier."""
+        """Return the keyed digest of what belongs to no carrier."""
         return hmac.digest(self.digest_key, data, "sha256")
 
     @property
@@ -61,53 +64,56 @@ class Keyring:
         return HKDF(algorithm=SHA256(), length=DIGEST_KEY_BYTES, salt=None, info=b"statesvc signed tokens").derive(self.digest_key)
 
     def seal_shipment_key(self, key: SealingKey, shipment_id: UUID) -> bytes:
-        """A shipment's own key under the master key."""
+        """Seal a shipment's own key under the master key."""
         return self.master.wrap(key, shipment_context(shipment_id))
 
     def open_shipment_key(self, sealed: bytes, shipment_id: UUID) -> SealingKey:
-        """The key of a shipment as its stream row holds it."""
+        """Open the key of a shipment as its stream row holds it."""
         return self.master.unwrap(sealed, shipment_context(shipment_id))
 
 
 def body_key_wrap(keys: Mapping[UUID, SealingKey], message_id: UUID) -> SealingKey:
-    """What wraps the key of a body that names these shipments: HKDF-SHA256 over their keys, so that without any one of them it is lost."""
+    """Derive the key that wraps the key of a body that names these shipments.
+
+    HKDF-SHA256 over their keys, so that losing any one loses it.
+    """
     material = b"".join(keys[shipment_id].key for shipment_id in sorted(keys))
     extracted = hmac.digest(b"statesvc body key", material, "sha256")
     return SealingKey(hmac.digest(extracted, body_context(message_id) + b"\x01", "sha256"))
 
 
 def shipment_context(shipment_id: UUID) -> bytes:
-    """What the wrap of a shipment's key is bound to."""
+    """Return the context that the wrap of a shipment's key is bound to."""
     return b"shipment\x1f" + shipment_id.bytes
 
 
 def body_context(message_id: UUID) -> bytes:
-    """What a body and the wraps of its key are bound to."""
+    """Return the context that a body and the wraps of its key are bound to."""
     return message_id.bytes
 
 
 def mapped_text_context(carrier_id: str, stand_in: str) -> bytes:
-    """What the text of a mapped code is bound to."""
+    """Return the context that the text of a mapped code is bound to."""
     return f"mapped text\x1f{carrier_id}\x1f{stand_in}".encode()
 
 
 def references_context(carrier_id: str, number: str) -> bytes:
-    """What the references of a number are bound to."""
+    """Return the context that the references of a number are bound to."""
     return f"references\x1f{carrier_id}\x1f{number}".encode()
 
 
 def part_context(shipment_id: UUID, event_id: str) -> bytes:
-    """What the personal part of an event is bound to."""
+    """Return the context that the personal part of an event is bound to."""
     return b"part\x1f" + shipment_id.bytes + event_id.encode()
 
 
 def attempt_context(shipment_id: UUID, webhook_id: str, number: int) -> bytes:
-    """What the sealed part of an attempt is bound to, as long as its notification has not ended."""
+    """Return the context that the sealed part of an attempt is bound to, as long as its notification has not ended."""
     return b"attempt\x1f" + shipment_id.bytes + f"{webhook_id}\x1f{number}".encode()
 
 
 def ended_context(shipment_id: UUID, webhook_id: str, number: int) -> bytes:
-    """What the sealed part of a notification's entry is bound to; `number`: of the last attempt, 0 if there was none."""
+    """Return the context that the sealed part of a notification's entry is bound to; `number`: of the last attempt, 0 if there was none."""
     return b"attempts\x1f" + shipment_id.bytes + f"{webhook_id}\x1f{number}".encode()
 
 

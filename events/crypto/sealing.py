@@ -42,30 +42,30 @@ class SealingKey:
 
     @classmethod
     def fresh(cls) -> Self:
-        """A new random key."""
+        """Generate a random key."""
         return cls(os.urandom(KEY_BYTES))
 
     def __repr__(self) -> str:
         return f"SealingKey({self.key_id.hex()})"
 
     def seal(self, plaintext: bytes, context: bytes) -> bytes:
-        """Ciphertext in format 1."""
+        """Seal in format 1."""
         nonce = os.urandom(_NONCE_BYTES)
         return FORMAT + self.key_id + nonce + self._aead.encrypt(nonce, plaintext, context)
 
     def seal_compressed(self, plaintext: bytes, context: bytes) -> bytes:
-        """Ciphertext in format 2: smaller, for what is stored long and read seldom. Its length shows how well the plaintext compresses."""
+        """Seal in format 2: smaller, for what is stored long and read seldom. Its length shows how well the plaintext compresses."""
         nonce = os.urandom(_NONCE_BYTES)
         # the version is bound too: read as format 1 it must not open
         stream = zlib.compress(plaintext, _COMPRESSION_LEVEL)
         return COMPRESSED + self.key_id + nonce + self._aead.encrypt(nonce, stream, COMPRESSED + context)
 
     def sealed(self, value: bytes) -> bool:
-        """Whether the value says that it was sealed under this key."""
+        """Return whether the value claims to be sealed under this key."""
         return value[1 : 1 + _KEY_ID_BYTES] == self.key_id
 
     def open(self, sealed: bytes, context: bytes) -> bytes:
-        """The plaintext of either format; `SealError` when the key, the context or a byte is another."""
+        """Return the plaintext of either format; raise `SealError` if the key, the context or a byte differs."""
         version = sealed[:1]
         if version not in {FORMAT, COMPRESSED} or len(sealed) <= _HEADER_BYTES:
             raise SealError("not a sealed value of a format that is known")
@@ -80,11 +80,11 @@ class SealingKey:
             raise SealError("the sealed value was changed, or belongs to another row") from None
 
     def wrap(self, key: "SealingKey", context: bytes) -> bytes:
-        """Another key, sealed under this one."""
+        """Seal another key under this one."""
         return self.seal(key.key, context)
 
     def unwrap(self, sealed: bytes, context: bytes) -> "SealingKey":
-        """The key that `wrap` sealed."""
+        """Open a key that `wrap` sealed."""
         return SealingKey(self.open(sealed, context))
 
 
@@ -102,11 +102,11 @@ class MasterKeys:
         self._by_id = {key.key_id: key for key in ring}
 
     def wrap(self, key: SealingKey, context: bytes) -> bytes:
-        """A key, sealed under the current master key."""
+        """Seal a key under the current master key."""
         return self.current.wrap(key, context)
 
     def unwrap(self, sealed: bytes, context: bytes) -> SealingKey:
-        """The key that any of the master keys sealed."""
+        """Open a key that any of the master keys sealed."""
         key_id = sealed[1 : 1 + _KEY_ID_BYTES]
         master = self._by_id.get(key_id)
         if master is None:
@@ -114,11 +114,11 @@ class MasterKeys:
         return master.unwrap(sealed, context)
 
     def seal(self, plaintext: bytes, context: bytes) -> bytes:
-        """A small secret (not a key), sealed under the current master key."""
+        """Seal a small secret (not a key) under the current master key."""
         return self.current.seal(plaintext, context)
 
     def open(self, sealed: bytes, context: bytes) -> bytes:
-        """The secret that any of the master keys sealed."""
+        """Open a secret that any of the master keys sealed."""
         master = self._by_id.get(sealed[1 : 1 + _KEY_ID_BYTES])
         if master is None:
             raise SealError("sealed under a master key that STATESVC_MASTER_KEY does not hold: add it there")
@@ -126,15 +126,15 @@ class MasterKeys:
 
 
 def salted(content: bytes) -> bytes:
-    """`salt + content`: what is sealed where a commitment to `content` is stored outside."""
+    """Return `salt + content`: what is sealed where a commitment to `content` is stored outside."""
     return os.urandom(SALT_BYTES) + content
 
 
 def commitment(salted_content: bytes) -> bytes:
-    """SHA-256 over salt and content: binds the content, reveals nothing of it once the seal is erased."""
+    """Return SHA-256 over salt and content: it binds the content, and reveals nothing of it once the seal is erased."""
     return hashlib.sha256(salted_content).digest()
 
 
 def unsalted(salted_content: bytes) -> bytes:
-    """The content without its salt."""
+    """Strip the salt from the content."""
     return salted_content[SALT_BYTES:]

@@ -1,4 +1,4 @@
-"""From decided proposals to log rows: version, recorded_at, sealed part, chain and leaf hash. Pure but for fresh nonces.
+"""Assembly of log rows from decided proposals: version, recorded_at, sealed part, chain and leaf hash. Pure but for fresh nonces.
 
 `recorded_at` is the database's clock under the shipment's lock and strictly grows per shipment, so several events of one
 transaction differ by a microsecond.
@@ -61,7 +61,7 @@ class ConflictRow:
 
 
 def assemble_events(appends: Sequence[Proposal], heads: Mapping[UUID, StreamHead], *, clock: datetime, epoch: int) -> list[EventRow]:
-    """Rows in the order of `appends`; moves `heads` on."""
+    """Assemble the rows in the order of `appends`; advance `heads`."""
     rows = []
     for proposal in appends:
         head = heads[proposal.shipment_id]
@@ -91,7 +91,10 @@ def assemble_events(appends: Sequence[Proposal], heads: Mapping[UUID, StreamHead
 def assemble_conflicts(
     conflicts: Sequence[Conflict], keys: Mapping[UUID, SealingKey | None], *, clock: datetime, epoch: int
 ) -> list[ConflictRow]:
-    """Rows in the order of `conflicts`; `keys` are those of the holders and, where they have a stream, of the claimed shipments."""
+    """Assemble the rows in the order of `conflicts`.
+
+    `keys`: those of the holders and, where they have a stream, of the claimed shipments.
+    """
     rows = []
     for conflict in conflicts:
         proposal = conflict.proposal
@@ -117,7 +120,7 @@ def _seal_part(event: Event, shipment_id: UUID, key: SealingKey | None) -> tuple
 
 
 def _seal_conflict(conflict: Conflict, keys: Mapping[UUID, SealingKey | None]) -> tuple[bytes | None, bytes | None]:
-    """It holds personal data of both shipments, so it is sealed under both keys: erasing either makes it unreadable."""
+    """Seal a conflict under the keys of both shipments, whose personal data it holds: erasing either makes it unreadable."""
     event, claimed_id = conflict.proposal.event, conflict.proposal.shipment_id
     part_commitment, sealed = _seal_part(event, conflict.holder, keys.get(conflict.holder))
     if sealed is None or claimed_id == conflict.holder or claimed_id not in keys:

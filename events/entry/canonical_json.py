@@ -12,7 +12,10 @@ import orjson
 
 
 def canonical_bytes(value: Mapping[str, Any]) -> bytes:
-    """The bytes that are stored and hashed. Raises `TypeError` for a value outside the domain (floats, bytes, datetimes)."""
+    """Encode a value as the bytes that are stored and hashed.
+
+    Raises `TypeError` for a value outside the domain (floats, bytes, datetimes).
+    """
     return orjson.dumps(value, default=_refuse, option=orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_STRICT_INTEGER)
 
 

@@ -31,7 +31,10 @@ class Leaf:
 
 
 def leaf(document: Mapping[str, Any], *, epoch: int) -> Leaf:
-    """`SHA-256(0x00 + canonical bytes)`, the leaf hash of RFC 6962. Fields without a value are left out, and so is the first epoch."""
+    """Compute `SHA-256(0x00 + canonical bytes)`, the leaf hash of RFC 6962.
+
+    Fields without a value are left out, and so is the first epoch.
+    """
     bound = {name: value for name, value in document.items() if value is not None}
     if epoch != FIRST_EPOCH:
         bound["epoch"] = epoch
@@ -40,13 +43,13 @@ def leaf(document: Mapping[str, Any], *, epoch: int) -> Leaf:
 
 
 def leaf_hash_of(canonical: bytes) -> bytes:
-    """The hash of a leaf of the tree."""
+    """Return the hash of a leaf of the tree."""
     return hashlib.sha256(b"\x00" + canonical).digest()
 
 
 @value(frozen=True, slots=True, kw_only=True)
 class Provenance:
-    """Where an event comes from: the message, and the code that read it. `bound` is its part of an entry, made once a message."""
+    """Origin of an event: the message, and the code that read it. `bound` is its part of an entry, made once a message."""
 
     message_id: UUID
     body_commitment: bytes
@@ -60,18 +63,18 @@ class Provenance:
 
 
 def rfc3339(instant: datetime) -> str:
-    """In UTC, with microseconds where there are any."""
+    """Format an instant in UTC, with microseconds where there are any."""
     return _isoformat(instant if instant.tzinfo is UTC else instant.astimezone(UTC))
 
 
 @lru_cache(maxsize=1024)
 def _isoformat(instant: datetime) -> str:
-    """Cached: a batch has about one time. Only of UTC, because elsewhere the two instants of a repeated hour are equal."""
+    """Format an instant; cached, because a batch has about one time. Only UTC: elsewhere the two instants of a repeated hour are equal."""
     return instant.isoformat()
 
 
 def offset_seconds(instant: datetime) -> int:
-    """The offset from UTC in which a time was stated."""
+    """Return the offset from UTC in which a time was stated."""
     offset = instant.utcoffset()
     return 0 if offset is None else round(offset.total_seconds())
 
@@ -87,7 +90,7 @@ def event_document(
     part_commitment: bytes | None,
     signer_digest: bytes | None,
 ) -> dict[str, Any]:
-    """All bound fields of an event. Read back by the API, the fold and the verifier."""
+    """Build the bound fields of an event. Read back by the API, the fold and the verifier."""
     return {
         "format": FORMAT,
         "entry": "event",
@@ -112,7 +115,7 @@ def conflict_document(
     facts_digest: bytes,
     part_commitment: bytes | None,
 ) -> dict[str, Any]:
-    """A statement that contradicts the event of the same id. `shipment_id` is the holder of that event."""
+    """Build a statement that contradicts the event of the same id. `shipment_id` is the holder of that event."""
     return {
         "format": FORMAT,
         "entry": "conflict",
@@ -165,24 +168,24 @@ def _source(source: Provenance) -> dict[str, str]:
 
 
 def raw_document(event: Event) -> dict[str, Any]:
-    """The carrier's own words; what it did not say is left out."""
+    """Build the carrier's own words; what it did not say is left out."""
     stated = {"time": event.occurred_at_raw, "zone": event.raw_zone, "wall": event.raw_wall, "text": event.raw_text}
     return raw_words(event.raw) | {name: value for name, value in stated.items() if value is not None}
 
 
 def raw_words(raw: Raw) -> dict[str, Any]:
-    """The codes alone."""
+    """Build the codes alone."""
     words = {"type": raw.type, "code": raw.code, "reason": raw.reason, "further": list(raw.further) or None}
     return {name: value for name, value in words.items() if value is not None}
 
 
 def read_raw(words: Mapping[str, Any]) -> Raw:
-    """What `raw_words` wrote down."""
+    """Read what `raw_words` wrote."""
     return Raw(type=words.get("type"), code=words.get("code"), reason=words.get("reason"), further=tuple(words.get("further") or ()))
 
 
 def place_document(place: EventPlace) -> dict[str, Any]:
-    """Where it happened; what is not known is left out. Of the postcode its beginning: the whole of it belongs to the sealed part."""
+    """Build the place; unknown parts are left out. Only the beginning of the postcode: the whole of it belongs to the sealed part."""
     parts = {
         "city": place.city,
         "region": place.region,
@@ -194,7 +197,7 @@ def place_document(place: EventPlace) -> dict[str, Any]:
 
 
 def part_bytes(personal: Personal) -> bytes:
-    """The personal part as it is committed to and sealed; what it lacks is left out."""
+    """Encode the personal part as it is committed to and sealed; what it lacks is left out."""
     raw = personal.raw
     parts = {
         "description": personal.description,
@@ -218,7 +221,7 @@ def transition_document(
     message_id: UUID,
     recorded_at: datetime,
 ) -> dict[str, Any]:
-    """One change of a shipment's status."""
+    """Build one change of a shipment's status."""
     return {
         "format": FORMAT,
         "entry": "transition",
@@ -245,8 +248,9 @@ def fanout_document(
     replayed: bool = False,
     kind: str | None = None,
 ) -> dict[str, Any]:
-    """Whom one change is sent to. `event`: the leaf hash of the event with the version `sequence`; `replayed`: they were notified before.
+    """Build the list of subscriptions that one change goes to.
 
+    `event`: the leaf hash of version `sequence`; `replayed`: they were notified before.
     The webhook-ids follow from the event and the subscriptions. Equal statuses: the change is an update. `kind`: the type of the
     notification where no change but an observation is sent: `event` is the leaf hash of that, and `sequence` negative.
     """
@@ -268,7 +272,7 @@ def fanout_document(
 def try_document(
     *, number: int, started_at: datetime, duration_ms: int, outcome: str, status_code: int | None, body_commitment: bytes
 ) -> dict[str, Any]:
-    """One try at one notification, within its entry: what was sent (by commitment), when, and what came back."""
+    """Build one try at one notification, within its entry: what was sent (by commitment), when, and what came back."""
     stated = {
         "number": number,
         "started_at": rfc3339(started_at),
@@ -293,7 +297,7 @@ def attempt_document(
     recorded_at: datetime,
     part_commitment: bytes | None,
 ) -> dict[str, Any]:
-    """How one notification ended, with all tries at it (`try_document`).
+    """Build the end of one notification, with all tries at it (`try_document`).
 
     `gap`: what its body says was left out before it. `covers`: the notifications of the same shipment that end with it, each with its
     `sequence`, its own `gap` if any and, where it was tried, its `tries`.
@@ -317,7 +321,7 @@ def attempt_document(
 def observation_document(
     *, shipment_id: UUID, version: int, kind: str, since: datetime, details: Mapping[str, Any], recorded_at: datetime
 ) -> dict[str, Any]:
-    """What the service noticed of a shipment that had `version` events: that it is overdue, or stalled, and since when.
+    """Build an observation of a shipment that had `version` events: that it is overdue, or stalled, and since when.
 
     `details`: by which rule; text, integers, booleans.
     """
@@ -334,7 +338,7 @@ def observation_document(
 
 
 def action_document(*, actor: str, verb: str, target: str, details: Mapping[str, Any], recorded_at: datetime) -> dict[str, Any]:
-    """What an operator did, to what, and with which parameters (`why` among them)."""
+    """Build an operator's action: the verb, its target, and its parameters (`why` among them)."""
     return {
         "format": FORMAT,
         "entry": "action",

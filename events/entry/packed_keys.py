@@ -1,4 +1,4 @@
-"""What is left of the dedupe keys of a shipment whose entries are all archived. Pure.
+"""Digests that remain of the dedupe keys of a shipment whose entries are all archived. Pure.
 
 An id that we derive embeds its shipment, so eight bytes of its hash distinguish it from the shipment's others; a value that a scan
 carried is known by its digest under the scan's id. The database makes the same digests (migrations/functions/packed_keys.sql).
@@ -17,34 +17,34 @@ PACKED_BYTES: Final = 8
 
 @value(frozen=True, slots=True)
 class PackedKeys:
-    """Of one shipment: the digests of its events' ids, and those of the values that they carried from the start."""
+    """Digests of one shipment: those of its events' ids, and those of the values that they carried from the start."""
 
     ids: frozenset[bytes]
     values: frozenset[bytes]
 
 
 def unpack(ids: bytes, values: bytes | None) -> PackedKeys:
-    """From the columns of the shipment's row."""
+    """Unpack the columns of the shipment's row."""
     return PackedKeys(frozenset(chunks(ids)), frozenset(chunks(values or b"")))
 
 
 def chunks(packed: bytes) -> list[bytes]:
-    """The digests of one column, in their order."""
+    """Split one column into its digests, in their order."""
     return [packed[at : at + PACKED_BYTES] for at in range(0, len(packed), PACKED_BYTES)]
 
 
 def packed_key(event_id: str) -> bytes:
-    """What stands for an event's id."""
+    """Digest an event's id."""
     return hashlib.sha256(event_id.encode()).digest()[:PACKED_BYTES]
 
 
 def packed_value(event_id: str, carried: bytes) -> bytes:
-    """What stands for a value (its digest) that the scan of this id carried."""
+    """Digest a value (its digest) that the scan of this id carried."""
     return hashlib.sha256(event_id.encode() + carried).digest()[:PACKED_BYTES]
 
 
 def known_from(packed: Mapping[UUID, PackedKeys], proposals: Iterable[Proposal]) -> dict[DedupeKey, ExistingEvent]:
-    """What the sets of these shipments say of the keys of the proposals."""
+    """Return what the sets of these shipments say of the keys of the proposals."""
     found: dict[DedupeKey, ExistingEvent] = {}
     for proposal in proposals:
         held = packed.get(proposal.shipment_id)

@@ -20,7 +20,7 @@ from events.identity.ids import contradict, enrichment_id
 from events.vocabulary import Kind, Verdict
 
 CARRIED_BYTES: Final = 8
-"""Of the digest of one value that a scan carries."""
+"""Bytes of the digest of one value that a scan carries."""
 
 _SHIPMENT_ID: Final = attrgetter("shipment_id")
 _MESSAGE: Final = attrgetter("message")
@@ -58,20 +58,20 @@ class Proposal:
         return (self.event.carrier_id, self.event.event_id)
 
     def scan_keys(self) -> list[DedupeKey]:
-        """The dedupe key and its aliases."""
+        """Return the dedupe key and its aliases."""
         return [self.key, *[(self.event.carrier_id, alias) for alias in self.event.aliases]]
 
     def dedupe_keys(self) -> list[DedupeKey]:
-        """These, and those that its enrichments would have as events of their own."""
+        """Return the scan's keys, and those that its enrichments would have as events of their own."""
         return self.scan_keys() + [key for enrichment in self.enrichments for key in self.enrichment_keys(enrichment)]
 
     def enrichment_keys(self, enrichment: Enrichment) -> list[DedupeKey]:
-        """An enrichment has an id under each id of its scan."""
+        """Return the keys of an enrichment: it has an id under each id of its scan."""
         return [(carrier_id, enrichment_id(anchor=event_id, value=enrichment.digest)) for carrier_id, event_id in self.scan_keys()]
 
 
 def without_personal(proposal: Proposal) -> Proposal:
-    """As it is appended to an erased shipment: nothing of a person goes with it, no digest either."""
+    """Return the proposal as it is appended to an erased shipment: without any personal data, not even a digest."""
     return replace(
         proposal,
         event=replace(proposal.event, personal=NOT_PERSONAL),
@@ -82,7 +82,7 @@ def without_personal(proposal: Proposal) -> Proposal:
 
 @value(frozen=True, slots=True)
 class ExistingEvent:
-    """What the log holds under a dedupe key: whose event, its facts, what it carried, and the event's id where the key is an alias."""
+    """The log's content under a dedupe key: the shipment, the facts, what it carried, and the event's id where the key is an alias."""
 
     shipment_id: UUID
     facts_digest: bytes
@@ -90,7 +90,7 @@ class ExistingEvent:
     alias_of: str | None = None
 
     def carries(self, enrichment: Enrichment) -> bool:
-        """Whether the scan carried the value from the start."""
+        """Return whether the scan carried the value from the start."""
         wanted = enrichment.digest[:CARRIED_BYTES]
         return any(self.attribute_digests[at : at + CARRIED_BYTES] == wanted for at in range(0, len(self.attribute_digests), CARRIED_BYTES))
 
@@ -105,7 +105,7 @@ class Conflict:
 
 @dataclass(slots=True)
 class Decision:
-    """What becomes of a batch. `verdicts` stand in the order of the proposals; `appends` in the order of the log.
+    """Decision on a batch. `verdicts` are in the order of the proposals; `appends` in the order of the log.
 
     `aliases` are the dedupe keys to take besides those of the events, with what they stand for.
     """
@@ -116,12 +116,11 @@ class Decision:
     conflicts: list[Conflict] = field(default_factory=list)
 
     def shipments(self) -> set[UUID]:
-        """The shipments whose streams grow."""
         return {shipment_id for shipment_id, _ in groupby(self.appends, key=_SHIPMENT_ID)}
 
 
 def decide(proposals: Sequence[Proposal], known: Mapping[DedupeKey, ExistingEvent]) -> Decision:
-    """Gives every proposal its verdict, as if they arrived one after the other on a log that holds `known`."""
+    """Give every proposal its verdict, as if they arrived one after the other on a log that holds `known`."""
     seen = dict(known)
     decision = Decision()
     for proposal in proposals:
@@ -142,7 +141,7 @@ def decide(proposals: Sequence[Proposal], known: Mapping[DedupeKey, ExistingEven
 
 
 def depend_on(messages: Collection[int], proposals: Sequence[Proposal], named: Iterable[tuple[int, UUID]]) -> set[int]:
-    """These messages, and the later ones that share a shipment or a dedupe key with one of them. `named`: shipments, by message."""
+    """Return these messages, and the later ones that share a shipment or a dedupe key with one of them. `named`: shipments, by message."""
     shipments: dict[int, set[UUID]] = defaultdict(set)
     for message, shipment in named:
         shipments[message].add(shipment)
@@ -159,7 +158,7 @@ def depend_on(messages: Collection[int], proposals: Sequence[Proposal], named: I
 
 
 def key_row(proposal: Proposal) -> ExistingEvent:
-    """What is stored under the dedupe key of an appended proposal."""
+    """Return what is stored under the dedupe key of an appended proposal."""
     attribute_digests = b"".join(sorted(enrichment.digest[:CARRIED_BYTES] for enrichment in proposal.enrichments))
     return ExistingEvent(proposal.shipment_id, proposal.facts_digest, attribute_digests)
 
@@ -170,7 +169,7 @@ def _append(proposal: Proposal, decision: Decision, seen: dict[DedupeKey, Existi
 
 
 def _append_enrichments(proposal: Proposal, held: DedupeKey, decision: Decision, seen: dict[DedupeKey, ExistingEvent]) -> None:
-    """Those that the log lacks, anchored to the event that it has."""
+    """Append the enrichments that the log lacks, anchored to the event that it has."""
     holder = seen[held]
     if not proposal.enrichments or holder.shipment_id != proposal.shipment_id:
         return
@@ -194,7 +193,7 @@ def _take_aliases(
 
 
 def enrich(scan: Proposal, enrichment: Enrichment, *, anchor: str) -> Proposal:
-    """The info event that states one value of `scan` on its own: at the scan's time, anchored to the log's event, moving nothing."""
+    """Build the info event that states one value of `scan` on its own: at the scan's time, anchored to the log's event, moving nothing."""
     signer = enrichment.field == "signed_by"
     (_, event_id), *aliases = scan.enrichment_keys(enrichment)
     event = replace(
@@ -217,5 +216,5 @@ def enrich(scan: Proposal, enrichment: Enrichment, *, anchor: str) -> Proposal:
 
 
 def keys_of(appends: Iterable[Proposal]) -> list[tuple[DedupeKey, ExistingEvent]]:
-    """The dedupe keys of appended proposals with what is stored under them."""
+    """Return the dedupe keys of appended proposals with what is stored under them."""
     return [(proposal.key, key_row(proposal)) for proposal in appends]

@@ -34,12 +34,12 @@ from events.parsing.times import SHIFTED
 from events.spelling import normalize_number, short, spelled
 
 NAMES_BYTES_MAX: Final = 2000
-"""Of number, discriminator, native id, codes and place together: they become keys in the database, which bounds its keys."""
+"""Bytes of number, discriminator, native id, codes and place together: they become keys in the database, which bounds its keys."""
 
 TEXT_DIGEST_BYTES: Final = 16
 FACTS_FORMAT: Final = b"\x01"
 PARTS_BYTES: Final = (8, 8, *(4 for _ in PLACE_PARTS))
-"""Of core, time and each part of the place."""
+"""Bytes of core, time and each part of the place."""
 
 _SEPARATOR: Final = "\x1f"
 ENRICHMENT: Final = "e1-"
@@ -48,12 +48,12 @@ _OURS: Final = ("c1-", DERIVED, ENRICHMENT)
 
 @lru_cache(maxsize=4096)
 def shipment_id(carrier_id: str, number: str, discriminator: str) -> UUID:
-    """The id of the shipment; `number` in any spelling."""
+    """Derive the id of the shipment; `number` in any spelling."""
     return UUID(bytes=hashlib.sha256(_joined("s1", carrier_id, normalize_number(number), discriminator)).digest()[:16])
 
 
 def identify(reading: Reading, *, carrier_id: str, digest: Digest, allow_unnumbered: bool = False, with_aliases: bool = True) -> Event:
-    """The event that a reading is. `digest` is the carrier's; it is used for texts: of a scan without a code, and in the places of codes.
+    """Derive the event of a reading. `digest` is the carrier's, for texts: of a scan without a code, and in the places of codes.
 
     `with_aliases` False for an id that the sender itself chose: no other envelope brings the event.
 
@@ -113,29 +113,29 @@ def identify(reading: Reading, *, carrier_id: str, digest: Digest, allow_unnumbe
 
 @lru_cache(maxsize=8192)
 def carrier_code(raw: Raw) -> str | None:
-    """Type, code and reason as printed, joined by `/`; absent ones, and sentences that stand in their place, left out."""
+    """Join type, code and reason as printed by `/`; absent ones, and sentences that stand in their place, are left out."""
     if raw.type is None and raw.reason is None:
         return None if raw.code is None or is_sentence(raw.code) else raw.code
     return "/".join(part for part in (raw.type, raw.code, raw.reason) if part is not None and not is_sentence(part)) or None
 
 
 def printed_code(raw: Raw) -> str | None:
-    """As `carrier_code`, with the sentences."""
+    """Return the code like `carrier_code`, but with sentences."""
     return "/".join(part for part in (raw.type, raw.code, raw.reason) if part is not None) or None
 
 
 def listed_prefix(raw_type: str | None, raw_code: str | None) -> str | None:
-    """What the `carrier_code` of every event with a listed type and code begins with."""
+    """Return the prefix of the `carrier_code` of every event with a listed type and code."""
     return carrier_code(Raw(type=raw_type, code=None if raw_type == TEXT else raw_code))
 
 
 def awaited_id(carrier_id: str, number: str) -> UUID:
-    """What stands for a number of which nothing was said yet, where the log says so: no shipment has this id."""
+    """Derive the id that stands in the log for a number without any events yet: no shipment has it."""
     return UUID(bytes=hashlib.sha256(_joined("w1", carrier_id, number)).digest()[:16])
 
 
 def facts_digest(event: Event, digest: Digest) -> bytes:
-    """What the carrier stated under an id of its own, part by part. Empty for a derived id, which is its facts.
+    """Digest the facts that the carrier stated under an id of its own, part by part. Empty for a derived id, which is its facts.
 
     The parts are core, time, and those of the place; zeros stand for one that is not stated. The core is number, discriminator, piece and
     raw codes; time and place count as the carrier's recipe has them. Never description, signer, ETA or status.
@@ -147,7 +147,7 @@ def facts_digest(event: Event, digest: Digest) -> bytes:
 
 
 def stated_facts(recipe: Recipe, stated: Stated, digest: Digest) -> bytes:
-    """The facts behind an id of the carrier's own."""
+    """Digest the facts behind an id of the carrier's own."""
     core = _joined("f1", "core", stated.number, stated.discriminator, stated.piece or "", *codes_of(recipe, stated.raw, CODE_PARTS))
     counted = recipe.place or PLACE_PARTS
     named = zip(PLACE_PARTS, place_of(stated.place, PLACE_PARTS), strict=True)
@@ -159,7 +159,7 @@ def stated_facts(recipe: Recipe, stated: Stated, digest: Digest) -> bytes:
 
 
 def contradict(held: bytes, stated: bytes) -> bool:
-    """Whether facts differ in a part that both state. Facts of another format say nothing of each other, nor do those of derived ids."""
+    """Return whether facts differ in a part that both state; facts of another format, and those of derived ids, never contradict."""
     if held == stated or held[:1] != stated[:1]:
         return False
     at = len(FACTS_FORMAT)
@@ -172,17 +172,17 @@ def contradict(held: bytes, stated: bytes) -> bool:
 
 
 def value_digest(*, shipment_id: UUID, field: str, value: str, stamp: str, digest: Digest) -> bytes:
-    """What stands for one value that a scan of the shipment carries; `stamp` is the carrier's, or empty."""
+    """Digest one value that a scan of the shipment carries; `stamp` is the carrier's, or empty."""
     return digest(_joined("e1", str(shipment_id), field, value, stamp))
 
 
 def enrichment_id(*, anchor: str, value: bytes) -> str:
-    """The id of an `info` event that states one value (its `value_digest`) of the event `anchor` on its own."""
+    """Derive the id of an `info` event that states one value (its `value_digest`) of the event `anchor` on its own."""
     return ENRICHMENT + short(hashlib.sha256(_joined("e1", anchor) + value).digest())
 
 
 def correction_id(*, corrected: str, replaces: str, reading: str) -> str:
-    """The id of our own correction of the event `corrected`; `replaces` is the correction that it takes the place of, or empty.
+    """Derive the id of our own correction of the event `corrected`; `replaces` is the correction that it supersedes, or empty.
 
     `reading` is the canonical text of what the event now says.
     """
@@ -200,7 +200,7 @@ def _derived_id(recipe: Recipe, stated: Stated) -> str:
 
 
 def _text(reading: Reading, recipes: Sequence[Recipe], digest: Digest) -> str | None:
-    """The keyed digest of the text, where one of the recipes asks for it."""
+    """Return the keyed digest of the text, where one of the recipes asks for it."""
     for recipe in recipes:
         if needs_text(recipe, reading.raw):
             return text_digest(reading.description or "", digest)
@@ -208,7 +208,7 @@ def _text(reading: Reading, recipes: Sequence[Recipe], digest: Digest) -> str | 
 
 
 def text_digest(text: str, digest: Digest) -> str:
-    """What stands for a text next to a code, or in place of one."""
+    """Digest a text that stands next to a code, or in place of one."""
     return digest(spelled(text).encode("utf-8", "replace"))[:TEXT_DIGEST_BYTES].hex()
 
 
@@ -246,5 +246,5 @@ def _joined(*fields: str) -> bytes:
 
 
 def webhook_id(subscription_id: UUID, leaf_hash: bytes) -> str:
-    """Of a notification: of its subscription and the leaf hash of the event that it names (migrations/functions/webhook_id.sql)."""
+    """Derive a notification's id from its subscription and the leaf hash of its event (migrations/functions/webhook_id.sql)."""
     return "n1-" + hashlib.sha256(subscription_id.bytes + leaf_hash).hexdigest()[:32]

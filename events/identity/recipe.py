@@ -1,4 +1,4 @@
-"""Which parts of a carrier's statement are the identity of its scan. Declared as data (`events.identity.recipes`); pure and final.
+"""Recipes: the parts of a carrier's statement that identify its scan. Declared as data (`events.identity.recipes`); pure and final.
 
 The same scan comes in several envelopes: a push and an answer, two versions of an API, two languages, two offsets. A recipe names what
 all of them print alike, so the scan has one id whichever brings it. Nothing enters but what stands in clear in the leaf, so that anyone
@@ -32,7 +32,7 @@ _LENGTHS: Final = {TimePrecision.SECOND: 15, TimePrecision.MINUTE: 13, TimePreci
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Recipe:
-    """What all envelopes of a carrier print alike. A constant: compared and hashed by identity."""
+    """The fields that all envelopes of a carrier print alike. A constant: compared and hashed by identity."""
 
     time: Literal["instant", "local"]
     """`instant`: in UTC, for a carrier that prints offsets, and not always the same one; a scan without an offset counts by its wall
@@ -46,7 +46,7 @@ class Recipe:
     translates: bool = False
     """The carrier translates its texts: none of them distinguishes scans, not even where there is neither type nor code."""
     ignored_in_number: re.Pattern[str] | None = None
-    """What some envelopes print in front of the number."""
+    """Text that some envelopes print in front of the number."""
     ignored_in_discriminator: re.Pattern[str] | None = None
     ignored_in_code: re.Pattern[str] | None = None
     also: tuple["Recipe", ...] = ()
@@ -54,7 +54,7 @@ class Recipe:
 
 
 class Stated(NamedTuple):
-    """What stands in clear of a statement, as far as a recipe may ask for it."""
+    """The clear part of a statement, as far as a recipe may ask for it."""
 
     carrier_id: str
     number: str
@@ -71,7 +71,7 @@ class Stated(NamedTuple):
 
 
 def stated_in(document: Mapping[str, Any], recipe: Recipe) -> Stated:
-    """What the canonical document of an event holds."""
+    """Return what the canonical document of an event states."""
     raw, place = document["raw"], document["location"]
     return Stated(
         carrier_id=document["carrier_id"],
@@ -88,7 +88,7 @@ def stated_in(document: Mapping[str, Any], recipe: Recipe) -> Stated:
 
 
 def stated_by(event: Event, recipe: Recipe) -> Stated:
-    """What an event says; the text of one with an id of the carrier's own is not asked for."""
+    """Return what an event states; the text of one with an id of the carrier's own is not asked for."""
     return Stated(
         carrier_id=event.carrier_id,
         number=canonical_number(recipe, event.tracking_number),
@@ -103,67 +103,67 @@ def stated_by(event: Event, recipe: Recipe) -> Stated:
 
 
 def canonical_number(recipe: Recipe, printed: str) -> str:
-    """The number as it is compared: normalized, without what only some envelopes print."""
+    """Return the number as it is compared: normalized, without what only some envelopes print."""
     number = normalize_number(printed)
     return number if recipe.ignored_in_number is None else recipe.ignored_in_number.sub("", number, count=1)
 
 
 @lru_cache(maxsize=4096)
 def canonical_discriminator(recipe: Recipe, printed: str) -> str:
-    """The discriminator that all envelopes agree on."""
+    """Return the discriminator that all envelopes agree on."""
     return printed if recipe.ignored_in_discriminator is None else recipe.ignored_in_discriminator.sub("", printed, count=1)
 
 
 def needs_text(recipe: Recipe, raw: Raw) -> bool:
-    """Whether nothing but its text distinguishes the scan."""
+    """Return whether nothing but its text distinguishes the scan."""
     if recipe.translates:
         return False
     return not (("code" in recipe.codes and raw.code is not None) or ("type" in recipe.codes and raw.type is not None))
 
 
 def names_of(recipe: Recipe, stated: Stated) -> tuple[str, str]:
-    """The identity of a scan without an id of the carrier's, as text, and the time in it."""
+    """Return the identity of a scan without an id of the carrier's, as text, and the time in it."""
     time = time_of(recipe, stated)
     words = words_of(recipe, piece=stated.piece, raw=stated.raw, place=stated.place, text=stated.text)
     return joined_names(shipment_names(stated.carrier_id, stated.number, stated.discriminator), words, time), time
 
 
 def shipment_names(carrier_id: str, number: str, discriminator: str) -> str:
-    """The first part of an identity: whose scan it is."""
+    """Return the first part of an identity: the shipment."""
     return _SEPARATOR.join(("d1", carrier_id, number, discriminator))
 
 
 def words_of(recipe: Recipe, *, piece: str | None, raw: Raw, place: EventPlace, text: str | None) -> tuple[str, str]:
-    """What stands before the time in an identity, and what after it: the same words for many scans."""
+    """Return the parts of an identity before and after its time, which many scans share."""
     before = ((piece or "") if recipe.piece else "", *codes_of(recipe, raw, recipe.codes))
     after = ("", *place_of(place, recipe.place), *((text or "",) if needs_text(recipe, raw) else ()))
     return _SEPARATOR.join(before), _SEPARATOR.join(after)
 
 
 def joined_names(shipment: str, words: tuple[str, str], time: str) -> str:
-    """The identity of a scan from its parts."""
+    """Join the parts of a scan's identity."""
     return f"{shipment}{_SEPARATOR}{words[0]}{_SEPARATOR}{time}{words[1]}"
 
 
 def derived_id(names: str, time: str) -> str:
-    """The date of the identity's own time comes first: keys that arrive together lie together in the index."""
+    """Derive the id. The date of the identity's own time comes first, so that keys that arrive together lie together in the index."""
     return f"{DERIVED}{time[2:8] or '000000'}-{short(hashlib.sha256(names.encode('utf-8', 'replace')).digest())}"
 
 
 def is_derived_id(event_id: str, names: str, time: str) -> bool:
-    """Whether an id is `derived_id` of this. Quicker than to write that down."""
+    """Return whether an id is `derived_id` of this; quicker than deriving it."""
     before = f"{DERIVED}{time[2:8] or '000000'}-"
     return event_id.startswith(before) and is_short(event_id[len(before) :], hashlib.sha256(names.encode("utf-8", "replace")).digest())
 
 
 def rederived_id(recipe: Recipe, document: Mapping[str, Any]) -> str:
-    """The derived id of the event that a canonical document states, computed from it alone."""
+    """Derive the id of the event that a canonical document states from that document alone."""
     return derived_id(*names_of(recipe, stated_in(document, recipe)))
 
 
 @lru_cache(maxsize=8192)
 def codes_of(recipe: Recipe, raw: Raw, parts: tuple[CodePart, ...]) -> tuple[str, ...]:
-    """The codes that count, spelled alike; an absent one is empty."""
+    """Return the codes that count, spelled alike; an absent one is empty."""
     found = (
         _code(recipe, raw.type) if "type" in parts else "",
         _code(recipe, raw.code) if "code" in parts else "",
@@ -179,7 +179,7 @@ def _code(recipe: Recipe, printed: str | None) -> str:
 
 
 def time_of(recipe: Recipe, stated: Stated) -> str:
-    """`YYYYMMDDTHHMMSS` to the recipe's precision, with `Z` where it is an instant; midnight is the day alone; no time is empty.
+    """Return `YYYYMMDDTHHMMSS` to the recipe's precision, with `Z` where it is an instant; midnight is the day alone; no time is empty.
 
     Envelopes print a scan of a day as its date or as midnight.
     """
@@ -187,7 +187,7 @@ def time_of(recipe: Recipe, stated: Stated) -> str:
 
 
 def shown_time(recipe: Recipe, occurred_at: datetime, tz_source: TzSource, wall: str | None) -> str:
-    """`time_of` from the parts of a statement."""
+    """Return `time_of` from the parts of a statement."""
     if tz_source is TzSource.RECEIVED:
         return ""
     is_instant = recipe.time == "instant" and tz_source in _STATED_OFFSETS
@@ -204,5 +204,5 @@ def shown_time(recipe: Recipe, occurred_at: datetime, tz_source: TzSource, wall:
 
 @lru_cache(maxsize=8192)
 def place_of(place: EventPlace, parts: tuple[PlacePart, ...]) -> tuple[str, ...]:
-    """The parts of a place that count, spelled so that case, width and blanks do not matter."""
+    """Return the parts of a place that count, spelled so that case, width and blanks do not matter."""
     return tuple(spelled(getattr(place, part) or "") for part in parts)

@@ -144,18 +144,18 @@ _PLAIN: Final = Recipe(time="local", place=_ADDRESS)
 
 
 def derives(document: Mapping[str, Any]) -> bool:
-    """Whether the derived id that an event's canonical document states is that of its carrier's recipe, or of one in use before."""
+    """Return whether the derived id in an event's canonical document is that of its carrier's recipe, or of one in use before."""
     recipe, event_id = recipe_of(document["carrier_id"]), document["event_id"]
     return any(rederived_id(each, document) == event_id for each in (recipe, *recipe.also))
 
 
 def recipe_of(carrier_id: str) -> Recipe:
-    """The recipe of a carrier; a plain one for an id that no carrier has (a lookup may name any)."""
+    """Return the recipe of a carrier; a plain one for an id that no carrier has (a lookup may name any)."""
     return RECIPES.get(carrier_id, _PLAIN)
 
 
 def number_of(carrier_id: str, printed: str) -> str:
-    """A tracking number as it is compared, in any spelling of it."""
+    """Return a tracking number, in any spelling, as it is compared."""
     return canonical_number(recipe_of(carrier_id), printed)
 
 
@@ -168,5 +168,5 @@ def discriminator_of(carrier_id: str, printed: None) -> None: ...
 
 
 def discriminator_of(carrier_id: str, printed: str | None) -> str | None:
-    """A discriminator as it is compared; None where none was asked for."""
+    """Return a discriminator as it is compared; None where none was asked for."""
     return None if printed is None else canonical_discriminator(recipe_of(carrier_id), printed)

@@ -38,7 +38,7 @@ _EPOCH: Final = re.compile(r"(.+)/epoch-([2-9]|[1-9][0-9]{1,8})")
 
 
 class NoteError(ValueError):
-    """Not a checkpoint or key in these formats, or not signed as it should be; the message says what is wrong."""
+    """A text is no checkpoint or key in these formats, or not signed as it should be; the message says what is wrong."""
 
 
 @value(frozen=True, slots=True)
@@ -55,19 +55,19 @@ class VerifierKey:
 
     @property
     def time_key_id(self) -> bytes:
-        """The same of its cosignatures."""
+        """Key id of its cosignatures."""
         return self._id(_COSIGNATURE)
 
     def _id(self, kind: bytes) -> bytes:
         return hashlib.sha256(self.name.encode() + b"\n" + kind + self.public_key).digest()[:4]
 
     def __str__(self) -> str:
-        """As it is handed out: `name+key id+base64`."""
+        """Return the key as it is handed out: `name+key id+base64`."""
         return f"{self.name}+{self.key_id.hex()}+{_base64(_ED25519 + self.public_key)}"
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The key that `str` wrote. Raises NoteError."""
+        """Parse what `str` wrote. Raises NoteError."""
         # the base64 part may hold a plus sign too
         name, _, rest = text.strip().partition("+")
         key_id, _, encoded = rest.partition("+")
@@ -80,7 +80,7 @@ class VerifierKey:
         return key
 
     def verifies(self, signature: bytes, text: bytes) -> bool:
-        """Whether the signature over the note's text is by this key."""
+        """Return whether the signature over the note's text is by this key."""
         try:
             Ed25519PublicKey.from_public_bytes(self.public_key).verify(signature, text)
         except InvalidSignature:
@@ -103,7 +103,7 @@ class NoteSigner:
 
     @classmethod
     def fresh(cls, name: str) -> Self:
-        """A new random key."""
+        """Generate a random key."""
         return cls(name, Ed25519PrivateKey.generate().private_bytes(Encoding.Raw, PrivateFormat.Raw, NoEncryption()))
 
     def __repr__(self) -> str:
@@ -115,18 +115,18 @@ class NoteSigner:
         return self._key.private_bytes(Encoding.Raw, PrivateFormat.Raw, NoEncryption())
 
     def signature_line(self, text: bytes) -> str:
-        """The line that this key puts under a note."""
+        """Return the line that this key puts under a note."""
         return f"— {self.verifier.name} {_base64(self.verifier.key_id + self._key.sign(text))}\n"
 
     def cosignature_line(self, text: bytes, seconds: int) -> str:
-        """The line by which this key says when it signed, in seconds since 1970."""
+        """Return the line by which this key says when it signed, in seconds since 1970."""
         material = self.verifier.time_key_id + _TIME.pack(seconds) + self._key.sign(_timed(text, seconds))
         return f"— {self.verifier.name} {_base64(material)}\n"
 
 
 @value(frozen=True, slots=True)
 class Checkpoint:
-    """What a tree head says."""
+    """Content of a tree head."""
 
     origin: str
     size: int
@@ -139,7 +139,7 @@ class Checkpoint:
 
     @property
     def epoch(self) -> int:
-        """Of the log."""
+        """Epoch of the log."""
         return _of_epoch(self.origin)[1]
 
     @property
@@ -148,7 +148,7 @@ class Checkpoint:
         return f"{self.origin}\n{self.size}\n{_base64(self.root)}\n"
 
     def signed(self, signers: Iterable[NoteSigner], *, at: datetime | None = None) -> str:
-        """The note, signed by each; with a time also for that second."""
+        """Return the note, signed by each; with a time also for that second."""
         text = self.text.encode()
         lines = []
         for signer in signers:
@@ -171,7 +171,7 @@ class SignedCheckpoint:
 
 
 def origin_of(log: str, epoch: int) -> str:
-    """The origin of the heads of an epoch: in the first the name of the log alone."""
+    """Return the origin of the heads of an epoch: for the first, the name of the log alone."""
     return log if epoch == FIRST_EPOCH else f"{log}/epoch-{epoch}"
 
 
@@ -181,7 +181,7 @@ def _of_epoch(origin: str) -> tuple[str, int]:
 
 
 def open_checkpoint(note: str | bytes, keys: Iterable[VerifierKey], *, origin: str | None = None) -> SignedCheckpoint:
-    """Reads a note and checks its signatures. Raises NoteError unless a known key has signed it, and for a wrong signature of any of them.
+    """Read a note and check its signatures. Raises NoteError unless a known key has signed it, and for a wrong signature of any of them.
 
     Signatures by keys that are not known are passed over, as the format asks. `origin`: the name of the log, whatever its epoch; None: that
     of the note is taken.
@@ -222,22 +222,22 @@ def _signed_time(key: VerifierKey, material: bytes, text: bytes) -> int:
 
 
 def _timed(text: bytes, seconds: int) -> bytes:
-    """What a cosignature signs."""
+    """Return the bytes that a cosignature signs."""
     return f"cosignature/v1\ntime {seconds}\n".encode() + text
 
 
 def signing_key_ids(note: str | bytes) -> frozenset[bytes]:
-    """The ids of the keys that are said to have signed a note; unchecked. Raises NoteError."""
+    """Return the ids of the keys that are said to have signed a note; unchecked. Raises NoteError."""
     return frozenset(material[:4] for _, material in _split(note)[1])
 
 
 def read_checkpoint(note: str | bytes) -> Checkpoint:
-    """What a note says, with any signatures. Raises NoteError."""
+    """Parse a note, whatever its signatures. Raises NoteError."""
     return _parse(_split(note)[0])
 
 
 def _split(note: str | bytes) -> tuple[str, list[tuple[str, bytes]]]:
-    """The text, and name and material of each signature."""
+    """Split a note into its text, and the name and material of each signature."""
     try:
         whole = note.decode() if isinstance(note, bytes) else note
     except UnicodeDecodeError:

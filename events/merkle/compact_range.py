@@ -7,7 +7,7 @@ from typing import Final, NamedTuple, Self
 from events.merkle.node import EMPTY_ROOT, Node, node_hash
 
 STRIDE: Final = 8
-"""Of the inner nodes every eighth level is retained: the roots of 256 leaves, of 65,536, and so on. The others are made from them."""
+"""Stride of the retained levels of inner nodes: the roots of 256 leaves, of 65,536, and so on. The others are made from them."""
 
 
 class Subtree(NamedTuple):
@@ -30,15 +30,15 @@ class CompactRange:
 
     @property
     def roots(self) -> tuple[bytes, ...]:
-        """Of the perfect subtrees, from left to right."""
+        """Roots of the perfect subtrees, from left to right."""
         return tuple(self._roots)
 
     def copy(self) -> Self:
-        """One that grows by itself."""
+        """Return a copy that grows independently."""
         return type(self)(self.size, self._roots)
 
     def extend(self, leaf_hashes: Iterable[bytes]) -> list[Subtree]:
-        """Appends leaves. Answers the subtrees of retained levels that this completed."""
+        """Append leaves. Return the subtrees of retained levels that this completed."""
         completed: list[Subtree] = []
         roots, size = self._roots, self.size
         for leaf_hash in leaf_hashes:
@@ -55,7 +55,7 @@ class CompactRange:
         return completed
 
     def append_subtree(self, level: int, root: bytes) -> None:
-        """Appends a perfect subtree at once. Raises ValueError where it would not be aligned."""
+        """Append a perfect subtree at once. Raises ValueError where it would not be aligned."""
         if self.size % (1 << level):
             raise ValueError(f"after {self.size} leaves no subtree of level {level} begins")
         rest = self.size >> level
@@ -66,7 +66,7 @@ class CompactRange:
         self._roots.append(root)
 
     def root(self) -> bytes:
-        """The root hash of the whole tree."""
+        """Compute the root hash of the whole tree."""
         if not self._roots:
             return EMPTY_ROOT
         *rest, root = self._roots

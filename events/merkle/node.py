@@ -9,7 +9,7 @@ EMPTY_ROOT: Final = sha256(b"").digest()
 
 
 def node_hash(left: bytes, right: bytes) -> bytes:
-    """`SHA-256(0x01 + left + right)`."""
+    """Compute `SHA-256(0x01 + left + right)`."""
     return sha256(b"\x01" + left + right).digest()
 
 
@@ -27,7 +27,7 @@ class LeafRange(NamedTuple):
     end: int
 
     def nodes(self) -> Iterator[Node]:
-        """The fewest perfect subtrees that cover it, from left to right."""
+        """Yield the fewest perfect subtrees that cover the range, from left to right."""
         begin = self.begin
         while begin < self.end:
             level = (self.end - begin).bit_length() - 1

@@ -9,7 +9,7 @@ from events.merkle.node import EMPTY_ROOT, LeafRange, node_hash
 
 
 def inclusion_ranges(index: int, size: int) -> list[LeafRange]:
-    """The subtrees whose roots prove that the leaf `index` stands in the tree of `size` leaves; the lowest first."""
+    """Return the subtrees whose roots prove that the leaf `index` stands in the tree of `size` leaves; the lowest first."""
     if not 0 <= index < size:
         raise ValueError(f"a tree of {size} leaves has no leaf {index}")
     ranges = []
@@ -26,7 +26,7 @@ def inclusion_ranges(index: int, size: int) -> list[LeafRange]:
 
 
 def consistency_ranges(first: int, second: int) -> list[LeafRange]:
-    """The subtrees whose roots prove that the tree of `second` leaves begins with that of `first`. None are needed from the empty tree."""
+    """Return the subtrees whose roots prove that the tree of `second` leaves begins with that of `first`; none from the empty tree."""
     if not 0 <= first <= second:
         raise ValueError(f"a tree of {first} leaves is no beginning of one of {second}")
     if first in {0, second}:
@@ -48,7 +48,7 @@ def consistency_ranges(first: int, second: int) -> list[LeafRange]:
 
 
 def verify_inclusion(leaf_hash: bytes, *, index: int, size: int, path: Sequence[bytes], root: bytes) -> bool:
-    """Whether `path` proves that `leaf_hash` is the leaf `index` of the tree of `size` leaves with this root."""
+    """Return whether `path` proves that `leaf_hash` is the leaf `index` of the tree of `size` leaves with this root."""
     if not 0 <= index < size:
         return False
     here, last, found = index, size - 1, leaf_hash
@@ -66,7 +66,7 @@ def verify_inclusion(leaf_hash: bytes, *, index: int, size: int, path: Sequence[
 
 
 def verify_consistency(*, first: int, second: int, path: Sequence[bytes], first_root: bytes, second_root: bytes) -> bool:
-    """Whether `path` proves that the tree of `second` leaves with its root begins with the one of `first` leaves."""
+    """Return whether `path` proves that the tree of `second` leaves with its root begins with the one of `first` leaves."""
     if not 0 <= first <= second:
         return False
     if first == second:
@@ -94,5 +94,5 @@ def verify_consistency(*, first: int, second: int, path: Sequence[bytes], first_
 
 
 def _split(count: int) -> int:
-    """The largest power of two below `count`: how many leaves stand on the left."""
+    """Return the largest power of two below `count`, which is how many leaves stand on the left."""
     return 1 << (count - 1).bit_length() - 1

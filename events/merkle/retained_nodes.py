@@ -1,4 +1,4 @@
-"""Which hashes are retained, and how any node is made of them: all leaf hashes, and the inner nodes of every eighth level."""
+"""Retained hashes, and how any node is computed from them: all leaf hashes, and the inner nodes of every eighth level."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -24,12 +24,12 @@ class MissingHashError(LookupError):
 
 
 def retained_ranges(ranges: Iterable[LeafRange]) -> list[RetainedRange]:
-    """What has to be read to know the roots of `ranges`: a few ranges, the same ones once."""
+    """Return the ranges to read for the roots of `ranges`: few, each once."""
     return list(dict.fromkeys(_retained_range(node) for each in ranges for node in each.nodes()))
 
 
 def range_roots(ranges: Iterable[LeafRange], retained: Mapping[Node, bytes]) -> list[bytes]:
-    """The root over the leaves of each range; a node that several need is made once. Raises MissingHashError."""
+    """Compute the root over the leaves of each range; a node that several need is computed once. Raises MissingHashError."""
     known = dict(retained)
     return [_root([_hash(node, known) for node in each.nodes()]) for each in ranges]
 
@@ -44,13 +44,13 @@ def _root(nodes: Sequence[bytes]) -> bytes:
 
 
 def compact_range_of(size: int, retained: Mapping[Node, bytes]) -> CompactRange:
-    """The right edge of a tree of `size` leaves, from what `retained_ranges([LeafRange(0, size)])` names. Raises MissingHashError."""
+    """Build the right edge of a tree of `size` leaves, from what `retained_ranges([LeafRange(0, size)])` names. Raises MissingHashError."""
     known = dict(retained)
     return CompactRange(size, [_hash(node, known) for node in LeafRange(0, size).nodes()])
 
 
 def leaves_from(begin: int, leaf_hashes: Sequence[bytes]) -> Iterator[tuple[Node, bytes]]:
-    """Leaf hashes that stand in a row, by their nodes."""
+    """Return leaf hashes that stand in a row, by their nodes."""
     return ((Node(0, begin + place), leaf_hash) for place, leaf_hash in enumerate(leaf_hashes))
 
 
@@ -61,7 +61,7 @@ def _retained_range(node: Node) -> RetainedRange:
 
 
 def _hash(node: Node, known: dict[Node, bytes]) -> bytes:
-    """The hash of a node, and of those below it that had to be made: at most as deep as levels are left out."""
+    """Compute the hash of a node, and those below it that are missing: at most as deep as levels are left out."""
     found = known.get(node)
     if found is None:
         level, position = node

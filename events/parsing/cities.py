@@ -1,4 +1,4 @@
-"""Which countries, regions and zones have a city of a given name.
+"""Countries, regions and zones that have a city of a given name.
 
 `cities.csv` (written by `tests/place_tables.py` from GeoNames, CC BY 4.0) is searched as it lies in memory, two megabytes of lines in the
 order of their bytes: as a dictionary it would take ten times that.
@@ -25,7 +25,7 @@ _NOT_OF_THE_NAME: Final = frozenset(
         *("terminal", "warehouse"),
     }
 )
-"""What carriers print behind the name of a city where a facility of theirs is."""
+"""Words that carriers print behind the name of a city where a facility of theirs is."""
 
 
 class Bearer(NamedTuple):
@@ -38,7 +38,7 @@ class Bearer(NamedTuple):
 
 @lru_cache(maxsize=8192)
 def bearers(printed: str) -> tuple[Bearer, ...]:
-    """The cities that a printed name may mean, without what names a facility or a region behind it; empty where none is known."""
+    """Return the cities that a printed name may mean, without what names a facility or a region behind it; empty if none is known."""
     words = spelled_city(printed.partition(",")[0]).split()
     while words:
         name = " ".join(words)
@@ -50,7 +50,7 @@ def bearers(printed: str) -> tuple[Bearer, ...]:
 
 
 def spelled_city(name: str) -> str:
-    """A name as the table has it: in lower case, Latin, without accents; empty for another script."""
+    """Return a name as the table has it: in lower case, Latin, without accents; empty for another script."""
     if not name.isascii():
         name = name.translate(_LATIN)
         if _FOREIGN.search(name):
@@ -61,7 +61,7 @@ def spelled_city(name: str) -> str:
 
 
 def _search(name: str) -> tuple[Bearer, ...]:
-    """The bearers of the line that begins with `name,`."""
+    """Return the bearers of the line that begins with `name,`."""
     table, key = _table(), f"{name},".encode()
     low, high = 0, len(table)
     while low < high:

@@ -1,4 +1,4 @@
-"""What DHL's own tracking of Germany and its Blue Dart print, as Unified Tracking prints it too: tables that several readers share."""
+"""Tables shared by the readers of DHL's own tracking of Germany, its Blue Dart and Unified Tracking."""
 
 from functools import lru_cache
 from typing import Final

@@ -1,4 +1,4 @@
-"""What a carrier prints once per shipment but means of one scan: the signer belongs to the delivery, the estimate to the newest scan.
+"""Values that a carrier prints once per shipment but means of one scan: the signer of the delivery, the estimate of the newest scan.
 
 Which scan that is depends on the scans alone, never on their order in the message, so that the next snapshot finds the same one.
 """
@@ -16,7 +16,7 @@ _OVER: Final = frozenset({Status.DELIVERED, Status.RETURNED, Status.CANCELLED, S
 
 
 def with_signer(readings: Sequence[Reading], signer: str | None) -> list[Reading]:
-    """The readings of one shipment, the newest delivered one with `signer` unless it names its own."""
+    """Return the readings of one shipment, the newest delivered one with `signer` unless it names its own."""
     at = None if signer is None else _newest(readings, lambda reading: reading.status is Status.DELIVERED)
     if at is None or readings[at].signed_by is not None:
         return list(readings)
@@ -24,7 +24,7 @@ def with_signer(readings: Sequence[Reading], signer: str | None) -> list[Reading
 
 
 def with_estimate(readings: Sequence[Reading], estimate: str | None, *, stamp: str = "") -> list[Reading]:
-    """The readings of one shipment, the newest one with `estimate`; unchanged where that scan ends the shipment."""
+    """Return the readings of one shipment, the newest one with `estimate`; unchanged where that scan ends the shipment."""
     at = None if estimate is None else _newest(readings, lambda _: True)
     if at is None or readings[at].status in _OVER:
         return list(readings)
@@ -32,7 +32,7 @@ def with_estimate(readings: Sequence[Reading], estimate: str | None, *, stamp: s
 
 
 def estimate(printed: str | None, formats: TimeFormats) -> str | None:
-    """A printed date of delivery as ISO 8601: the date alone where no time (or midnight) is printed. Sentinels and others: None."""
+    """Return a printed date of delivery as ISO 8601: the date alone where no time (or midnight) is printed. Sentinels and others: None."""
     wall: Wall | None = formats.read(printed) if printed else None
     if wall is None or wall.is_sentinel:
         return None
@@ -42,7 +42,7 @@ def estimate(printed: str | None, formats: TimeFormats) -> str | None:
 
 
 def _newest(readings: Sequence[Reading], eligible: Callable[[Reading], bool]) -> int | None:
-    """A scan that prints no time of its own is older than all that do."""
+    """Return the index of the newest eligible reading; a scan that prints no time of its own is older than all that do."""
     found = [at for at, reading in enumerate(readings) if reading.kind is Kind.SCAN and eligible(reading)]
     return max(found, key=lambda at: _age(readings[at]), default=None)
 

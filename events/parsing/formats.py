@@ -69,7 +69,7 @@ class Wall(NamedTuple):
 
     @property
     def is_sentinel(self) -> bool:
-        """Whether the date is one that systems print for `no date`."""
+        """True if the date is one that systems print for `no date`."""
         return self.local.toordinal() in _OUT_OF_USE
 
 
@@ -86,7 +86,7 @@ class TimeFormats:
         self._patterns = (*listed, *_UNAMBIGUOUS)
 
     def read(self, printed: str) -> Wall | None:
-        """The wall clock; None where no format fits or the date does not exist."""
+        """Read the wall clock; None where no format fits or the date does not exist."""
         for pattern in self._patterns:
             match = pattern.fullmatch(printed)
             if match is not None and (wall := _wall(match.groupdict())) is not None:
@@ -96,7 +96,7 @@ class TimeFormats:
 
 @lru_cache(maxsize=256)
 def read_offset(printed: str) -> timedelta | None:
-    """An offset printed by itself: `+08:00`, `-0500`, `-04.00`, `+8`, `UTC+1`, `Z`."""
+    """Read an offset printed by itself: `+08:00`, `-0500`, `-04.00`, `+8`, `UTC+1`, `Z`."""
     if printed in ("Z", "z", "UTC", "GMT"):
         return timedelta()
     match = _OFFSET.fullmatch(printed)
@@ -143,7 +143,7 @@ def _wall(parts: dict[str, str | None]) -> Wall | None:
 
 
 def _local(identity: str) -> datetime | None:
-    """The wall clock of an identity; None where it does not exist."""
+    """Return the wall clock of an identity; None where it does not exist."""
     try:
         return datetime.fromisoformat(identity)
     except ValueError:
@@ -151,7 +151,7 @@ def _local(identity: str) -> datetime | None:
 
 
 def _carried(identity: str) -> datetime | None:
-    """The wall clock of a leap second, and of 24:00, which begin the next minute and the next day."""
+    """Return the wall clock of a leap second, and of 24:00, which begin the next minute and the next day."""
     day, clock = identity[:_DAY_CHARS], identity[_DAY_CHARS + 1 :]
     if clock[:2] == "24" and not clock[2:6].strip("0"):
         begun, carry = f"{day}T00{clock[2:]}", timedelta(days=1)
@@ -166,13 +166,13 @@ def _carried(identity: str) -> datetime | None:
 
 
 def _month(parts: dict[str, str | None]) -> str:
-    """The number of a month from its name; 00, which no year has, for another word."""
+    """Return the number of a month from its name; 00, which no year has, for another word."""
     short = (parts["b"] or "")[:3].lower()
     return str(_MONTHS.index(short) + 1) if short in _MONTHS else "00"
 
 
 def _hour(parts: dict[str, str | None]) -> str:
-    """The hour of the day from the hour of its half; 99, which no day has, where that is used wrongly."""
+    """Return the hour of the day from the hour of its half; 99, which no day has, where that is used wrongly."""
     hour = int(parts["I"] or 0)
     if not 1 <= hour <= 12:
         return "99"

@@ -7,7 +7,7 @@ FIELDS_MAX: Final = 32
 
 
 def form_fields(body: bytes) -> dict[bytes, bytes]:
-    """The fields of `name=value&...` with their decoded values, the first one of a name; none of a body that is no form."""
+    """Parse the fields of `name=value&...` with their decoded values, the first one of a name; none for a body that is no form."""
     if not body[:1].isalpha() or b"=" not in body:
         return {}
     found: dict[bytes, bytes] = {}

@@ -27,7 +27,7 @@ _BOMS: Final = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 
 
 def read_json(body: bytes) -> Any:  # noqa: ANN401 - the value of a JSON text has no closed type
-    """The value of a JSON text in UTF-8, UTF-16 or UTF-32, with or without BOM; of one that is wrapped as text, the value inside.
+    """Parse a JSON text in UTF-8, UTF-16 or UTF-32, with or without BOM; of one that is wrapped as text, the value inside.
 
     Raises UnreadableMessageError: `unreadable` or `too_complex`.
     """
@@ -79,7 +79,7 @@ def _refuse_depth(body: bytes) -> None:
 
 
 def has_long_number(body: bytes) -> bool:
-    """Whether a bare number of 19 digits or more stands in the body: below -2^63, and from 2^64 on, orjson would read a float."""
+    """Return whether the body has a bare number of 19 digits or more: below -2^63, and from 2^64 on, orjson would read a float."""
     masked = body.translate(_AS_ZERO)
     at = masked.find(_LONG_NUMBER)
     while at >= 0:

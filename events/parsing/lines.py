@@ -26,7 +26,7 @@ _WITHOUT_COMMA: Final = re.compile(r"(?P<city>[A-Za-z .'-]+) (?P<state>[A-Z]{2})
 
 @lru_cache(maxsize=4096)
 def place_in_line(line: str | None, *, two_letters: Literal["country", "state"] | None = None, country: str | None = None) -> EventPlace:
-    """City, region, postal code and country of a line with commas between them; a line of another form is the city.
+    """Read city, region, postal code and country of a line with commas between them; a line of another form is the city.
 
     `two_letters`: what those mean that stand behind the city alone and name a country as well as a state of the United States or
     Canada; None leaves them a region of no country. `country` holds where the line names none, and its states are states.
@@ -50,7 +50,7 @@ def place_in_line(line: str | None, *, two_letters: Literal["country", "state"] 
 
 @lru_cache(maxsize=4096)
 def _country(printed: str) -> str | None:
-    """The country that a code in capitals or an English name means; None for another word."""
+    """Return the country that a code in capitals or an English name means; None for another word."""
     if printed in _BY_HABIT:
         return _BY_HABIT[printed]
     code = country_code(printed)
@@ -68,7 +68,7 @@ def reported_place(
     country: object = None,
     of_shipment: tuple[str | None, ...] = (),
 ) -> EventPlace:
-    """A place as an aggregator repeats it from one of many carriers: in fields of its own, in a line of text, or in both.
+    """Read a place as an aggregator repeats it from one of many carriers: in fields of its own, in a line of text, or in both.
 
     The fields go before the line; a city without region and postal code is itself such a line. "City, ST" is a state before it is a
     country, unless only a country of that code has a city of the name, or the countries that the shipment goes from and to
@@ -113,13 +113,13 @@ def _in_report(line: str, country: str | None, of_shipment: tuple[str, ...]) -> 
 
 
 def _country_at_end(parts: list[str], known: str | None) -> str | None:
-    """The country that the last part names: by its name, by its code behind a state, or by the code of the country that is known."""
+    """Return the country that the last part names: by its name, by its code behind a state, or by the code of the country that is known."""
     found = _named_country(parts[-1]) or (_country(parts[-1]) if len(parts[-1]) == 2 and (len(parts) > 2 or known) else None)
     return found if known is None or found == known else None
 
 
 def _city_and_state(parts: list[str], country: str | None, of_shipment: tuple[str, ...]) -> EventPlace:
-    """Of what is left of a line without country and postal code."""
+    """Read what is left of a line without country and postal code."""
     if not parts:
         return NOWHERE
     if country in (None, "US") and (zipped := _WITH_ZIP.fullmatch(", ".join(parts))) and is_region("US", zipped["state"]):
@@ -137,7 +137,7 @@ def _city_and_state(parts: list[str], country: str | None, of_shipment: tuple[st
 
 
 def _two_parts(city: str, last: str, of_shipment: tuple[str, ...]) -> EventPlace:
-    """`City, XX`: where the city is known decides, then the shipment, then a state of the United States or Canada goes first."""
+    """Read `City, XX`: where the city is known decides, then the shipment, then a state of the United States or Canada goes first."""
     named = _country(last)
     states_of = [code for code in dict.fromkeys((*of_shipment, *_WITH_STATES)) if is_region(code, last)]
     known = [code for code in dict.fromkeys((*states_of, *(bearer.country for bearer in bearers(city)))) if _has_city(code, last, city)]
@@ -158,5 +158,5 @@ def _has_city(country: str, state: str, city: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _named_country(printed: str) -> str | None:
-    """The country that a name or a code of three capitals means."""
+    """Return the country that a name or a code of three capitals means."""
     return _country(printed.title() if len(printed) > 3 else printed) if len(printed) > 2 else None

@@ -15,7 +15,7 @@ _NOTHING: Final[JsonObject] = {}
 
 
 def as_list(value: object) -> list[Any]:
-    """None, "", [] and {} -> []; a list -> itself; anything else -> a list of it."""
+    """Return [] for None, "", [] and {}, a list itself, and anything else in a list."""
     if type(value) is list:
         return value
     if value is None or value in ("", {}):
@@ -24,7 +24,7 @@ def as_list(value: object) -> list[Any]:
 
 
 def objects(value: object, pointer: str, rejections: Rejections) -> list[tuple[int, JsonObject]]:
-    """The objects of a list with their index; every other member is added to `rejections` under `pointer`."""
+    """Return the objects of a list with their index; every other member is added to `rejections` under `pointer`."""
     found = []
     for index, member in enumerate(as_list(value)):
         if type(member) is dict:
@@ -37,7 +37,7 @@ def objects(value: object, pointer: str, rejections: Rejections) -> list[tuple[i
 def objects_at(
     parent: JsonObject, name: str, where: str, rejections: Rejections, *, required: bool = True, but: AbstractSet[str] = frozenset()
 ) -> list[tuple[int, JsonObject]]:
-    """The objects of the list `name` of an object that stands at `where`: of one object, of another spelling of the name, and of a list
+    """Return the objects of the list `name` of an object at `where`: also under another spelling, as one object, or wrapped in an object.
     that is wrapped in an object as well.
 
     Its absence is a rejection unless the object says that there is nothing; not `required`, only where the object has a list of dated
@@ -56,7 +56,7 @@ def objects_at(
 def object_at(
     parent: JsonObject, name: str, where: str, rejections: Rejections, *, required: bool = True, but: AbstractSet[str] = frozenset()
 ) -> JsonObject:
-    """The object `name` of an object that stands at `where`, as `objects_at`; where there are several the first, and a rejection.
+    """Return the object `name` of an object at `where`, as `objects_at`; where there are several the first, and a rejection.
 
     Not `required`, its absence is a rejection where anything dated is not known.
     """
@@ -71,7 +71,7 @@ def object_at(
 
 
 def _add_absence(parent: JsonObject, pointer: str, rejections: Rejections, *, lost: bool | None) -> None:
-    """`lost`: whether anything is lost by the absence; None: unless the parent says that there is nothing."""
+    """Add the absence to the rejections. `lost`: whether anything is lost by it; None: unless the parent says that there is nothing."""
     if parent is _NOTHING:
         return
     if lost or (lost is None and not says_nothing(parent)):
@@ -87,7 +87,7 @@ def _noted(value: object, pointer: str, rejections: Rejections) -> list[tuple[in
 
 
 def recognised(members: Iterable[tuple[str, JsonObject]], names: AbstractSet[str], rejections: Rejections) -> list[tuple[str, JsonObject]]:
-    """Those of the members, each with its pointer, that print one of the names; another is a rejection unless it says nothing."""
+    """Return the members, each with its pointer, that print one of the names; another is a rejection unless it says nothing."""
     found = []
     for where, member in members:
         if names & member.keys():
@@ -98,7 +98,7 @@ def recognised(members: Iterable[tuple[str, JsonObject]], names: AbstractSet[str
 
 
 def child(value: JsonObject, *path: str) -> JsonObject:
-    """The object at `path`; an empty one (never to be changed) where it is absent or something else.
+    """Return the object at `path`; an empty one (never to be changed) where it is absent or something else.
 
     A list of one is taken for its member, as converters print both.
     """
@@ -113,7 +113,7 @@ def child(value: JsonObject, *path: str) -> JsonObject:
 def elements_at(
     parent: etree._Element, path: str, where: str, rejections: Rejections, *, start: int = 1, but: AbstractSet[str] = frozenset()
 ) -> list[tuple[int, etree._Element]]:
-    """The elements at `path` with their number; of another spelling of their names as well.
+    """Return the elements at `path` with their number, also under another spelling of their names.
 
     Without any it is a rejection where dated elements lie in the parent (in others than `but`): scans under a name that is not known.
     """

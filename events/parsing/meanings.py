@@ -1,4 +1,4 @@
-"""What a carrier's codes mean, read from a table next to the carrier's module.
+"""Meanings of a carrier's codes, read from a table next to the carrier's module.
 
 The columns before `kind` are the key, in their order; an empty `kind` is a scan. A code that is in no table has no meaning: nothing here
 guesses one.
@@ -15,7 +15,7 @@ from events.vocabulary import Kind, Reason, Status
 
 
 class Meaning(NamedTuple):
-    """How a code is read. `status` is None for everything but a scan."""
+    """Meaning of a code. `status` is None for everything but a scan."""
 
     kind: Kind
     status: Status | None = None
@@ -24,7 +24,7 @@ class Meaning(NamedTuple):
     """The code itself is not known: the category that the carrier documents with it is."""
 
     def of_category(self) -> "Meaning":
-        """The same, where only the category of a code was known."""
+        """Return the meaning for a code of which only the category is known."""
         return self._replace(by_category=True)
 
 
@@ -34,7 +34,7 @@ Table = Mapping[tuple[str, ...], Meaning]
 
 
 def finest(*levels: tuple[str | None, Meaning | None]) -> Meaning:
-    """What the finest known one of a carrier's fields means, each given as printed and with its meaning, the finest first.
+    """Return the meaning of the finest known field. `levels`: each as printed and with its meaning, the finest first.
 
     A coarser field is believed only where every finer one that is printed is unknown. Its reading is `by_category` then, so that the
     finer code still raises its dead letter.
@@ -58,7 +58,7 @@ def on_the_way_back(meaning: Meaning, *, on_the_way: Collection[Status] = ON_THE
 
 
 def by_code(table: Table) -> Callable[[Raw], Meaning]:
-    """How a table of codes reads a scan whose code says everything."""
+    """Return a reader that looks up the code alone, where that says everything."""
 
     def meaning(raw: Raw) -> Meaning:
         return table.get((raw.code or "",), UNMAPPED)
@@ -67,18 +67,18 @@ def by_code(table: Table) -> Callable[[Raw], Meaning]:
 
 
 def codes_without_text(table: Table) -> dict[str, Meaning]:
-    """Of a table by (code, text): the codes that mean the same whatever text accompanies them."""
+    """Return, from a table by (code, text), the codes that mean the same whatever text accompanies them."""
     worded = {code for code, text in table if text}
     return {code: meaning for (code, text), meaning in table.items() if not text and code not in worded}
 
 
 def texts_of(*tables: Table) -> frozenset[str]:
-    """The parts of keys that do not look like codes."""
+    """Return the parts of keys that do not look like codes."""
     return frozenset(part for table in tables for key in table for part in key if not looks_like_code(part))
 
 
 def meanings(name: str) -> dict[tuple[str, ...], Meaning]:
-    """The table `events/carriers/<name>`, by its key columns as they are written there.
+    """Read the table `events/carriers/<name>`, by its key columns as they are written there.
 
     Raises ValueError for a key that stands twice and for a word that the vocabulary lacks: a defect of the table.
     """

@@ -19,7 +19,7 @@ from events.parsing.text import scrub, text
 from events.parsing.xml import is_xml, read_xml
 
 NUMBERS_MAX: Final = 1000
-"""Of one message."""
+"""Numbers of one message."""
 NUMBER_CHARS_MAX: Final = 200
 _CONTAINERS: Final = frozenset({dict, list})
 _OPENING: Final = ("{", "[", " ", "\n", "\t", "\r")
@@ -58,7 +58,7 @@ def _keys(names: set[str]) -> tuple[bytes, ...]:
 
 
 def named_numbers(body: bytes, declared: tuple[str, ...]) -> dict[str, None]:
-    """As printed; one more than NUMBERS_MAX where there are more. None of a body that cannot be read."""
+    """Return the numbers as printed; one more than NUMBERS_MAX where there are more, none of a body that cannot be read."""
     found: dict[str, None] = {}
     for number in _printed(body, _fields(declared)):
         if len(number) <= NUMBER_CHARS_MAX:
@@ -69,8 +69,9 @@ def named_numbers(body: bytes, declared: tuple[str, ...]) -> dict[str, None]:
 
 
 def names_only(body: bytes, declared: tuple[str, ...], number: str) -> bool:
-    """Whether a JSON text certainly names no number but this one: by its bytes alone, so False may mean that it was not looked at closely.
+    """Return whether a JSON text certainly names no number but this one.
 
+    By its bytes alone, so False may mean that it was not looked at closely.
     Without a backslash a key stands in the text as it is, and nothing else stands there in quotes with a colon behind it.
     Parts that are joined to a number are never enough.
     """
@@ -101,7 +102,7 @@ def _printed_in(body: bytes, declared: _Fields) -> Iterator[str]:
 
 
 def _json_values(body: bytes) -> Iterator[Any]:
-    """One, or those of the lines of a body that is no JSON as a whole."""
+    """Yield the value of the body, or those of its lines where it is no JSON as a whole."""
     try:
         found = [read_json(body) if has_long_number(body) else orjson.loads(body)]
     except (orjson.JSONDecodeError, UnreadableMessageError):
@@ -113,7 +114,7 @@ def _json_values(body: bytes) -> Iterator[Any]:
 
 
 def _json_lines(body: bytes | str) -> Iterator[Any]:
-    """The whole, or where that is no JSON, the lines that are."""
+    """Yield the value of the whole, or where that is no JSON, those of the lines that are."""
     for line in (body, *body.splitlines()):
         try:
             yield orjson.loads(line)
@@ -124,7 +125,7 @@ def _json_lines(body: bytes | str) -> Iterator[Any]:
 
 
 def _in_json(root: object, declared: _Fields, *, wraps: bool) -> Iterator[str]:
-    """`wraps`: strings may hold JSON of their own."""
+    """Yield the numbers in a JSON value. `wraps`: strings may hold JSON of their own."""
     waiting: list[tuple[str, object]] = [("", root)]
     for parent, value in waiting:
         if type(value) is dict:

@@ -16,12 +16,12 @@ def _countries() -> dict[str, str]:
 
 @cache
 def known_countries() -> frozenset[str]:
-    """The codes of ISO 3166-1 alpha-2."""
+    """Return the codes of ISO 3166-1 alpha-2."""
     return frozenset(_countries().values())
 
 
 def country_code(value: object) -> str | None:
-    """ISO 3166-1 alpha-2 for a code of two or three letters or an English name; other text as printed."""
+    """Return ISO 3166-1 alpha-2 for a code of two or three letters or an English name; other text as printed."""
     found = text(value)
     if found is None:
         return None
@@ -38,7 +38,7 @@ def place(
     country: object = None,
     facility: object = None,
 ) -> EventPlace:
-    """A place of whatever is printed; `NOWHERE` where nothing is."""
+    """Build a place of whatever is printed; `NOWHERE` where nothing is."""
     return _place(text(city), text(region), text(postal_code), text(country), text(facility))
 
 

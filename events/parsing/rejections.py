@@ -20,7 +20,7 @@ LISTED_MAX: Final = 20
 
 
 class Rejections:
-    """What a normalizer rejects, as it comes upon it."""
+    """The members of a message that a normalizer rejects."""
 
     __slots__ = ("_beyond", "_listed", "says_nothing")
 
@@ -31,28 +31,28 @@ class Rejections:
         """The message says in a known place that there is nothing yet, or is about something else than scans."""
 
     def add(self, pointer: str, why: str) -> None:
-        """Takes in one member; `pointer` and `why` as in `Rejection`."""
+        """Add one member; `pointer` and `why` as in `Rejection`."""
         if len(self._listed) < LISTED_MAX:
             self._listed.append(Rejection(pointer=pointer, why=why))
         else:
             self._beyond += 1
 
     def note_nothing(self) -> None:
-        """Takes in an empty list under a known name, or a notice that is known to be about something else than scans."""
+        """Note an empty list under a known name, or a notice that is known to be about something else than scans."""
         self.says_nothing = True
 
     def __bool__(self) -> bool:
         return bool(self._listed)
 
     def __iter__(self) -> Iterator[Rejection]:
-        """Those that are listed, and after them how many more there are."""
+        """Yield those that are listed, and after them how many more there are."""
         yield from self._listed
         if self._beyond:
             yield Rejection(pointer="", why=f"{self._beyond} more members are no events")
 
 
 def normalizer(read: Callable[[bytes, datetime, Rejections], Iterable[Reading]]) -> Callable[[bytes, datetime], Normalized]:
-    """A carrier's `normalize` from a generator of its readings, which adds to the rejections on the way. Never silent."""
+    """Make a carrier's `normalize` of a generator of its readings, which adds to the rejections on the way. Never silent."""
 
     @wraps(read)
     def normalize(body: bytes, received_at: datetime) -> Normalized:
@@ -66,7 +66,7 @@ def normalizer(read: Callable[[bytes, datetime, Rejections], Iterable[Reading]])
 
 
 def _says_nothing(body: bytes) -> bool:
-    """Of a body that was read, in any form."""
+    """Return whether a body that was read, in any form, says nothing."""
     return all(map(_part_says_nothing, form_fields(body).values() or (body,)))
 
 

@@ -29,7 +29,7 @@ class Scan(NamedTuple):
     place: EventPlace = NOWHERE
     description: str | None = None
     signed_by: object = None
-    """As printed; a placeholder is nobody."""
+    """Signer as printed; a placeholder is nobody."""
     discriminator: str = ""
     piece: str | None = None
     native_id: str | None = None
@@ -37,13 +37,13 @@ class Scan(NamedTuple):
 
 
 def carried_by(readings: Iterable[Reading], name: str | None) -> list[Reading]:
-    """The readings of one shipment of an aggregator, with the carrier that it names."""
+    """Return the readings of one shipment of an aggregator, with the carrier that it names."""
     carrier_id = carrier_of(name)
     return [replace(reading, parcel_carrier_id=carrier_id) for reading in readings] if carrier_id else list(readings)
 
 
 def readings_of(scans: Iterable[Scan], number: str | None, rejections: Rejections, *, service: str | None = None) -> list[Reading]:
-    """The readings of the shipment `number` in their order; scans that are none are added to `rejections`. `service`: as printed."""
+    """Return the readings of the shipment `number` in their order; scans that are none are added to `rejections`. `service`: as printed."""
     found: list[Reading] = []
     for scan in scans:
         found += reading_of(scan, number, rejections, service=service)
@@ -51,7 +51,7 @@ def readings_of(scans: Iterable[Scan], number: str | None, rejections: Rejection
 
 
 def reading_of(scan: Scan, number: str | None, rejections: Rejections, *, service: str | None = None) -> tuple[Reading, ...]:
-    """The reading of one scan, or none and a rejection."""
+    """Read one scan; where that fails return nothing and add a rejection."""
     raw, meaning = scan.raw, scan.meaning
     if scan.description is None and raw.code is None and raw.type is None:
         rejections.add(scan.where, NO_WORDS)

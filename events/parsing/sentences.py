@@ -9,7 +9,7 @@ from events.parsing.text import without_markup
 
 
 def by_sentence(texts: Mapping[str, Meaning]) -> Callable[[str], Meaning | None]:
-    """What a printed text means by a table of texts in lower case without the full stop, where `*` stands for anything.
+    """Return a reader of texts by a table in lower case without the full stop, where `*` stands for anything.
 
     The text itself goes before a row with a `*`, and of those the first that fits.
     """
@@ -24,5 +24,5 @@ def by_sentence(texts: Mapping[str, Meaning]) -> Callable[[str], Meaning | None]
 
 
 def as_compared(printed: str) -> str:
-    """A text as tables of texts spell it: without markup, full stop and capitals."""
+    """Return a text as tables of texts spell it: without markup, full stop and capitals."""
     return (without_markup(printed) or "").casefold().rstrip(".")

@@ -21,7 +21,7 @@ _NOTHING: Final = frozenset({"", "-", "null", "none", "n/a", "na", "string", "un
 
 @lru_cache(maxsize=4096)
 def service_name(printed: str | None) -> str | None:
-    """A service as it is recorded: blanks collapsed, trade marks left out. None for a placeholder, and for what names no service."""
+    """Return a service as it is recorded: blanks collapsed, trade marks left out. None for a placeholder, and for what names no service."""
     if printed is None or len(printed) > 4 * SERVICE_CHARACTERS_MAX:
         return None
     name = " ".join(_SIGNS.sub("", printed).split())
@@ -31,5 +31,5 @@ def service_name(printed: str | None) -> str | None:
 
 
 def service_key(name: str | None) -> str | None:
-    """How names of services are compared: case, width and blanks do not matter."""
+    """Return the name of a service as it is compared: case, width and blanks do not matter."""
     return None if name is None else spelled(name)

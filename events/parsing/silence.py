@@ -1,4 +1,4 @@
-"""Whether a message, or a part of it, of which nothing was read says that there is nothing: an error, a notice, nothing at all.
+"""Detection of messages, and parts of them, that say there is nothing: an error, a notice, nothing at all.
 
 One that holds dated members as well holds scans under a name that we do not know: carriers rename, wrap and repeat their containers,
 and what is lost that way must not go unseen. Asked only where nothing was read.
@@ -27,7 +27,7 @@ _DATE: Final = re.compile(
 _EPOCHS: Final = (range(10**9, 2 * 10**9 + 1), range(10**12, 2 * 10**12 + 1))
 _NAME_OF_TIME: Final = re.compile(r"date|time|stamp|ts\Z|at\Z")
 _ERROR: Final = re.compile(r"err|fault|fail|exception|notification|warning|messages\Z|msgs\Z|header\Z")
-"""Of names under which errors stand, and what is said of the message itself, as `squashed`."""
+"""Names under which errors stand, and what is said of the message itself, as `squashed`."""
 _WORDS: Final = frozenset({"code", "detail", "message", "mensagem", "msg", "msgs", "reason", "returncode", "returnmessage", "rmk", "title"})
 """Names under which an error or a notice is worded."""
 _STATUSES: Final = frozenset({"httpcode", "httpstatus", "status", "statuscode"})
@@ -40,19 +40,19 @@ _NO_ERROR: Final = frozenset({"", "0", "fail", "failed", "false", "no"})
 
 @lru_cache(maxsize=4096)
 def squashed(name: str) -> str:
-    """A name as it is compared between the spellings of it: without case, hyphens, underscores and blanks."""
+    """Return a name without case, hyphens, underscores and blanks, to compare its spellings."""
     return "".join(character for character in name.casefold() if character.isalnum())
 
 
 def respelled(parent: dict[str, Any], name: str) -> str | None:
-    """The one other spelling of a name that an object has it under; None where it has none, or several."""
+    """Return the one other spelling of a name that an object has it under; None where it has none, or several."""
     wanted = squashed(name)
     found = [key for key in parent if squashed(key) == wanted]
     return found[0] if len(found) == 1 else None
 
 
 def is_empty(value: object) -> bool:
-    """Whether nothing is printed in a value of JSON, however deep."""
+    """Return whether nothing is printed in a value of JSON, however deep."""
     if type(value) is dict:
         return all(map(is_empty, value.values()))
     if type(value) is list:
@@ -61,7 +61,7 @@ def is_empty(value: object) -> bool:
 
 
 def says_nothing(value: object, *, deep: bool = False) -> bool:
-    """Whether nothing in a value of JSON could be a scan: it is an error or a notice, or an object without a date that holds none.
+    """Return whether nothing in a value of JSON could be a scan: it is an error or a notice, or an object without a date that holds none.
 
     `deep`: the error or notice may stand anywhere within.
     """
@@ -69,7 +69,7 @@ def says_nothing(value: object, *, deep: bool = False) -> bool:
 
 
 def holds_dated(value: object, but: AbstractSet[str] = frozenset()) -> bool:
-    """Whether an object that is dated stands anywhere within a value of JSON, but in its members `but` and in its notices."""
+    """Return whether a dated object stands anywhere within a value of JSON, except in its members `but` and in its notices."""
     if type(value) is dict:
         inner = [member for name, member in value.items() if name not in but and not _ERROR.search(squashed(name))]
     else:
@@ -78,7 +78,7 @@ def holds_dated(value: object, but: AbstractSet[str] = frozenset()) -> bool:
 
 
 def holds_dated_list(value: dict[str, Any], but: AbstractSet[str]) -> bool:
-    """Whether a list that holds anything dated is a member of an object, under a name that is not in `but`."""
+    """Return whether an object has a list of anything dated, under a name that is not in `but`."""
     return any(
         type(member) is list and holds_dated(member)
         for name, member in value.items()
@@ -103,7 +103,10 @@ def _is_date(name: str, value: object) -> bool:
 
 
 def _has_notice(value: object, *, deep: bool) -> bool:
-    """Errors count wherever they stand in an object; its words only where they are its own, for scans have words as well."""
+    """Return whether it has a notice: errors count wherever they stand in an object.
+
+    Words only where they are its own, as scans have some.
+    """
     if type(value) is list:
         return deep and any(_has_notice(member, deep=deep) for member in value)
     if type(value) is not dict:
@@ -131,7 +134,7 @@ def _is_error(name: str, value: object) -> bool:
 
 
 def xml_holds_dated(element: etree._Element, but: AbstractSet[str] = frozenset()) -> bool:
-    """Whether an element that is dated, by an attribute or by what stands in it, lies within one, but in its notices and headers.
+    """Return whether a dated element (by an attribute or its content) lies within one, except in its notices and headers.
 
     `but`: names of its children that hold other dates.
     """

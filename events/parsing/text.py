@@ -28,7 +28,7 @@ _SIGNER_SENTINELS: Final = frozenset(
 
 
 def text(value: object) -> str | None:
-    """Text as printed, trimmed; None for absent, empty, boolean, float and structured values.
+    """Return text as printed, trimmed; None for absent, empty, boolean, float and structured values.
 
     An integer is taken (numbers and codes are printed without quotes at times); a float never (digits may be lost).
     """
@@ -40,30 +40,30 @@ def text(value: object) -> str | None:
 
 
 def text_unless(value: object, sentinels: frozenset[str]) -> str | None:
-    """As `text`, but None where the lower-case text is one of `sentinels` (`null`, `string`, ...)."""
+    """Return `text`, but None where the lower-case text is one of `sentinels` (`null`, `string`, ...)."""
     found = text(value)
     return None if found is None or found.lower() in sentinels else found
 
 
 def scrub(value: str) -> str:
-    """NUL and lone surrogates become U+FFFD."""
+    """Replace NUL and lone surrogates by U+FFFD."""
     return _UNSTORABLE.sub(REPLACEMENT, value)
 
 
 def collapse(value: str) -> str:
-    """Runs of white space (non-breaking ones included) as one blank, ends trimmed."""
+    """Replace runs of white space (non-breaking ones included) by one blank, and trim the ends."""
     return " ".join(value.split())
 
 
 def without_markup(value: str | None) -> str | None:
-    """Text without HTML tags, entities resolved, spaces collapsed."""
+    """Return text without HTML tags, entities resolved, spaces collapsed."""
     if value is None:
         return None
     return collapse(unescape(_TAG.sub(" ", value))) or None
 
 
 def signer(value: object) -> str | None:
-    """A name that someone signed with; None for the placeholders that carriers print instead of one."""
+    """Return a name that someone signed with; None for the placeholders that carriers print instead of one."""
     found = text(value)
     if found is None:
         return None

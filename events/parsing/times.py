@@ -1,4 +1,4 @@
-"""From a printed time to an instant: which offset holds, and how we know it.
+"""Conversion of printed times to instants: which offset holds, and how we know it.
 
 The order of belief: an offset that the carrier prints, a printed pair of local and UTC time, the zone of the place, that of the
 shipment's origin or destination, the home of the service or carrier, UTC. Only `instant`, `tz_source`, `precision` and `flag` are our
@@ -33,17 +33,17 @@ OF_SHIPMENT: Final = "of_shipment"
 
 NO_TIME: Final = frozenset({"00:00:00", "000000", "null", "None", "N/A", "-"})
 ZERO_DATE: Final = "0000-00-00"
-"""What MySQL prints for no date."""
+"""Text that MySQL prints for no date."""
 
 
 def received(received_at: datetime, printed: str = "") -> PrintedTime:
-    """The time of a scan that prints none: when we got it. It has no part in the scan's identity."""
+    """Return when we got it, as the time of a scan that prints none. It has no part in the scan's identity."""
     return PrintedTime(printed=printed, instant=received_at, tz_source=TzSource.RECEIVED, precision=TimePrecision.SECOND, identity="")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Clock:
-    """How one format of a carrier prints times. One constant per format; compared and hashed by identity.
+    """A format of a carrier's times. One constant per format; compared and hashed by identity.
 
     `default_zone`: IANA name of the zone that the carrier's local times are in where the place says none. `trust_offset` False: what
     it prints as offset (`Z`) is not true, the time is local. `midnight_is_day`: 00:00:00 without a true offset is a date only; `nowhere`
@@ -63,7 +63,10 @@ class Clock:
     def read(
         self, printed: str | None, place: EventPlace = NOWHERE, *, received_at: datetime, journey: Journey = NO_JOURNEY
     ) -> PrintedTime | None:
-        """A printed time. Absent or a sentinel (0001-01-01, ...): `received`. None: unreadable, a rejection for the caller to report."""
+        """Read a printed time. Absent or a sentinel (0001-01-01, ...): `received`.
+
+        None: unreadable, a rejection for the caller to report.
+        """
         if printed is None or printed in NO_TIME or printed.startswith(ZERO_DATE):
             return received(received_at, printed or "")
         days = self.midnight_is_day is True or (self.midnight_is_day == "nowhere" and place == NOWHERE)
@@ -80,7 +83,7 @@ class Clock:
         received_at: datetime,
         journey: Journey = NO_JOURNEY,
     ) -> PrintedTime | None:
-        """A local time printed next to the same time in UTC; as `read` where the second is absent or contradicts the first."""
+        """Read a local time printed next to the same time in UTC; as `read` where the second is absent or contradicts the first."""
         found = _read_pair(self, printed, utc) if printed and utc else None
         return self.read(printed, place, received_at=received_at, journey=journey) if found is None else found
 
@@ -93,7 +96,7 @@ class Clock:
         received_at: datetime,
         journey: Journey = NO_JOURNEY,
     ) -> PrintedTime | None:
-        """A local time with its offset (`+8`, `-04.00`) or IANA zone in a field of its own; as `read` where that is neither."""
+        """Read a local time with its offset (`+8`, `-04.00`) or IANA zone in a field of its own; as `read` where that is neither."""
         wall = self.formats.read(printed) if printed else None
         if printed is None or wall is None or wall.is_sentinel or zone is None:
             return self.read(printed, place, received_at=received_at, journey=journey)
@@ -108,7 +111,7 @@ class Clock:
 
 
 def read_epoch(value: int | None, *, milliseconds: bool = False, received_at: datetime) -> PrintedTime | None:
-    """Seconds (or milliseconds) since 1970; 0 and None are absent; None where no date has that value."""
+    """Read seconds (or milliseconds) since 1970; 0 and None are absent; None where no date has that value."""
     if not value:
         return received(received_at)
     try:
@@ -122,12 +125,12 @@ def read_epoch(value: int | None, *, milliseconds: bool = False, received_at: da
 
 
 def is_zone(name: str) -> bool:
-    """Whether there is a zone of that IANA name."""
+    """Return whether there is a zone of that IANA name."""
     return _zone(name) is not None
 
 
 def in_home(time: PrintedTime, zone: str) -> PrintedTime:
-    """The same time where nothing but a default says its zone: then that of the account holds (IANA name). Others stay as they are."""
+    """Return the time in the account's zone (IANA name) where nothing but a default says its zone. Others stay as they are."""
     if time.tz_source not in _ASSUMED:
         return time
     shown = time.instant.replace(tzinfo=None)
@@ -195,7 +198,7 @@ def _printed_time(printed: str, wall: Wall, instant: datetime, source: TzSource,
 
 @lru_cache(maxsize=1024)
 def _quarters(difference: timedelta) -> timedelta | None:
-    """The offset that a local time and the same time in UTC differ by, where they do."""
+    """Return the offset by which a local time and the same time in UTC differ, if it is one."""
     offset = round(difference / QUARTER) * QUARTER
     return None if abs(difference - offset) > PAIR_TOLERANCE or abs(offset) > OFFSET_MAX else offset
 

@@ -21,12 +21,12 @@ from events.vocabulary import Status
 _AT_ORIGIN: Final = frozenset({Status.INFO_RECEIVED, Status.PICKED_UP, Status.RETURNED})
 _AT_DESTINATION: Final = frozenset({Status.OUT_FOR_DELIVERY, Status.DELIVERY_ATTEMPTED, Status.AVAILABLE_FOR_PICKUP, Status.DELIVERED})
 _WITH_STATE: Final = re.compile(r"(?P<city>[A-Z .'-]+?) (?P<state>[A-Z]{2})(?: [A-Z]+)* (?:CENTER|FACILITY|ANNEX|HUB)(?: ANNEX)?")
-"""How the postal service of the United States names its facilities: `WEST PALM BEACH FL DISTRIBUTION CENTER`."""
+"""Names of the facilities of the United States Postal Service: `WEST PALM BEACH FL DISTRIBUTION CENTER`."""
 _WITH_COUNTRY: Final = re.compile(r"(?P<city>.+?)\s*\((?P<country>[A-Z]{2})\)")
 
 
 class Journey(NamedTuple):
-    """What a message says of the way of a shipment, for scans whose place says too little.
+    """Facts of a message about a shipment's route, for scans whose place says too little.
 
     `home`: IANA name of the zone of the service or carrier that a message names, in place of the format's `default_zone`.
     """
@@ -35,14 +35,14 @@ class Journey(NamedTuple):
     destination: EventPlace = NOWHERE
     home: str | None = None
     status: Status | None = None
-    """Of the scan: an early one was at the origin, a late one at the destination."""
+    """Status of the scan: an early one was at the origin, a late one at the destination."""
 
     def at(self, status: Status | None) -> "Journey":
-        """The same for a scan of that status."""
+        """Return the journey for a scan of that status."""
         return self if status is self.status else Journey(self.origin, self.destination, self.home, status)
 
     def ends(self) -> tuple[EventPlace, ...]:
-        """Origin and destination, the likelier place of the scan first; those that are not known are left out."""
+        """Return origin and destination, the likelier place of the scan first; those that are not known are left out."""
         ends = (self.destination, self.origin) if self.status in _AT_DESTINATION else (self.origin, self.destination)
         return tuple(end for end in ends if end != NOWHERE)
 
@@ -53,7 +53,10 @@ _WEIGHTS: Final = (8, 6, 4, 2, 3, 5, 9, 7)
 
 
 def origin_of_item(number: str | None) -> EventPlace:
-    """The country of the post that gave an item its number, which ends with it (UPU S10: two letters, eight digits, a check digit)."""
+    """Return the country of the post that gave an item its number, which ends with it (UPU S10.
+
+    Two letters, eight digits, a check digit).
+    """
     found = _POSTAL_ITEM.fullmatch(number or "")
     if found is None or found["country"] not in known_countries():
         return NOWHERE
@@ -65,7 +68,7 @@ def origin_of_item(number: str | None) -> EventPlace:
 def zone_of_scan(
     place: EventPlace, journey: Journey = NO_JOURNEY, *, country: str | None = None, airports: bool = False
 ) -> LocalZone | None:
-    """The zone of a scan; None where nothing is known of it.
+    """Return the zone of a scan; None where nothing is known of it.
 
     `country`: where places without one lie. `airports`: the facility may be the IATA code of an airport or city.
     """
@@ -85,14 +88,14 @@ def zone_of_scan(
 
 
 def load_tables() -> None:
-    """Reads the tables that are otherwise read with the first message that needs them."""
+    """Load the tables that are otherwise loaded with the first message that needs them."""
     _airports()
     bearers("-")
     zone_of(EventPlace(country="US", region="New York", postal_code="10001"))
 
 
 def _in_words(place: EventPlace) -> EventPlace:
-    """The place with the state or country that is printed in place of its city."""
+    """Return the place with the state or country that is printed in place of its city."""
     city = place.city
     if city is None or (place.country not in (None, "US")) or place.region is not None:
         return place
@@ -111,7 +114,10 @@ def _parts(line: EventPlace) -> dict[str, str | None]:
 
 
 def _by_airport(place: EventPlace, known: tuple[Bearer, ...]) -> LocalZone | None:
-    """By the code of an airport in the country of the place; without a country, in one that has a city of the printed name."""
+    """Return the zone by the code of an airport in the country of the place.
+
+    Without a country, in one that has a city of the printed name.
+    """
     found = _airports().get(place.facility or "")
     if found is None:
         return None
@@ -149,7 +155,7 @@ def _airports() -> dict[str, tuple[str, str]]:
 
 @lru_cache(maxsize=1024)
 def home_of(name: str | None) -> str | None:
-    """The zone (IANA name) of a carrier that an aggregator names, for scans without a place; None for an unknown carrier.
+    """Return the zone (IANA name) of a carrier that an aggregator names, for scans without a place; None for an unknown carrier.
 
     `couriers.csv` is maintained by hand: the zone of the carrier's country, or of its head office if it works in several zones. Only
     letters and digits of the name count.
@@ -159,7 +165,7 @@ def home_of(name: str | None) -> str | None:
 
 
 def carrier_of(name: str | None) -> str | None:
-    """The `carrier_id` of a carrier that an aggregator names; None for one that is not ours, or that the name does not tell from others."""
+    """Return the `carrier_id` of a carrier that an aggregator names; None for one that is not ours, or that the name leaves ambiguous."""
     courier = _courier(name)
     return None if courier is None else courier["carrier_id"] or None
 

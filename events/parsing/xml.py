@@ -35,12 +35,12 @@ class Document:
 
 
 def is_xml(body: bytes) -> bool:
-    """Whether the first character of the body is `<`."""
+    """Return whether the first character of the body is `<`."""
     return _START.match(body) is not None
 
 
 def read_xml(body: bytes) -> Document:
-    """Raises UnreadableMessageError: `unreadable`, `refused_xml` (a DOCTYPE with declarations, XInclude) or `too_complex`."""
+    """Parse XML. Raises UnreadableMessageError: `unreadable`, `refused_xml` (a DOCTYPE with declarations, XInclude) or `too_complex`."""
     body = _without_margin(body)
     if not body:
         raise UnreadableMessageError(Cause.UNREADABLE, "the body is empty")
@@ -63,7 +63,7 @@ def read_xml(body: bytes) -> Document:
 
 
 def _without_margin(body: bytes) -> bytes:
-    """Senders print blank lines before the declaration, with or without a BOM, which XML forbids."""
+    """Strip the blank lines that senders print before the declaration, with or without a BOM, which XML forbids."""
     if body.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\x00" in body[:4]:
         return body
     return body.removeprefix(b"\xef\xbb\xbf").strip(b" \t\r\n")
@@ -87,7 +87,7 @@ def _strip(root: etree._Element) -> frozenset[str]:
 
 
 def text_at(element: etree._Element, *paths: str) -> str | None:
-    """Trimmed text of the first of `paths` (`A/B`, local names; `.` is the element itself) that has any."""
+    """Return the trimmed text of the first of `paths` (`A/B`, local names; `.` is the element itself) that has any."""
     for path in paths:
         found = element.text if path == "." else element.findtext(path)
         if found and (found := found.strip()):
@@ -96,7 +96,7 @@ def text_at(element: etree._Element, *paths: str) -> str | None:
 
 
 def texts(element: etree._Element) -> dict[str, str]:
-    """Trimmed texts of the children that have any, by name; the first of a name counts. Faster than many `text_at`."""
+    """Return trimmed texts of the children that have any, by name; the first of a name counts. Faster than many `text_at`."""
     found: dict[str, str] = {}
     for child in element:
         text = child.text
@@ -106,7 +106,7 @@ def texts(element: etree._Element) -> dict[str, str]:
 
 
 def body_of(document: Document) -> etree._Element | None:
-    """The first element inside a SOAP body, or the root of a document without envelope; None for an empty body."""
+    """Return the first element inside a SOAP body, or the root of a document without envelope; None for an empty body."""
     if document.root.tag != "Envelope":
         return document.root
     body = document.root.find("Body")
@@ -114,7 +114,7 @@ def body_of(document: Document) -> etree._Element | None:
 
 
 def answers(document: Document) -> Iterator[etree._Element]:
-    """The elements inside SOAP bodies and bare `wrapper`s (which print several answers as one document), or the root."""
+    """Yield the elements inside SOAP bodies and bare `wrapper`s (which print several answers as one document), or the root."""
     waiting = [document.root]
     while waiting:
         element = waiting.pop(0)
@@ -125,5 +125,5 @@ def answers(document: Document) -> Iterator[etree._Element]:
 
 
 def elements(element: etree._Element, path: str) -> Iterator[tuple[int, etree._Element]]:
-    """The elements at `path` with their index."""
+    """Yield the elements at `path` with their index."""
     return enumerate(element.iterfind(path))

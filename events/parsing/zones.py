@@ -26,7 +26,7 @@ class LocalZone(NamedTuple):
     zone: ZoneInfo
     certain: bool = True
     of_shipment: bool = False
-    """What is known of the shipment decided, not the place of the scan."""
+    """True if what is known of the shipment decided, not the place of the scan."""
 
 
 class ZoneRow(NamedTuple):
@@ -39,13 +39,13 @@ class ZoneRow(NamedTuple):
 
 
 def zone_of(place: EventPlace) -> LocalZone | None:
-    """The zone of a place by what it says of its country; None where it names none."""
+    """Return the zone of a place by what it says of its country; None where it names none."""
     return None if place.country is None else zone_at(place.country, place.region, place.postal_code, place.city)
 
 
 @lru_cache(maxsize=8192)
 def zone_at(country: str, region: str | None, postal_code: str | None, city: str | None = None) -> LocalZone | None:
-    """As `zone_of`; `country` is ISO 3166-1 alpha-2."""
+    """Return the zone like `zone_of`; `country` is ISO 3166-1 alpha-2."""
     if postal_code and (by_postal := _by_postal(country, postal_code)):
         return LocalZone(by_postal)
     code = region_code(country, region)
@@ -63,12 +63,12 @@ def zone_at(country: str, region: str | None, postal_code: str | None, city: str
 
 
 def is_region(country: str, code: str) -> bool:
-    """Whether a country has a region of that code; known of countries with several zones."""
+    """Return whether a country has a region of that code; known of countries with several zones."""
     return bool(code) and (country, code.upper()) in _rows_by_region()
 
 
 def region_code(country: str, region: str | None) -> str | None:
-    """The code of a region that is printed as such or by its name; None where it is not known."""
+    """Return the code of a region that is printed as such or by its name; None where it is not known."""
     if not region:
         return None
     code = region.upper().removeprefix(f"{country}-")
@@ -78,12 +78,12 @@ def region_code(country: str, region: str | None) -> str | None:
 
 
 def zone_row(country: str, region: str | None) -> ZoneRow | None:
-    """The row of a region, or (None) of its country."""
+    """Return the row of a region, or (for None) of its country."""
     return _rows_by_region().get((country, region or ""))
 
 
 def agreed(of: Iterable[Bearer]) -> LocalZone | None:
-    """The zone of all these cities; None where they differ, or where there is none."""
+    """Return the zone of all these cities; None where they differ, or where there is none."""
     found: ZoneInfo | None = None
     for bearer in of:
         row = zone_row(bearer.country, bearer.region) or zone_row(bearer.country, None)
@@ -96,7 +96,7 @@ def agreed(of: Iterable[Bearer]) -> LocalZone | None:
 
 @lru_cache(maxsize=1024)
 def same_time(first: ZoneInfo, second: ZoneInfo) -> bool:
-    """Whether two zones have shown the same time since 2015, and will as far as is known."""
+    """Return whether two zones have shown the same time since 2015, and will as far as is known."""
     return first is second or all(at.astimezone(first).utcoffset() == at.astimezone(second).utcoffset() for at in _COMPARED)
 
 
@@ -116,7 +116,7 @@ def _rows_by_region() -> dict[tuple[str, str], ZoneRow]:
 
 @cache
 def _postal_zones() -> tuple[dict[str, list[int]], dict[tuple[str, str], ZoneInfo]]:
-    """The lengths of the prefixes of each country, the longest first, and their zones."""
+    """Return the lengths of the prefixes of each country, the longest first, and their zones."""
     zones = {(row["country"], row["prefix"]): ZoneInfo(row["zone"]) for row in rows_of("postal_zones.csv")}
     return {country: sorted({len(prefix) for of, prefix in zones if of == country}, reverse=True) for country, _ in zones}, zones
 
@@ -127,5 +127,5 @@ def _regions() -> dict[tuple[str, str], str]:
 
 
 def rows_of(name: str) -> Iterator[dict[str, str]]:
-    """The rows of a table of this package."""
+    """Yield the rows of a table of this package."""
     yield from csv.DictReader(files("events.parsing").joinpath(name).read_text("utf-8").splitlines())

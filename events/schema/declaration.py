@@ -25,7 +25,7 @@ HASH: Final[Schema] = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
 
 
 class Presence(Enum):
-    """Whether a document has a field: `ALWAYS` with a value, as `NULLABLE` always but null where not known, or only `AT_TIMES`."""
+    """Presence of a field: `ALWAYS` with a value, as `NULLABLE` always but null where not known, or only `AT_TIMES`."""
 
     ALWAYS = "always"
     NULLABLE = "nullable"
@@ -52,7 +52,7 @@ def _words(words: type[StrEnum]) -> Schema:
 
 
 def _object(fields: Iterable[tuple[Field, Presence]]) -> dict[str, Any]:
-    """Unknown fields are allowed everywhere: the next version may add one."""
+    """Build the schema of an object; unknown fields are allowed everywhere, as the next version may add one."""
     members = [(field, presence) for field, presence in fields if presence is not NEVER]
     return {
         "type": "object",
@@ -150,7 +150,7 @@ FIELDS: Final = (*STATEMENT, *PERSONAL, *IN_STREAM, *BOUND)
 
 
 def schema() -> dict[str, Any]:
-    """The JSON Schema of what this code writes: `printed` by the API (`/history`), `logged` as canonical bytes."""
+    """Build the JSON Schema of what this code writes: `printed` by the API (`/history`), `logged` as canonical bytes."""
     return {
         "$schema": DIALECT,
         "title": "The canonical event of statesvc",

@@ -1,4 +1,4 @@
-"""Whether one JSON Schema is another one grown: nothing removed, renamed, narrowed or retyped, nothing newly required.
+"""Compatibility of JSON Schemas: a newer one may only grow, with nothing removed, renamed, narrowed or retyped, nothing newly required.
 
 Made for schemas of documents that we write and others read. So a field's types must stay the same ones (a null where there was none
 breaks a reader), a field that was always there must stay so, and lists of words may grow. A keyword that is not known here may not change.
@@ -18,7 +18,7 @@ _LOWER_BOUNDS: Final = frozenset({"minimum", "exclusiveMinimum", "minLength", "m
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """What a schema says about one place of a document. `words` None: any value of the types."""
+    """The schema of one position in a document. `words` None: any value of the types."""
 
     types: frozenset[str]
     words: frozenset[str] | None
@@ -27,7 +27,7 @@ class Shape:
 
 
 def breaks(old: Schema, new: Schema) -> list[str]:
-    """Every way in which `new` breaks what `old` promised, one line each; empty where it only grew."""
+    """Return every way in which `new` breaks what `old` promised, one line each; empty where it only grew."""
     before, after = shapes(old), shapes(new)
     found = [line for place, shape in before.items() for line in _compared(place, shape, after.get(place))]
     for place, shape in after.items():
@@ -37,7 +37,7 @@ def breaks(old: Schema, new: Schema) -> list[str]:
 
 
 def shapes(schema: Schema) -> dict[str, Shape]:
-    """The shape of every definition (`printed`), field (`printed/location/city`) and member of a list (`logged/raw/further/*`)."""
+    """Return the shape of every definition (`printed`), field (`printed/location/city`) and member of a list (`logged/raw/further/*`)."""
     return {
         place: shape
         for name, definition in schema.get("$defs", {}).items()
@@ -56,7 +56,7 @@ def _walk(place: str, given: Schema, root: Schema, *, required: bool) -> Iterato
 
 
 def _choices(schema: Schema) -> list[Schema]:
-    """The alternatives of a schema, each with the keywords next to them."""
+    """Return the alternatives of a schema, each with the keywords next to them."""
     if "anyOf" not in schema:
         return [schema]
     siblings = {keyword: value for keyword, value in schema.items() if keyword != "anyOf"}
@@ -79,7 +79,7 @@ def _types(choices: list[Schema]) -> frozenset[str]:
 
 
 def _words(choices: list[Schema]) -> frozenset[str] | None:
-    """A null counts as a type, not as a word."""
+    """Return the words that the choices allow. A null counts as a type, not as a word."""
     listed = [choice for choice in choices if choice.get("type") != "null"]
     if not all("enum" in choice or "const" in choice for choice in listed):
         return None

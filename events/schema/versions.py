@@ -16,7 +16,7 @@ COMMAND: Final = "python -m tests.schema_check --write"
 
 
 def committed() -> dict[int, Any]:
-    """The versions in their order."""
+    """Return the versions in their order."""
     found = {
         int(number): json.loads(path.read_text("utf-8"))
         for path in files("events.schema").iterdir()
@@ -26,12 +26,12 @@ def committed() -> dict[int, Any]:
 
 
 def text_of(version: Mapping[str, Any]) -> str:
-    """A version as it is committed."""
+    """Format a version as it is committed."""
     return json.dumps(version, indent=1, ensure_ascii=False) + "\n"
 
 
 def faults(versions: Mapping[int, Any], declared: Mapping[str, Any]) -> list[str]:
-    """What is wrong with the versions and the declaration, one line each."""
+    """Return the faults of the versions and the declaration, one line each."""
     if not versions:
         return [f"no version of the schema is committed; `{COMMAND}` writes the first"]
     found = []

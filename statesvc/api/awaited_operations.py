@@ -18,7 +18,7 @@ _PATH: Final = "/v1/shipments/{carrier_id}/{tracking_number}/awaited"
 
 
 class AwaitedWithin(ClosedModel):
-    """How long to wait."""
+    """Time to wait."""
 
     hours: Annotated[int, Field(ge=1, le=HOURS_MAX, description="Within so many hours something must be heard.")]
 

@@ -8,6 +8,6 @@ import orjson
 
 
 def call_examples() -> Mapping[str, Mapping[str, Any]]:
-    """By operation: `request` by media type, `responses` by status and media type."""
+    """Return the examples by operation: `request` by media type, `responses` by status and media type."""
     examples: dict[str, dict[str, Any]] = orjson.loads((files("statesvc.api") / "call_examples.json").read_bytes())
     return examples

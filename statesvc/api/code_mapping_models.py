@@ -1,4 +1,4 @@
-"""What the calls about code mappings take and answer."""
+"""Requests and answers of the calls about code mappings."""
 
 from typing import Annotated, Any, Literal, Self
 
@@ -96,7 +96,7 @@ _NAMED: dict[str, Any] = {
 
 
 class TaughtMeaning(ClosedModel):
-    """How a code is to be read."""
+    """Meaning of a code."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"kind": "scan", "status": "delivery_attempted"}], **_WHOLE})
 
@@ -116,7 +116,7 @@ class TaughtMeaning(ClosedModel):
 
     @property
     def meaning(self) -> Meaning:
-        """As tables have it."""
+        """The meaning as tables have it."""
         return Meaning(Kind(self.kind), self.status, self.reason)
 
 
@@ -170,14 +170,13 @@ class PreviewRequest(ClosedModel):
     meaning: Annotated[TaughtMeaning | None, Field(description="Null: as the normalizer says, again.")]
 
     def printed(self, carrier_id: str) -> PrintedCode:
-        """The code."""
         return PrintedCode(
             carrier_id=carrier_id, raw_type=self.raw_type, raw_code=self.raw_code, raw_reason=self.raw_reason, raw_text=self.raw_text
         )
 
 
 class TeachRequest(PreviewRequest):
-    """The same, and why."""
+    """Mapping to teach, with a reason."""
 
     why: Annotated[
         str,
@@ -204,7 +203,7 @@ class RenormalizeRequest(ClosedModel):
 
 
 class Renormalized(BaseModel):
-    """What a call did."""
+    """Outcome of a call."""
 
     revision: int
     messages: Annotated[int, Field(description="Messages with the code that were read again.")]

@@ -294,7 +294,7 @@ async def _listed(
 async def _record(
     context: Context, connection: AsyncConnection[Any], call: Call[Any, Any], carrier: Carrier, rows: Sequence[CodeMapping]
 ) -> None:
-    """What an operator wrote may be personal: who reads it is on record."""
+    """Record who reads what an operator wrote, which may be personal."""
     if any(row.code.stand_ins for row in rows):
         target = f"mapped texts of {carrier.carrier_id}"
         await context.readings.record(connection, call, name="mappings", target=target, carrier_id=carrier.carrier_id)

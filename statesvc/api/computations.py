@@ -10,19 +10,16 @@ from statesvc.background.process_pool import Task
 
 @dataclass(frozen=True, slots=True)
 class ComputingHere:
-    """In this process, in this event loop."""
+    """Computations in this process, in this event loop."""
 
     sources: Sources
 
     async def evidence(self, wanted: EvidenceWanted) -> PrintedEvidence:
-        """The bundle."""
         return await print_evidence(self.sources, wanted)
 
     async def audit(self, wanted: AuditWanted) -> PrintedAudit:
-        """The audit."""
         async with self.sources.pool.connection() as connection:
             return await print_audit(connection, self.sources, wanted)
 
     def tasks(self) -> dict[str, Task]:
-        """By name."""
         return {EVIDENCE: self.evidence, AUDIT: self.audit}

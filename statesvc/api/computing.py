@@ -1,4 +1,4 @@
-"""What is computed for more than a few milliseconds: in processes of its own, so that the event loop answers everyone else meanwhile.
+"""Computations of more than a few milliseconds, in processes of their own, so that the event loop stays responsive.
 
 A process has its own connection to the database, reads, opens, proves and prints; what comes back are the bytes of the answer.
 """
@@ -22,12 +22,12 @@ from statesvc.shipments.find import StoredShipment
 EVIDENCE: Final = "evidence"
 AUDIT: Final = "audit"
 COMPUTING_SECONDS: Final = 60.0
-"""How long an answer may take, waiting for a process that computes included."""
+"""Time that an answer may take, waiting for a process that computes included."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """What it is read from."""
+    """Sources that a computation reads."""
 
     pool: Connections
     keyring: Keyring = field(repr=False)
@@ -37,7 +37,7 @@ class Sources:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceWanted:
-    """Whose evidence, in which media type, as `statesvc.evidence.gather.Wanted` says. `part`: of a PDF. `actor`: who asked."""
+    """A request for evidence, as `statesvc.evidence.gather.Wanted`, in a media type. `part`: of a PDF. `actor`: who asked."""
 
     carrier_id: str
     number: str
@@ -64,7 +64,7 @@ class PrintedEvidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditWanted:
-    """Whose audit. `personal`: with personal parts."""
+    """A request for an audit. `personal`: with personal parts."""
 
     asked: AuditParameters
     personal: bool
@@ -81,26 +81,22 @@ class PrintedAudit:
 class Computing(Protocol):
     """Computes, wherever that is. Each raises Problem and what its sources raise."""
 
-    async def evidence(self, wanted: EvidenceWanted) -> PrintedEvidence:
-        """The bundle."""
+    async def evidence(self, wanted: EvidenceWanted) -> PrintedEvidence: ...
 
-    async def audit(self, wanted: AuditWanted) -> PrintedAudit:
-        """The audit."""
+    async def audit(self, wanted: AuditWanted) -> PrintedAudit: ...
 
 
 class ComputingProcesses:
-    """In the processes of a pool."""
+    """Computations in the processes of a pool."""
 
     def __init__(self, processes: ProcessPool) -> None:
         self._processes = processes
 
     async def evidence(self, wanted: EvidenceWanted) -> PrintedEvidence:
-        """The bundle."""
         printed: PrintedEvidence = await self._call(EVIDENCE, wanted)
         return printed
 
     async def audit(self, wanted: AuditWanted) -> PrintedAudit:
-        """The audit."""
         printed: PrintedAudit = await self._call(AUDIT, wanted)
         return printed
 

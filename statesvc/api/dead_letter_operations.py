@@ -53,7 +53,7 @@ _ENDED: Final = frozenset({ReplayEnd.DONE, ReplayEnd.CANARY_FAILED, ReplayEnd.ER
 
 
 class DeadLetterGroupsParameters(ClosedModel):
-    """Which open dead letters to group."""
+    """Selection of open dead letters to group."""
 
     kind: DeadLetterKind | None = None
     carrier_id: Name | None = None
@@ -296,7 +296,7 @@ async def _run(
 
 
 def _start(cursor: str | None, bound_to: Mapping[str, Any]) -> RunCursor:
-    """Where the run goes on; without a cursor a new run, from the beginning."""
+    """Return where the run goes on; without a cursor begin a new run."""
     return RunCursor(run_id=uuid4(), at=RunPosition(up_to=0)) if cursor is None else position_of(cursor, RunCursor, bound_to)
 
 

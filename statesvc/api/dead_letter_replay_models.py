@@ -15,7 +15,7 @@ from statesvc.repair.dead_letters.replay_plan import ReplayPlanLine
 
 REPLAY_LIMIT_MAX: Final = 500
 PATIENCE_SECONDS: Final = 8.0
-"""How long a call waits for a verdict."""
+"""Time that a call waits for a verdict."""
 PER_SECOND_MAX: Final = 1_000_000
 _LIMITS: Final = ReplayLimits()
 Why = Annotated[str, Field(max_length=1000, pattern=r"^[^\x00]*$", description="Stands in the log for ever: nothing personal.")]
@@ -33,7 +33,7 @@ class ReplayOne(ClosedModel):
 
 
 class ReplayedOne(BaseModel):
-    """What was done."""
+    """Outcome of a replay."""
 
     dead_letter_id: int
     run_id: UUID
@@ -46,7 +46,7 @@ class ReplayedOne(BaseModel):
 
 
 class MeantDeadLetters(ClosedModel):
-    """Which open dead letters are meant; at least one of carrier, cause and kind."""
+    """Selection of open dead letters; at least one of carrier, cause and kind."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -70,12 +70,12 @@ class MeantDeadLetters(ClosedModel):
 
     @property
     def filter(self) -> DeadLetterFilter:
-        """As the queries take it."""
+        """The filter as the queries take it."""
         return DeadLetterFilter(kind=self.kind, carrier_id=self.carrier_id, cause=self.cause, since=self.since, until=self.until)
 
 
 class ReplayMany(MeantDeadLetters):
-    """Which open dead letters to replay, and how carefully."""
+    """Open dead letters to replay, and how carefully."""
 
     limit: Annotated[int, Field(ge=1, le=REPLAY_LIMIT_MAX, description="Dead letters of this call.")] = 200
     canary: Annotated[
@@ -100,7 +100,7 @@ class ReplayMany(MeantDeadLetters):
 
 
 class ReplayedMany(BaseModel):
-    """What a call did, or would do."""
+    """Outcome of a call, or of its dry run."""
 
     run_id: Annotated[UUID, Field(description="The same over all calls that a cursor joins.")]
     dry_run: bool
@@ -127,13 +127,13 @@ class Discard(ClosedModel):
 
 
 class DiscardMany(MeantDeadLetters):
-    """Which open dead letters to give up."""
+    """Open dead letters to discard."""
 
     why: Reason
 
 
 class DiscardedMany(BaseModel):
-    """What a call gave up, or would."""
+    """Dead letters that a call discarded, or would."""
 
     dry_run: bool
     discarded: Annotated[int, Field(description="By this call; 0 of a dry run.")]

@@ -20,14 +20,14 @@ WHY_LENGTH_MAX = 1000
 
 
 class ErasureParameters(ClosedModel):
-    """Whose data."""
+    """Shipments to erase."""
 
     carrier_id: Name
     tracking_number: Name
 
 
 class ErasureRequest(ClosedModel):
-    """Why. The log stores it: no personal data there."""
+    """Reason for the erasure. The log stores it: no personal data there."""
 
     why: Annotated[str, Field(min_length=1, max_length=WHY_LENGTH_MAX)]
     discriminator: Annotated[str | None, Field(description="Only the shipment with this one; left out: all that bear the number.")] = None
@@ -38,7 +38,7 @@ class ErasureRequest(ClosedModel):
 
 
 class ErasureAnswer(TypedDict):
-    """What was erased."""
+    """Shipments that were erased."""
 
     erased: list[UUID]
     already_erased: list[UUID]

@@ -33,16 +33,16 @@ _BINDINGS: Final = {
     "rabbitmq": ("cloudEvents_", "RabbitMQ: the exchange and routing key of the subscription's URL."),
     "kafka": ("ce_", "Kafka: the topic of the subscription's URL. The key is the shipment's id."),
 }
-"""Of each broker the prefix of the attributes, and what the address is."""
+"""Prefix of the attributes of each broker, and what the address is."""
 
 
 def example_body(event_type: EventType, data: Mapping[str, Any]) -> Any:  # noqa: ANN401 - JSON
-    """A body as JSON values."""
+    """Return a body as JSON values."""
     return orjson.loads(orjson.dumps({"type": event_type.kind, "timestamp": rfc3339(EXAMPLE_AT), "data": data}))
 
 
 def examples(event_type: EventType) -> dict[str, Any]:
-    """By payload; one where they are all the same."""
+    """Return the examples by payload; one where they are all the same."""
     found = {"thin": event_type.thin, "full": event_type.full}
     if event_type.thin == event_type.full:
         del found["full"]
@@ -50,7 +50,7 @@ def examples(event_type: EventType) -> dict[str, Any]:
 
 
 def hooks() -> list[Hook]:
-    """Each type as a request of ours."""
+    """Return each type as a request of ours."""
     return [
         Hook(
             kind=each.kind,
@@ -66,7 +66,7 @@ def hooks() -> list[Hook]:
 
 
 def asyncapi_document(*, version: str) -> dict[str, Any]:
-    """AsyncAPI 3.0: a channel for each kind of broker, a message for each type."""
+    """Build AsyncAPI 3.0: a channel for each kind of broker, a message for each type."""
     types = hooks()
     schemas, definitions = schemas_of((hook.data, "serialization") for hook in types)
     return {
@@ -119,7 +119,7 @@ def _message(hook: Hook, prefix: str) -> dict[str, Any]:
 
 
 def routes(version: str) -> Sequence[Route]:
-    """`/asyncapi.json`."""
+    """Return the route of `/asyncapi.json`."""
     document = forked_result(lambda: orjson.dumps(asyncapi_document(version=version)))
 
     async def asyncapi(_request: web.Request) -> web.StreamResponse:

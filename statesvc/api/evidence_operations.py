@@ -75,7 +75,7 @@ class EvidenceParameters(ClosedModel):
 
 @_operation(f"GET {_ONE}")
 async def get_shipment_evidence(context: Context, call: Call[EvidenceParameters, None]) -> RawAnswer[None]:
-    """Evidence about a shipment.
+    """Export evidence about a shipment.
 
     What the carrier said, when we knew it, what we concluded, what we sent, with proofs against the newest signed head. The JSON verifies
     by itself (`statesvc verify --bundle`); the zip has PDF, JSON and a verifier in one file. Personal parts and bodies only with scope
@@ -86,10 +86,11 @@ async def get_shipment_evidence(context: Context, call: Call[EvidenceParameters,
 
 @_operation(f"POST {_ONE}")
 async def make_shipment_evidence(context: Context, call: Call[EvidenceParameters, MerchantStatement]) -> RawAnswer[None]:
-    """Evidence for a case.
+    """Make evidence for a case.
 
-    The same with what the merchant states, marked as such, and whether the place of delivery agrees with its address. Who asked, for which
+    It has what the merchant states, marked as such, and whether the place of delivery agrees with its address. Who asked, for which
     case, and which file it was (SHA-256) enter the log; the statement itself is not stored.
+
     """
     return await _evidence(context, call, call.body)
 
@@ -131,7 +132,7 @@ async def _evidence(context: Context, call: Call[EvidenceParameters, Any], state
 
 
 async def print_evidence(sources: Sources, wanted: EvidenceWanted) -> PrintedEvidence:
-    """Gathers, proves, seals and prints; what is made for a case is on record when this returns. Raises Problem."""
+    """Gather, prove, seal and print; what is made for a case is on record when this returns. Raises Problem."""
     from statesvc.evidence.evidence_forms import print_form  # noqa: PLC0415 - a process that only asks for evidence need not hold it
     from statesvc.evidence.pdf import NoTypesetterError  # noqa: PLC0415 - as above
 
@@ -176,7 +177,7 @@ async def print_evidence(sources: Sources, wanted: EvidenceWanted) -> PrintedEvi
 
 
 def _preferred(accept: str) -> str:
-    """The first of our kinds by the caller's weights; JSON where it names none of them."""
+    """Return the first of our kinds by the caller's weights; JSON where it names none of them."""
     weighed = []
     for index, part in enumerate(accept.split(",")):
         kind, _, parameter = part.strip().partition(";")

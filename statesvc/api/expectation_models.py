@@ -1,4 +1,4 @@
-"""What the calls about expectations take and answer."""
+"""Requests and answers of the calls about expectations."""
 
 from typing import Annotated, Final
 
@@ -74,7 +74,7 @@ class RulesRequest(ClosedModel):
 
 
 class RulesStatement(RulesRequest):
-    """The same, and why."""
+    """Rules with a reason for the change."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -98,7 +98,7 @@ class RulesStatement(RulesRequest):
 
 
 class CarrierExpectations(TypedDict):
-    """What is expected of a carrier's shipments, or of those of one of its services."""
+    """Expectations of a carrier's shipments, or of those of one of its services."""
 
     carrier_id: Annotated[str, Field(description="`*`: all that say nothing themselves.")]
     service: Annotated[str | None, Field(description="As it is compared: in lower case. Null: those that state nothing themselves.")]

@@ -67,7 +67,7 @@ class MadeKey(TypedDict):
 
 
 class RevokedKey(TypedDict):
-    """What ended."""
+    """The revoked key, and what ended with it."""
 
     key_id: str
     disabled_subscriptions: Annotated[list[UUID], Field(description="No live key of their owner covers them any more.")]

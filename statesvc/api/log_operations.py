@@ -63,7 +63,7 @@ class Feed(TypedDict):
 
 
 class CheckpointParameters(ClosedModel):
-    """Which head."""
+    """Selection of a checkpoint."""
 
     size: Annotated[Index | None, Field(description="The first checkpoint that covers this many entries. Left out: the newest.")] = None
 
@@ -131,7 +131,7 @@ class ConsistencyAnswer(_Sizes):
     problems=(Code.INVALID_CURSOR, Code.CURSOR_LOST, Code.LOG_UNAVAILABLE),
 )
 async def read_feed(context: Context, call: Call[FeedParameters, None]) -> Feed:
-    """The log by index.
+    """Read the log by index.
 
     All entries in their one order: never skips one that committed late, never repeats one. Ask again with `after` set to `cursor`. A cursor
     is `epoch.index`; after a restore that lost entries, one beyond the restored end gets 410 with `go_on_after`. Never holds personal
@@ -175,7 +175,7 @@ async def read_feed(context: Context, call: Call[FeedParameters, None]) -> Feed:
     problems=(Code.NOT_FOUND,),
 )
 async def get_checkpoint(context: Context, call: Call[CheckpointParameters, None]) -> RawAnswer[None]:
-    """The log's signed head.
+    """Show the log's signed head.
 
     A C2SP tlog-checkpoint as signed note, Ed25519. Keep one elsewhere: `statesvc verify --checkpoint FILE` holds the log against it.
     """
@@ -187,7 +187,7 @@ async def get_checkpoint(context: Context, call: Call[CheckpointParameters, None
 
 @operation("GET /v1/checkpoint/keys", scope="read", tag="log")
 async def list_checkpoint_keys(context: Context, _call: Call[None, None]) -> Page[LogKey]:
-    """The keys of the log's heads."""
+    """List the keys of the log's heads."""
     async with context.pool.connection() as connection:
         keys = await read_keys(connection)
     return Page([LogKey(key=str(key.verifier), created_at=key.created_at, retired_at=key.retired_at) for key in keys], None)
@@ -257,7 +257,7 @@ async def _index_of(context: Context, connection: AsyncConnection[Any], carrier_
 
 
 def lost_cursor(error: LostCursorError) -> Problem:
-    """The answer to a reader of entries that were lost."""
+    """Return the answer to a reader of entries that were lost."""
     return Problem(Code.CURSOR_LOST, str(error), members={"epoch": error.go_on.epoch, "go_on_after": str(error.go_on)})
 
 

@@ -24,7 +24,7 @@ class NumberToLookUp(ClosedModel):
 
 
 class NumbersToLookUp(ClosedModel):
-    """Which numbers."""
+    """Numbers to look up."""
 
     numbers: Annotated[list[NumberToLookUp], Field(min_length=1, max_length=NUMBERS_MAX)]
 

@@ -136,7 +136,7 @@ def _structure(body: bytes) -> BodyStructure:
 
 
 def _add_body(shown: ShownMessage, body: bytes | None) -> None:
-    """In two spellings: exact, and readable where it is text."""
+    """Add the body in two spellings: exact, and readable where it is text."""
     shown["body_bytes"] = None if body is None else len(body)
     shown["body_base64"] = None if body is None else base64.b64encode(body).decode()
     try:

@@ -1,4 +1,4 @@
-"""What the operations of the API work with, in the role `api` and in the process of a command alike."""
+"""Context of the API's operations, in the role `api` and in the process of a command alike."""
 
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -51,21 +51,21 @@ class Context:
     console_url: str | None = None
 
     async def keyring_if_any(self) -> Keyring | None:
-        """None where no master key is at hand: a command on a machine without it."""
+        """Return the keyring; None where no master key is at hand: a command on a machine without it."""
         try:
             return await self.keyring()
         except (MasterKeyError, KmsError):
             return None
 
     def carrier(self, carrier_id: str) -> Carrier:
-        """The carrier. Raises the problem that there is none."""
+        """Return the carrier. Raises the problem that there is none."""
         carrier = self.carriers().get(carrier_id)
         if carrier is None:
             raise Problem(Code.UNKNOWN_CARRIER, "no such carrier_id; `statesvc carriers` lists them")
         return carrier
 
     async def publish(self, tombstones: "Sequence[Tombstone]") -> list[str]:
-        """Publishes them; names the places. Raises Problem: it is done here, and not complete."""
+        """Publish tombstones and return where. Raises Problem: the erasure is done here, and not complete."""
         from statesvc.log.tombstones import TombstoneError  # noqa: PLC0415 - as above
 
         places = self.tombstones()
@@ -83,15 +83,15 @@ class Context:
 
 
 async def no_targets() -> "Targets":
-    """Where nothing is sent to receivers."""
+    """Refuse: these calls send nothing to receivers."""
     raise NotImplementedError("these calls send nothing to receivers")
 
 
 async def no_computing() -> "Computing":
-    """Where nothing takes long."""
+    """Refuse: these calls compute nothing."""
     raise NotImplementedError("these calls compute nothing")
 
 
 def writer(work: str) -> str:
-    """Who writes batches of this work, as the log names it."""
+    """Return the name under which the log records the batches of this work."""
     return f"{socket.gethostname()}-{work}"

@@ -1,4 +1,4 @@
-"""What the calls about shipments take in path and query."""
+"""Path and query parameters of the calls about shipments."""
 
 import re
 from datetime import date
@@ -23,7 +23,7 @@ _PLUS_READ_AS_BLANK: Final = re.compile(r" (?=\d\d:?\d\d$)")
 
 
 def _with_plus(value: object) -> object:
-    """A `+` that was not escaped in the query arrives as a blank: the offset of a time, unmistakably. A number is no time."""
+    """Restore a `+` that arrived as a blank because the query did not escape it: the offset of a time, unmistakably."""
     if not isinstance(value, str):
         return value
     if _NUMBER.fullmatch(value):
@@ -32,7 +32,7 @@ def _with_plus(value: object) -> object:
 
 
 def _day(value: object) -> object:
-    """Pydantic would take seconds since 1970 too."""
+    """Refuse a number, which pydantic would take as seconds since 1970."""
     if isinstance(value, str) and _NUMBER.fullmatch(value) and not _DAY.fullmatch(value):
         raise PydanticCustomError("day", "should be a day such as 2026-03-01")
     return value

@@ -28,7 +28,7 @@ Include = Annotated[
 
 
 def reads_personal(call: Call[Any, Any], include: Literal["personal"] | None) -> bool:
-    """Whether the caller asked for personal fields. Raises the problem of a missing scope where it may not."""
+    """Return whether the caller asked for personal fields. Raises the problem of a missing scope where it may not."""
     if include is None:
         return False
     caller = call.caller
@@ -42,23 +42,21 @@ def reads_personal(call: Call[Any, Any], include: Literal["personal"] | None) ->
 
 
 class ReadShipment(Protocol):
-    """What is told of a shipment that was read. `sealed_key` None: it is erased."""
+    """A shipment that was read. `sealed_key` None: it is erased."""
 
     @property
-    def shipment_id(self) -> UUID:
-        """Its id."""
+    def shipment_id(self) -> UUID: ...
 
     @property
-    def carrier_id(self) -> str:
-        """Its carrier."""
+    def carrier_id(self) -> str: ...
 
     @property
     def sealed_key(self) -> bytes | None:
-        """What its personal parts are sealed under."""
+        """The key that its personal parts are sealed under."""
 
 
 class PersonalReadings:
-    """Those of one process. What it counts in memory is written now and then: a process that is killed loses a count, never a first."""
+    """Personal readings of one process. Counts in memory are written now and then: a killed process loses a count, never a first."""
 
     def __init__(self, pool: Connections) -> None:
         self._pool = pool
@@ -67,18 +65,17 @@ class PersonalReadings:
         self._upkeep = Periodic("personal readings", self.keep_up, every_seconds=_COUNTED_EVERY_SECONDS, retry_seconds=5.0, jitter=0.2)
 
     def start(self) -> None:
-        """Counts and closes hours from now on."""
+        """Start to count, and to close hours."""
         self._upkeep.start()
 
     async def close(self) -> None:
-        """Writes what was counted."""
         await self._upkeep.close()
         await self._write_counts()
 
     async def record(
         self, connection: AsyncConnection[Any], call: Call[Any, Any], *, name: str, target: str, carrier_id: str | None = None
     ) -> None:
-        """One reading by the caller: on record, or counted, when this returns. One that says why is always an entry of its own."""
+        """Record one reading by the caller, in the log or in a count, before returning. One that says why is always an entry of its own."""
         details = {"call": name, **({} if carrier_id is None else {"carrier_id": carrier_id}), **call.why}
         reading = PersonalReading(actor=call.caller.actor, target=target, details=details)
         begun = await begin_reading(connection, reading)
@@ -92,13 +89,13 @@ class PersonalReadings:
             self._further[begun.counted] += 1
 
     async def record_shipment(self, connection: AsyncConnection[Any], call: Call[Any, Any], shipment: ReadShipment, *, name: str) -> None:
-        """As `record`. Of an erased shipment there is nothing personal to read."""
+        """Record the reading of a shipment, as `record`; an erased one has nothing personal to read."""
         if shipment.sealed_key is not None:
             target = f"shipment {shipment.shipment_id}"
             await self.record(connection, call, name=name, target=target, carrier_id=shipment.carrier_id)
 
     async def keep_up(self) -> None:
-        """Writes counts, and closes hours that are over. No statement while there is neither."""
+        """Write counts, and close hours that are over. No statement while there is neither."""
         await self._write_counts()
         now = time.monotonic()
         ended = [hour for hour, closes_at in self._closes_at.items() if closes_at <= now]
@@ -121,5 +118,5 @@ class PersonalReadings:
 
 
 def was_recorded(request: web.Request) -> bool:
-    """Whether the call left an action in the log."""
+    """Return whether the call left an action in the log."""
     return CALL in request and request[CALL].is_recorded

@@ -41,7 +41,7 @@ class QuotaParameters(ClosedModel):
 
 
 class QuotaChange(PartialChange):
-    """What to set; a member that is left out stays as it is. The log stores `why`: no personal data there."""
+    """Quota to set; a member that is left out stays as it is. The log stores `why`: no personal data there."""
 
     weight: Annotated[
         float,
@@ -70,7 +70,7 @@ class NoticeParameters(ClosedModel):
 
 @operation("GET /v1/queue", scope="ops", tag=_QUEUE)
 async def get_queue(context: Context, _call: Call[None, None]) -> QueueDepths:
-    """How much is waiting."""
+    """Show how much is waiting."""
     async with context.pool.connection() as connection:
         return await read_depths(connection)
 

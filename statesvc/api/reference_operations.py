@@ -26,7 +26,7 @@ _ONE: Final = "/v1/shipments/{carrier_id}/{tracking_number}/references"
 
 
 class ReferencesParameters(ClosedModel):
-    """Whose references."""
+    """Number whose references are meant."""
 
     carrier_id: Name
     tracking_number: Annotated[Name, Field(description="In any spelling: case, blanks and hyphens do not matter.")]
@@ -40,7 +40,7 @@ class AttachedParcel(TypedDict):
 
 
 class ShipmentReferences(TypedDict):
-    """What is attached to a number."""
+    """References that are attached to a number."""
 
     carrier_id: str
     number: Annotated[str, Field(description="The tracking number as it is compared.")]
@@ -52,7 +52,7 @@ class ShipmentReferences(TypedDict):
 
 @operation(f"GET {_ONE}", scope="read", tag=_TAG, problems=(Code.NOT_FOUND, Code.UNKNOWN_CARRIER))
 async def get_shipment_references(context: Context, call: Call[ReferencesParameters, None]) -> ShipmentReferences:
-    """What a shipper attached to a number."""
+    """Show what a shipper attached to a number."""
     number = attached_to(context, call.parameters)
     keyring = await context.keyring()
     async with context.pool.connection() as connection:
@@ -81,7 +81,7 @@ async def set_shipment_references(context: Context, call: Call[ReferencesParamet
 
 
 def attached_to(context: Context, wanted: ReferencesParameters) -> AttachedTo:
-    """The number as it is compared. Raises the problem that there is no such carrier."""
+    """Return the number as it is compared. Raises the problem that there is no such carrier."""
     carrier_id = context.carrier(wanted.carrier_id).carrier_id
     return AttachedTo(carrier_id, number_of(carrier_id, wanted.tracking_number))
 

@@ -57,7 +57,7 @@ class ReadCode(BaseModel):
 
 
 class RenormalizedCarrier(BaseModel):
-    """What a call did, or would do."""
+    """Outcome of a call, or of its dry run."""
 
     dry_run: bool
     scanned: Annotated[int, Field(description="Messages of all carriers that the call passed.")]

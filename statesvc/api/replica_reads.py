@@ -27,7 +27,7 @@ from statesvc.log.archive.log_archive_errors import LogArchiveError
 STALENESS_HEADER: Final = "Statesvc-Staleness"
 STALENESS_SECONDS_MAX: Final = 3600
 REPLICA_SECONDS: Final = 3.0
-"""How long a standby may take: one that hangs must not use up the caller's deadline."""
+"""Time that a standby may take: one that hangs must not use up the caller's deadline."""
 AGAIN_SECONDS: Final = 5.0
 """After a standby that did not answer, nothing is asked of it for so long."""
 
@@ -60,7 +60,7 @@ class Replica:
     _asked: set[asyncio.Task[Any]] = field(default_factory=set)
 
     async def read(self, read: Read[R], *, max_staleness: float) -> tuple[R, float] | None:
-        """The answer, and how old it is at most; None where the primary has to give it."""
+        """Return the answer, and how old it is at most; None where the primary has to give it."""
         if time.monotonic() < self._away_until:
             self.count("away")
             return None
@@ -112,7 +112,7 @@ class StaleReads:
     replica: Replica | None
 
     async def read(self, call: Call[Any, Any], read: Read[R], *, max_staleness: float | None) -> R:
-        """What `read` answers on a standby that is fresh enough, or on the primary. None: on the primary."""
+        """Return what `read` answers on a standby that is fresh enough, or on the primary. `max_staleness` None: on the primary."""
         if max_staleness and self.replica is not None:
             answered = await self.replica.read(read, max_staleness=max_staleness)
             if answered is not None:

@@ -22,7 +22,7 @@ class ParquetUnavailableError(RuntimeError):
 
 
 def as_file(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], file_format: ReportFormat) -> bytes:
-    """All rows, a column for each name; members that are objects are JSON. Raises ParquetUnavailableError."""
+    """Format all rows, a column for each name; members that are objects are JSON. Raises ParquetUnavailableError."""
     return _csv(rows, columns) if file_format == "csv" else _parquet(rows, columns)
 
 
@@ -55,7 +55,7 @@ def _parquet(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> bytes
 
 
 def _arrow_type(pa: Any, name: str) -> Any:  # noqa: ANN401 - of a module that may be absent
-    """By the column's name, so that an empty file has the types of a full one."""
+    """Return the type by the column's name, so that an empty file has the types of a full one."""
     if name.endswith(("_at", "_until")):
         return pa.timestamp("us", tz="UTC")
     if name in _DATES:

@@ -37,7 +37,7 @@ _BY_ANY: Final = "|".join(DIMENSIONS)
 
 
 class PromiseParameters(ClosedModel):
-    """Which promises."""
+    """Selection of promises."""
 
     since: Annotated[Day | None, Field(description="Promised for this day or later; left out: the last 90 days and those to come.")] = None
     until: Annotated[Day | None, Field(description="Promised for a day before this one.")] = None
@@ -46,14 +46,14 @@ class PromiseParameters(ClosedModel):
     lane: Annotated[str | None, Field(pattern=r"^[A-Z]{2}-[A-Z]{2}$", description="Country of the first and of the last scan.")] = None
 
     def filter(self, context: Context) -> PromiseFilter:
-        """As the report takes it. Raises Problem."""
+        """Return the selection as the report takes it. Raises Problem."""
         if self.carrier_id is not None:
             context.carrier(self.carrier_id)
         return PromiseFilter(since=self.since, until=self.until, carrier_id=self.carrier_id, service=self.service, lane=self.lane)
 
 
 class PromiseReportParameters(PromiseParameters):
-    """Which promises, and how they are counted."""
+    """Selection of promises, and how they are counted."""
 
     by: Annotated[
         str,
@@ -65,7 +65,7 @@ class PromiseReportParameters(PromiseParameters):
 
     @property
     def dimensions(self) -> list[Dimension]:
-        """In the order of the contract."""
+        """Dimensions in the order of the contract."""
         return [each for each in DIMENSIONS if each in self.by.split(",")]
 
 
@@ -77,14 +77,14 @@ class LateParameters(PromiseParameters):
 
 
 class PromiseExportParameters(PromiseReportParameters):
-    """Which table, in which form."""
+    """Table to export, and its format."""
 
     table: Annotated[Literal["groups", "late"], Field(description="The counts, or the late parcels.")] = "groups"
     format: ReportFormat = "csv"
 
 
 class PromiseReport(TypedDict):
-    """How carriers met what they promised."""
+    """Report of promises that carriers met and missed."""
 
     groups: list[PromiseGroup]
 
@@ -94,7 +94,7 @@ _operation = partial(operation, scope="read", tag="reports", is_computed=True, d
 
 @_operation(f"GET {_PATH}", problems=(Code.UNKNOWN_CARRIER,))
 async def report_promises(context: Context, call: Call[PromiseReportParameters, None]) -> PromiseReport:
-    """How carriers met what they promised.
+    """Count how carriers met what they promised.
 
     The promise is the first estimate that the carrier gave; it is met by a delivery before the midnight that ends its day, where the
     parcel was delivered.
@@ -131,7 +131,7 @@ async def list_late_parcels(context: Context, call: Call[LateParameters, None]) 
     problems=(Code.UNKNOWN_CARRIER,),
 )
 async def export_promises(context: Context, call: Call[PromiseExportParameters, None]) -> RawAnswer[None]:
-    """Promises as CSV or Parquet.
+    """Export promises as CSV or Parquet.
 
     In CSV a text that a spreadsheet would compute has an apostrophe before it.
     """

@@ -51,7 +51,7 @@ class RolloutParameters(ClosedModel):
 
 
 class GuardBounds(ClosedModel):
-    """When the rollout falls back to 0 by itself."""
+    """Bounds at which the rollout falls back to 0 by itself."""
 
     messages: Annotated[int, Field(ge=1, le=GUARD_MESSAGES_MAX, description="How many of the last messages are counted.")]
     errors_percent: Annotated[float | None, Field(ge=0, le=100, description="At most this many that the candidate could not read.")] = None
@@ -61,7 +61,7 @@ class GuardBounds(ClosedModel):
 
 
 class RolloutChange(PartialChange):
-    """What to turn; a member that is left out stays as it is. The log stores `why`: no personal data there."""
+    """Rollout to set; a member that is left out stays as it is. The log stores `why`: no personal data there."""
 
     model_config = ConfigDict(
         json_schema_extra={"not": {"properties": {"hold": {"type": "null"}}, "propertyNames": {"enum": ["hold", "why"]}}},
@@ -106,7 +106,7 @@ class RolloutChange(PartialChange):
         return self
 
     def applied_to(self, present: Rollout) -> RolloutSettings | None:
-        """As it is to be; None: only the kill switch was named. Without a candidate nothing of the rollout is left."""
+        """Return the rollout to set; None: only the kill switch was named. Without a candidate nothing of the rollout is left."""
         named = self.model_fields_set & _DIAL
         if not named:
             return None
@@ -163,7 +163,7 @@ class DiffsParameters(PageParameters):
 
 
 class TrialTotals(TypedDict):
-    """What the current candidate was tried on, since it was named."""
+    """Results of the current candidate's trial, since it was named."""
 
     candidate: str | None
     messages: int

@@ -1,4 +1,4 @@
-"""What the calls of the role `api` work with: all of it is open for as long as the process serves."""
+"""Context of the calls of the role `api`: all of it is open for as long as the process serves."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""How the service does, worst first: what needs a human, what is worth knowing, and which page of the runbook says what to do.
+"""Status of the service, worst first: what needs a human, what is worth knowing, and which page of the runbook says what to do.
 
 The alerts take their thresholds from here (deploy/prometheus/rules.py), so the person who is called finds here why.
 """
@@ -38,7 +38,7 @@ _NOTHING_STORED: Final = "AckAvailability"
 _ROLES: Final = ("worker", "notifier", "sealer")
 _COUNT_MAX: Final = 10_000
 UNACKNOWLEDGED_SHARE_MAX: Final = 0.0005
-"""Of the pushes of a minute: what the objective leaves."""
+"""Share of the pushes of a minute that the objective leaves."""
 _TAKES_WEBHOOKS: Final = frozenset({"ingress", "api"})
 CAUSES: Final[Mapping[str, str]] = {
     Code.STORAGE_LOW.value: "the database's disk is at its bound",
@@ -48,12 +48,12 @@ CAUSES: Final[Mapping[str, str]] = {
     Code.SIGNING_KEYS_UNAVAILABLE.value: "a carrier's published keys could not be fetched",
     Code.INTERNAL_ERROR.value: "a defect; the log has the reason",
 }
-"""Why a push was not acknowledged, by code of the problem."""
+"""Causes why a push was not acknowledged, by code of the problem."""
 _OF_THE_SENDER: Final = frozenset(code.value for code, kind in PROBLEM_KINDS.items() if kind.status < HTTPStatus.INTERNAL_SERVER_ERROR)
 
 
 class Pushes(NamedTuple):
-    """What a carrier pushed within the last hour."""
+    """Pushes of a carrier within the last hour."""
 
     accepted: int
     duplicates: int
@@ -72,7 +72,7 @@ class Hold:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What the checks judge, read at once. `storage`: why nothing can be stored; `lead`: of a leader that is silent."""
+    """Facts that the checks judge, read at once. `storage`: why nothing can be stored; `lead`: of a leader that is silent."""
 
     sample: Sample
     queue: QueueDepths
@@ -97,7 +97,7 @@ class Facts:
 
     @property
     def late_subscriptions(self) -> list[SubscriptionGauges]:
-        """Those whose oldest notification waits for too long."""
+        """Subscriptions whose oldest notification waits for too long."""
         return _late(self.sample)
 
 
@@ -111,7 +111,7 @@ class Check(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceStatus:
-    """What was read, and what follows from it."""
+    """The sample that was read, and what follows from it."""
 
     sample: Sample
     queue: QueueDepths
@@ -120,7 +120,7 @@ class ServiceStatus:
 
     @property
     def needs_human(self) -> bool:
-        """Whether anything is to be done."""
+        """True if a human has to act."""
         return any(trouble.urgency is not Urgency.NOTE for trouble in self.troubles)
 
 
@@ -217,7 +217,7 @@ def _pushes(facts: Facts) -> Iterator[Finding]:
 
 
 def _silent(sample: Sample) -> Iterator[Finding]:
-    """Processes that missed their heartbeats, each while others of its role may go on."""
+    """Yield the processes that missed their heartbeats, each while others of its role may go on."""
     running = dict(sample.processes)
     for process in (each for each in sample.running if each.is_silent):
         seen = f"{process.role} on {process.host} (process {process.pid}) was last heard of {duration(process.seen_seconds_ago)} ago"

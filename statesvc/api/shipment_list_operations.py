@@ -39,7 +39,7 @@ _TROUBLED: Final = (Status.EXCEPTION, Status.DELIVERY_ATTEMPTED, Status.RETURNIN
 
 
 class ListParameters(PageParameters):
-    """Which shipments, and which of them come first."""
+    """Shipments to list, and which of them come first."""
 
     tracking_number: Annotated[
         Name | None,
@@ -142,7 +142,7 @@ async def _attached_to(connection: AsyncConnection[Any], keyring: Keyring, refer
 
 
 async def _numbers(connection: AsyncConnection[Any], asked: str, carrier_id: str | None) -> list[str]:
-    """As they are compared. What holds a comma may be one number, too: `canonical` takes any text for one."""
+    """Return the numbers as they are compared. A text with a comma may be one number, too: `canonical` takes any text for one."""
     try:
         part = number_part(asked)
         if part is not None:
@@ -160,7 +160,7 @@ async def _numbers(connection: AsyncConnection[Any], asked: str, carrier_id: str
 
 
 async def _before(connection: AsyncConnection[Any], asked: ListParameters) -> datetime:
-    """The same for all pages, though time goes on while they are read: the cursor holds it."""
+    """Return the same bound for all pages, though time goes on while they are read: the cursor holds it."""
     before = asked.updated_before or END_OF_TIME
     return before if asked.stalled_for is None else min(before, await unchanged_since(connection, asked.stalled_for))
 

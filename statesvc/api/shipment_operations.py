@@ -64,9 +64,10 @@ _UNKNOWN: Final = (Code.NOT_FOUND, Code.UNKNOWN_CARRIER, Code.LOG_UNAVAILABLE)
     problems=(Code.NOT_FOUND, Code.LOG_UNAVAILABLE),
 )
 async def get_shipment_by_id(context: Context, call: Call[ShipmentIdParameters, None]) -> RawAnswer[Shipment]:
-    """Where a shipment is, by its id.
+    """Show a shipment by its id.
 
-    As by its number; `carrier_id`, `tracking_number` and `discriminator` of the answer lead to its other calls.
+    The answer is that of the call by number; its `carrier_id`, `tracking_number` and `discriminator` lead to the other calls.
+
     """
     wanted = call.parameters
 
@@ -96,7 +97,7 @@ async def get_shipment_by_id(context: Context, call: Call[ShipmentIdParameters, 
     problems=_UNKNOWN,
 )
 async def get_shipment(context: Context, call: Call[StateParameters, None]) -> RawAnswer[Shipment]:
-    """Where a shipment is.
+    """Show the current status of a shipment.
 
     A number that was used twice answers with the latest shipment; `others` lists the rest. A number that references are attached to and of
     which nothing was said yet is `unknown`, with version 0. Takes `If-None-Match`.
@@ -111,7 +112,7 @@ async def get_shipment(context: Context, call: Call[StateParameters, None]) -> R
 
 @operation(f"GET {_ONE}/history", scope="read", tag="shipments", response_headers=STALENESS, problems=(*_UNKNOWN, Code.INVALID_CURSOR))
 async def get_shipment_history(context: Context, call: Call[HistoryParameters, None]) -> HistoryPage:
-    """How a shipment got there.
+    """Show the history of a shipment.
 
     Its events in timeline order, whatever order they came in.
     """
@@ -151,7 +152,7 @@ async def get_shipment_history(context: Context, call: Call[HistoryParameters, N
     deadline_seconds=COMPUTING_SECONDS,
 )
 async def get_shipment_audit(context: Context, call: Call[AuditParameters, None]) -> RawAnswer[Audit]:
-    """What is on record about a shipment.
+    """Show everything on record about a shipment.
 
     What the carrier said and when we knew it, what we concluded, what we sent. One consistent snapshot.
     """
@@ -192,7 +193,7 @@ async def _state(
 
 
 async def print_audit(connection: AsyncConnection[Any], sources: Sources, wanted: AuditWanted) -> PrintedAudit:
-    """Everything on record, as one consistent snapshot, printed. Raises Problem."""
+    """Print everything on record, as one consistent snapshot. Raises Problem."""
     asked, keyring = wanted.asked, sources.keyring if wanted.personal else None
     resumed = _resume(asked, "audit")
     async with connection.transaction():
@@ -219,14 +220,14 @@ async def print_audit(connection: AsyncConnection[Any], sources: Sources, wanted
 
 
 def _bound(call: Call[Any, None], asked: StateParameters | ShipmentIdParameters | HistoryParameters) -> float | None:
-    """How old the answer may be. Personal fields are the primary's: who reads them is recorded, and an erasure holds at once."""
+    """Return how old the answer may be. Personal fields are the primary's: who reads them is recorded, and an erasure holds at once."""
     if asked.max_staleness is not None and reads_personal(call, asked.include):
         return 0
     return asked.max_staleness
 
 
 async def _is_long(connection: AsyncConnection[Any], asked: AuditParameters) -> bool:
-    """Whether it is better computed elsewhere."""
+    """Return whether it is better computed elsewhere."""
     number = number_of(asked.carrier_id, asked.tracking_number)
     discriminator = discriminator_of(asked.carrier_id, asked.discriminator)
     found = await find_shipment(connection, carrier_id=asked.carrier_id, number=number, discriminator=discriminator)
@@ -242,7 +243,7 @@ async def _bring_back(
 async def _shipment(
     connection: AsyncConnection[Any], found: FoundShipment, horizon: Horizon | None, *, keyring: Keyring | None
 ) -> Shipment:
-    """The state; with a keyring, with personal fields."""
+    """Return the state; with a keyring, with personal fields."""
     signer: Signer = {}
     if keyring is not None:
         signer = {"signed_by": await signed_by(connection, found.shipment, keyring)}
@@ -253,7 +254,7 @@ async def _shipment(
 
 
 async def _awaited(connection: AsyncConnection[Any], asked: ShipmentParameters, *, personal: bool) -> Shipment | None:
-    """Of a number of which nothing was said yet, if references are attached to it or it is awaited; in the past if that was observed."""
+    """Return a number without any events yet, if references are attached to it or it is awaited; in the past if that was observed."""
     if asked.discriminator:
         return None
     number, horizon = AttachedTo(asked.carrier_id, number_of(asked.carrier_id, asked.tracking_number)), None
@@ -275,7 +276,7 @@ def _as_of(horizon: Horizon | None) -> AsOf:
 
 @dataclass(frozen=True, slots=True)
 class _Resumed:
-    """Where a cursor goes on: a number may get another shipment between two pages, and the log more entries."""
+    """Position of a cursor: a number may get another shipment between two pages, and the log more entries."""
 
     shipment_id: UUID | None = None
     after: int | None = None

@@ -17,7 +17,7 @@ from statesvc.queue.depths import QueueDepths
 
 
 class ShownTrouble(TypedDict):
-    """What is wrong, in a sentence."""
+    """A finding, in a sentence."""
 
     urgency: Annotated[
         Literal["now", "human", "note"],
@@ -40,7 +40,7 @@ class MinuteOfPushes(TypedDict):
 
 
 class HourOfPushes(TypedDict):
-    """What a carrier pushed within the last hour."""
+    """Pushes of a carrier within the last hour."""
 
     accepted: int
     duplicates: int
@@ -48,7 +48,7 @@ class HourOfPushes(TypedDict):
 
 
 class ShownStatus(TypedDict):
-    """How the service does."""
+    """Status of the service."""
 
     needs_human: bool
     troubles: Annotated[list[ShownTrouble], Field(description="The worst first.")]
@@ -64,7 +64,7 @@ class ShownStatus(TypedDict):
 
 @operation("GET /v1/status", scope="ops", tag="status")
 async def get_status(context: Context, _call: Call[None, None]) -> ShownStatus:
-    """How the service does.
+    """Show the status of the service.
 
     What needs a human first, each with its page of the runbook; then promises, pushes, queues and processes.
     """
@@ -73,7 +73,6 @@ async def get_status(context: Context, _call: Call[None, None]) -> ShownStatus:
 
 
 def shown_status(status: ServiceStatus, *, console_url: str | None = None) -> ShownStatus:
-    """As it is answered."""
     sample = status.sample
     minute = last_minute(sample.running)
     return {
@@ -91,7 +90,6 @@ def shown_status(status: ServiceStatus, *, console_url: str | None = None) -> Sh
 
 
 def shown_trouble(trouble: Finding, *, console_url: str | None = None) -> ShownTrouble:
-    """As it is answered."""
     shown: ShownTrouble = {**asdict(trouble)}  # type: ignore[typeddict-item]
     url = None if trouble.page is None or console_url is None else f"{console_url.rstrip('/')}/console/runbook/{trouble.page}"
     return {**shown, "page": _path(trouble.page), "cause": _path(trouble.cause), "runbook_url": url}

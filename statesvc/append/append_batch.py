@@ -31,7 +31,7 @@ _CARRIER_ID: Final = attrgetter("event.carrier_id")
 
 
 class WhenLocked(Enum):
-    """What an append does about a shipment that another transaction has locked. It never waits for one: it would hold the others."""
+    """Strategy for a shipment that another transaction has locked. An append never waits for one: it would hold up the others."""
 
     POSTPONE = "postpone"
     """Leaves out the messages that name it, and applies the others."""
@@ -40,7 +40,7 @@ class WhenLocked(Enum):
 
 
 def unmeasured(_: Stage) -> AbstractContextManager[None]:
-    """Measures nothing."""
+    """Measure nothing."""
     return nullcontext()
 
 
@@ -58,7 +58,7 @@ class AppendBatch:
     """By message, where it is traced: its notifications continue the trace."""
 
     still_leased: Pending[set[UUID]] | None = None
-    """Which of the messages the worker's lease still covers; None: they are not leased."""
+    """Messages that the worker's lease still covers; None: they are not leased."""
     # look_up
     proposals: list[Proposal] = field(default_factory=list)
     named: dict[tuple[int, UUID], ReferencedStream] = field(default_factory=dict)
@@ -71,7 +71,7 @@ class AppendBatch:
     locked_parcels: dict[UUID, Collection[UUID] | None] = field(default_factory=dict)
     """Parcels whose id this transaction holds; with the shipments of other sources that have a stream, None: it has a stream of its own."""
     unlinked_parcels: set[UUID] = field(default_factory=set)
-    """Of the streams that are locked, those that are of no parcel yet."""
+    """Locked streams that are of no parcel yet."""
     new_keys: dict[UUID, bytes] = field(default_factory=dict)
     """Sealed keys of the streams that are new, and that this transaction alone may make."""
     keys: dict[UUID, SealingKey | None] = field(default_factory=dict)
@@ -89,13 +89,13 @@ class AppendBatch:
     decision: Decision = field(default_factory=Decision)
     # assemble, project
     told_parcels: Mapping[UUID, ParcelLog] = field(default_factory=dict)
-    """What the log says of parcels that have several sources and that change."""
+    """Log of the parcels that have several sources and that change."""
     events: list[EventRow] = field(default_factory=list)
     conflicts: list[ConflictRow] = field(default_factory=list)
     projection: Projection = field(default_factory=Projection)
     # write, settle
     notifications: int = 0
-    """How many were written to the outbox."""
+    """Number of notifications that were written to the outbox."""
     settlements: list[Settlement] = field(default_factory=list)
 
     @property
@@ -105,31 +105,31 @@ class AppendBatch:
 
     @property
     def verdicts(self) -> list[Verdict]:
-        """In the order of the events of the messages that take effect."""
+        """Verdicts in the order of the events of the messages that take effect."""
         return self.decision.verdicts
 
     @property
     def changes(self) -> list[Change]:
-        """What subscribers may be notified of."""
+        """Changes of which subscribers may be notified."""
         return self.projection.changes
 
     @property
     def wrote(self) -> bool:
-        """Whether the log grew, or a contradiction was counted."""
+        """True if the log grew, or a contradiction was counted."""
         return bool(self.decision.appends or self.decision.conflicts or self.decision.aliases)
 
     def verdicts_by_carrier(self) -> Counter[tuple[str, Verdict]]:
-        """For the metrics."""
+        """Count verdicts for the metrics."""
         return Counter(zip(map(_CARRIER_ID, self.proposals), self.verdicts, strict=True))
 
     def time_sources_by_carrier(self) -> Counter[tuple[str, TzSource]]:
-        """For the metrics: where the offsets of the appended events come from."""
+        """Count, for the metrics, where the offsets of the appended events come from."""
         stated = (p.event for p, verdict in zip(self.proposals, self.verdicts, strict=True) if verdict is Verdict.APPENDED)
         return Counter((event.carrier_id, event.tz_source) for event in stated)
 
 
 def drop(batch: AppendBatch, places: Collection[int]) -> None:
-    """Takes messages out of the batch."""
+    """Take messages out of the batch."""
     if places:
         batch.dropped |= set(places)
         batch.proposals = [proposal for proposal in batch.proposals if proposal.message not in places]
@@ -137,7 +137,7 @@ def drop(batch: AppendBatch, places: Collection[int]) -> None:
 
 
 def forget_erased(batch: AppendBatch) -> None:
-    """Removes personal fields from the proposals for erased shipments."""
+    """Remove personal fields from the proposals for erased shipments."""
     erased = {shipment for shipment, key in batch.keys.items() if key is None}
     if erased:
         batch.proposals = [without_personal(each) if each.shipment_id in erased else each for each in batch.proposals]

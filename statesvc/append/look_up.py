@@ -24,11 +24,11 @@ from statesvc.log.event_store import known_keys, lock_streams, reserve_streams
 from statesvc.shipments.projection_store import read_states
 
 _NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)
-"""When the last event of a new stream was recorded."""
+"""Time at which the last event of a new stream was recorded."""
 
 
 async def look_up(batch: AppendBatch) -> None:
-    """Proposes the events, locks or reserves the streams that the messages name, and reads under these locks what the log holds.
+    """Propose the events, lock or reserve the streams that the messages name, and read under these locks what the log holds.
 
     Keeps the messages that the worker's lease still covers (the others belong to another worker by now) and whose shipments are not
     locked. Nothing is asked again: if another transaction takes a dedupe key meanwhile that no lock guards, the write fails. Keys of an
@@ -69,7 +69,7 @@ async def look_up(batch: AppendBatch) -> None:
 
 
 def _postpone(batch: AppendBatch, locked: Collection[UUID]) -> None:
-    """Takes out the messages that name one of these shipments, and those that depend on them. Raises LockedShipmentsError."""
+    """Take out the messages that name one of these shipments, and those that depend on them. Raises LockedShipmentsError."""
     if batch.when_locked is WhenLocked.WAIT:
         raise LockedShipmentsError({*locked, *(batch.parcels[shipment] for shipment in locked if shipment in batch.parcels)})
     places = depend_on({place for place, shipment in batch.named if shipment in locked}, batch.proposals, batch.named)

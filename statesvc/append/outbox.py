@@ -63,16 +63,16 @@ class OutboxChange:
     occurred_at: datetime
     """With the offset in which the carrier stated it."""
     leaf_hash: bytes
-    """Of the event with the version `sequence`, which the notification names."""
+    """Leaf hash of the event with the version `sequence`, which the notification names."""
     received_at: datetime | None = None
-    """When the message that caused it was acknowledged; None: no message did."""
+    """Time at which the message that caused it was acknowledged; None: no message did."""
     traceparent: str | None = None
     observed: str | None = None
-    """Of an observation, what its body says of it, as JSON; `leaf_hash` is that of its entry, `sequence` negative."""
+    """Observation as its body states it, in JSON; `leaf_hash` is that of its entry, `sequence` negative."""
 
     @classmethod
     def of(cls, change: Change, traceparents: Mapping[UUID, str]) -> Self:
-        """As the projection found it. `traceparents`: by message."""
+        """Make a change as the projection found it. `traceparents`: by message."""
         proposal = change.row.proposal
         event = proposal.event
         return cls(
@@ -93,7 +93,7 @@ class OutboxChange:
 
 
 class SubscribedTo(NamedTuple):
-    """What a live subscription wants; None: everything. `shipments` are `carrier_id/NUMBER`."""
+    """Filter of a live subscription; None: everything. `shipments` are `carrier_id/NUMBER`."""
 
     subscription_id: UUID
     carriers: frozenset[str] | None
@@ -104,7 +104,7 @@ class SubscribedTo(NamedTuple):
     """Each status of a parcel once, whichever source says it first."""
 
     def matches(self, change: OutboxChange) -> bool:
-        """Whether it is notified of the change."""
+        """Return whether it is notified of the change."""
         return (
             (self.statuses is None or change.to_status in self.statuses)
             and (self.types is None or change.type in self.types)
@@ -113,7 +113,7 @@ class SubscribedTo(NamedTuple):
 
     @property
     def sources(self) -> SourceFilter:
-        """Whose changes it asks for."""
+        """Shipments whose changes it asks for."""
         return SourceFilter(self.carriers, self.shipments)
 
 
@@ -132,7 +132,7 @@ class ParcelChanges:
     _told: dict[frozenset[UUID], set[tuple[UUID, int]]] = field(default_factory=dict)
 
     def told_to(self, subscription: SubscribedTo, change: OutboxChange) -> bool:
-        """Whether it is told to one who asks for each status once."""
+        """Return whether the change is told to a subscription that asks for each status once."""
         asked = subscription.sources
         sources = frozenset(each.shipment_id for each in self.parcel.sources.values() if asked.lets_through(each))
         if sources not in self._told:
@@ -143,7 +143,7 @@ class ParcelChanges:
 def of_parcels(
     changes: Iterable[OutboxChange], parcel_ids: Mapping[UUID, UUID], parcels: Mapping[UUID, ParcelLog]
 ) -> dict[UUID, ParcelChanges]:
-    """By shipment, the changes of the parcel that it is one of several sources of. `parcel_ids`: by shipment."""
+    """Return, by shipment, the changes of the parcel that it is one of several sources of. `parcel_ids`: by shipment."""
     found = {each: ParcelChanges(parcel) for each, parcel in parcels.items()}
     for change in changes:
         if (of := found.get(parcel_ids.get(change.shipment_id, change.shipment_id))) is not None:
@@ -157,13 +157,13 @@ NO_PARCELS: Final[Mapping[UUID, ParcelChanges]] = MappingProxyType({})
 
 
 async def read_subscribed(connection: Sender, proposals: Iterable[Proposal]) -> Pending[list[SubscribedTo]]:
-    """The live subscriptions that may match changes of these shipments; paused ones too, because they collect."""
+    """Read the live subscriptions that may match changes of these shipments; paused ones too, because they collect."""
     numbers = {(proposal.event.carrier_id, proposal.number) for proposal in proposals}
     return await read_subscribed_to(connection, numbers)
 
 
 async def read_subscribed_to(connection: Sender, numbers: Iterable[tuple[str, str]]) -> Pending[list[SubscribedTo]]:
-    """The same for carriers and numbers."""
+    """Read the live subscriptions that may match these carriers and numbers."""
     asked = list(numbers)
     parameters = {
         "carrier_ids": texts(list({carrier_id for carrier_id, _ in asked})),
@@ -180,7 +180,7 @@ async def read_subscribed_to(connection: Sender, numbers: Iterable[tuple[str, st
 def fan_out(
     changes: Iterable[OutboxChange], subscribed: Sequence[SubscribedTo], parcels: Mapping[UUID, ParcelChanges] = NO_PARCELS
 ) -> list[tuple[OutboxChange, list[UUID]]]:
-    """Each change that any subscription matches, with the subscriptions, sorted. `parcels`: `of_parcels`."""
+    """Return each change that any subscription matches, with the subscriptions, sorted. `parcels`: `of_parcels`."""
 
     def is_notified(each: SubscribedTo, change: OutboxChange) -> bool:
         if not each.matches(change):
@@ -193,7 +193,6 @@ def fan_out(
 
 
 def fanout_of(change: OutboxChange, subscriptions: Sequence[UUID]) -> Fanout:
-    """Its entry."""
     return Fanout(
         shipment_id=change.shipment_id,
         sequence=change.sequence,
@@ -207,7 +206,7 @@ def fanout_of(change: OutboxChange, subscriptions: Sequence[UUID]) -> Fanout:
 
 
 async def write_notifications(connection: Sender, fanned_out: Sequence[tuple[OutboxChange, Sequence[UUID]]], *, epoch: int) -> int:
-    """Puts one notification into the outbox for each change and subscription. Returns how many.
+    """Put one notification into the outbox for each change and subscription. Returns how many.
 
     One statement, inside the caller's transaction; in a pipeline it does not wait. The caller wakes `OUTBOX` after its commit.
     """

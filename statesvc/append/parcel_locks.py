@@ -10,14 +10,14 @@ from statesvc.log.parcel_log import ParcelLog, link_streams, read_parcels
 
 
 def printed_parcels(batch: AppendBatch) -> dict[UUID, UUID]:
-    """The parcels that the messages print of their shipments."""
+    """Return the parcels that the messages print of their shipments."""
     return {proposal.shipment_id: proposal.parcel_id for proposal in batch.proposals if proposal.parcel_id is not None}
 
 
 def note_parcels(
     batch: AppendBatch, printed: Mapping[UUID, UUID], heads: Mapping[UUID, StreamHead], absent: Mapping[UUID, Sequence[UUID]]
 ) -> None:
-    """Notes the parcel of each shipment, and which of them are locked: those with a stream (`heads`) and those without."""
+    """Note the parcel of each shipment, and which of them are locked: those with a stream (`heads`) and those without."""
     for each, head in batch.heads.items():
         parcel_id = head.parcel_id or printed.get(each)
         if parcel_id is not None:
@@ -37,7 +37,7 @@ def _note_unlinked(batch: AppendBatch, heads: Mapping[UUID, StreamHead]) -> None
 
 
 async def lock_linked(batch: AppendBatch, tried: Collection[UUID]) -> bool:
-    """Locks the parcels that no message prints: a shipper linked the shipments. Whether there are any. What was `tried` stays overtaken."""
+    """Lock the parcels of shipments that a shipper linked; return whether there are any. What was `tried` stays overtaken."""
     if not (linked := set(batch.parcels.values()).difference(tried)):
         return False
     asked_heads = await lock_streams(batch.connection, batch.keyring, linked)
@@ -50,12 +50,12 @@ async def lock_linked(batch: AppendBatch, tried: Collection[UUID]) -> bool:
 
 
 def overtaken(batch: AppendBatch) -> set[UUID]:
-    """The shipments whose parcel another transaction has locked."""
+    """Return the shipments whose parcel another transaction has locked."""
     return {each for each, parcel_id in batch.parcels.items() if parcel_id not in batch.locked_parcels}
 
 
 async def link(batch: AppendBatch) -> None:
-    """Links the shipments that grow to their parcels, where they were not; new ones are made so."""
+    """Link the shipments that grow to their parcels, where they were not; new ones are made so."""
     links: dict[UUID, UUID] = {}
     for each in batch.decision.shipments() & batch.parcels.keys():
         parcel_id, head = batch.parcels[each], batch.heads[each]
@@ -71,7 +71,7 @@ async def link(batch: AppendBatch) -> None:
 
 
 async def read_told(batch: AppendBatch) -> None:
-    """Reads what the log says of the parcels that change and that others speak of too. Raises ArchivedHistoryError."""
+    """Read what the log says of the parcels that change and that others speak of too. Raises ArchivedHistoryError."""
     await link(batch)
     changed = {change.shipment_id for change in batch.changes} & batch.parcels.keys()
     named_of: dict[UUID, set[UUID]] = {}
@@ -83,6 +83,6 @@ async def read_told(batch: AppendBatch) -> None:
 
 
 def _may_have_several(batch: AppendBatch, parcel_id: UUID, named_of: Mapping[UUID, set[UUID]]) -> bool:
-    """Whether it has another shipment than those of the batch."""
+    """Return whether it has another shipment than those of the batch."""
     others = batch.locked_parcels[parcel_id]
     return others is None or len(named_of[parcel_id].union(others)) > 1

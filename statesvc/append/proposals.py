@@ -1,4 +1,4 @@
-"""From read messages to proposals for the log: whose event, which facts, which enrichments. Pure."""
+"""Proposals for the log from read messages: the shipment, the facts, the enrichments. Pure."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -19,7 +19,7 @@ _OCCURRED_AT: Final = attrgetter("occurred_at")
 
 
 def propose(reads: Sequence[Read], keyring: Keyring, *, first: int = 0) -> list[Proposal]:
-    """The events of all messages, in inbox order; those of one message oldest first, however its carrier lists them.
+    """Return the events of all messages, in inbox order; those of one message oldest first, however its carrier lists them.
 
     So a version grows with the time of its event, and a transition names the newest of the scans that came together.
     `first`: the place of the first message in its batch.
@@ -28,7 +28,7 @@ def propose(reads: Sequence[Read], keyring: Keyring, *, first: int = 0) -> list[
 
 
 def oldest_first(events: Sequence[Event]) -> list[Event]:
-    """By time; events of one instant in the order in which they happened, as far as the listing shows it."""
+    """Sort by time; events of one instant in the order in which they happened, as far as the listing shows it."""
     newest_first = len(events) > 1 and events[0].occurred_at > events[-1].occurred_at
     return sorted(reversed(events) if newest_first else events, key=_OCCURRED_AT)
 
@@ -50,7 +50,7 @@ def _proposal(event: Event, read: Read, place: int, keyring: Keyring) -> Proposa
 
 
 def _parcel(event: Event) -> UUID | None:
-    """A parcel has the id of its carrier's shipment without discriminator: an aggregator names that carrier."""
+    """Return the parcel's id: that of its carrier's shipment without discriminator. An aggregator names that carrier."""
     carrier_id = event.parcel_carrier_id or event.carrier_id
     if carrier_id == event.carrier_id and not event.discriminator:
         return None
@@ -59,7 +59,7 @@ def _parcel(event: Event) -> UUID | None:
 
 @lru_cache(maxsize=4096)
 def _shipment(carrier_id: str, tracking_number: str, discriminator: str) -> tuple[str, UUID]:
-    """The number as it is compared, and the shipment's id. Cached, because most messages repeat their number in each event."""
+    """Return the number as it is compared, and the shipment's id. Cached, because most messages repeat their number in each event."""
     number = number_of(carrier_id, tracking_number)
     return number, shipment_id(carrier_id, number, discriminator)
 

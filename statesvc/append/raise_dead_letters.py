@@ -12,7 +12,7 @@ _SQL = queries("statesvc.append", "raise_dead_letters")
 
 
 async def raise_codes(connection: Sender, unknown: Sequence[Proposal], *, worker: str) -> None:
-    """Opens one dead letter for each (carrier, type, code), and one for all texts of a carrier, unless it is open already."""
+    """Open one dead letter for each (carrier, type, code), and one for all texts of a carrier, unless it is open already."""
     first: dict[tuple[str, str | None, str | None], Proposal] = {}
     for proposal in unknown:
         raw = proposal.event.raw
@@ -28,7 +28,7 @@ async def raise_codes(connection: Sender, unknown: Sequence[Proposal], *, worker
 
 
 async def raise_rejections(connection: Sender, reads: Iterable[Read], *, worker: str) -> None:
-    """One dead letter for each message with rejected members; it names their places, not their values."""
+    """Open one dead letter for each message with rejected members; it names their positions, not their values."""
     rows = [
         (
             read.carrier_id,

@@ -49,7 +49,7 @@ log = structlog.get_logger()
 
 
 class Fault(Enum):
-    """Whose fault it is."""
+    """Kind of failure."""
 
     TRANSIENT = "transient"
     LOCKED = "locked"
@@ -71,11 +71,11 @@ FAULTS: Final[Mapping[Failure, Fault]] = MappingProxyType(
         Failure.REFUSED_DATA: Fault.PERMANENT,  # this row can't be stored, today or tomorrow
     }
 )
-"""What the database's failures say about the messages. The state of the database is never a message's fault."""
+"""Meaning of the database's failures for the messages. The state of the database is never a message's fault."""
 
 
 def classify(error: BaseException) -> Fault:
-    """Permanent: data that the database refuses, or a defect of ours in what a message led to. It would fail again.
+    """Classify a failure: permanent where the database refuses the data, or where a message led to a defect of ours. It would fail again.
 
     Transient: the state of the database, of the archive, or of this process (memory), where any message would fail.
     """
@@ -105,7 +105,7 @@ def redelivery_backoff_seconds(retries: int) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
-    """How long a transaction is tried again. Times are on the monotonic clock."""
+    """Policy for trying a transaction again. Times are on the monotonic clock."""
 
     tries: int | None = None
     deadline: float | None = None
@@ -116,7 +116,7 @@ class RetryPolicy:
     """Restores history that the transaction needs."""
 
     def pause(self, error: Exception, *, failures: int) -> float | None:
-        """Seconds until the next try after this error; None: there is none."""
+        """Return the seconds until the next try after this error; None: there is none."""
         now, fault = time.monotonic(), classify(error)
         if fault is Fault.PERMANENT or (fault is Fault.LOCKED and now >= self.locked_until):
             return None
@@ -130,7 +130,7 @@ class RetryPolicy:
         return None if self.deadline is not None and now + pause >= self.deadline else pause
 
     async def prepare(self, connection: AsyncConnection[Any], error: Exception | None) -> None:
-        """Does what the last try's error asks for, in transactions that hold nothing else."""
+        """Do what the last try's error asks for, in transactions that hold nothing else."""
         match error:
             case ArchivedHistoryError() if self.archive is not None:
                 await self.archive.restore_shipments(connection, error.shipments)
@@ -143,7 +143,7 @@ class RetryPolicy:
 
 
 async def run_transaction(connect: Connect, transaction: Callable[[AsyncConnection[Any]], Awaitable[T]], policy: RetryPolicy) -> T:
-    """Runs `transaction` on a connection of `connect`, again as the policy says. Raises the last error."""
+    """Run `transaction` on a connection of `connect`, again as the policy says. Raises the last error."""
     failures, error = 0, None
     while True:
         try:

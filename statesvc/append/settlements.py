@@ -1,4 +1,4 @@
-"""What a message's verdict says: which shipments it names, and its body's key under the keys of all of them. Pure."""
+"""Settlements: the shipments that a message names, and its body's key under the keys of all of them. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
@@ -18,7 +18,7 @@ _MESSAGE_AND_SHIPMENT: Final = attrgetter("message", "shipment_id")
 
 
 def referenced_streams(reads: Sequence[Read], proposals: Iterable[Proposal]) -> dict[tuple[int, UUID], ReferencedStream]:
-    """The shipments that messages (by their place) name, with an event or without one; a bare number has no discriminator."""
+    """Return the shipments that messages (by index) name, with an event or without one; a bare number has no discriminator."""
     named = {
         (place, shipment_id(read.carrier_id, number, "")): ReferencedStream(read.carrier_id, number, "", read.source.received_at)
         for place, read in enumerate(reads)
@@ -34,7 +34,7 @@ def referenced_streams(reads: Sequence[Read], proposals: Iterable[Proposal]) -> 
 def settlements_of(
     reads: Mapping[int, Read], named: Iterable[tuple[int, UUID]], keys: Mapping[UUID, SealingKey | None]
 ) -> list[Settlement]:
-    """Of the messages, by their place. `named`: the shipments that each names."""
+    """Return the settlements of the messages, by index. `named`: the shipments that each names."""
     shipments: dict[int, set[UUID]] = {place: set() for place in reads}
     for place, shipment in named:
         if shipment in keys:
@@ -43,7 +43,7 @@ def settlements_of(
 
 
 def _settlement(read: Read, shipments: list[UUID], keys: Mapping[UUID, SealingKey | None]) -> Settlement:
-    """Wraps the body's key once for all shipments that the message names: erasing any one makes the body unreadable."""
+    """Wrap the body's key once for all shipments that the message names: erasing any one makes the body unreadable."""
     sealed: bytes | None = read.sealed_key if read.keeps_body else None
     if shipments and read.keeps_body:
         sealed = wrap_body_key(read.body_key, shipments, message_id=read.message_id, keys=keys)

@@ -33,13 +33,13 @@ from statesvc.reading.pending_trials import write_trials
 from statesvc.telemetry.stages import Stage
 
 _LOCK_SECONDS: Final = 0.5
-"""How long it waits for a dedupe key that another transaction is taking, or for a dead letter."""
+"""Time that it waits for a dedupe key that another transaction is taking, or for a dead letter."""
 
 
 async def append_claimed(
     connection: AsyncConnection[Any], batch: AppendBatch, *, token: UUID, lock_seconds: float = _LOCK_SECONDS
 ) -> AppendBatch:
-    """Appends leased messages and settles them in a transaction of its own; without those whose lease `token` has lost.
+    """Append leased messages and settle them in a transaction of its own; without those whose lease `token` has lost.
 
     Gives back what it postponed, for a short while. Raises as `append` does.
     """
@@ -60,7 +60,7 @@ async def append_claimed(
 
 
 async def append(batch: AppendBatch) -> AppendBatch:
-    """The steps, inside the caller's transaction and pipeline. Storing the settlements is left to the caller.
+    """Append the batch, inside the caller's transaction and pipeline. Storing the settlements is left to the caller.
 
     Raises LockedShipmentsError and ArchivedHistoryError before anything is written: `run_transaction` knows what to do before it tries
     again.
@@ -80,7 +80,7 @@ async def append(batch: AppendBatch) -> AppendBatch:
 
 
 async def assemble(batch: AppendBatch) -> None:
-    """Makes the rows of events and of new conflicts; repeated conflicts are counted."""
+    """Build the rows of events and of new conflicts; repeated conflicts are counted."""
     conflicts, clock, epoch = batch.decision.conflicts, batch.stamp.recorded_at, batch.stamp.epoch
     if conflicts:
         unseen = await count_conflicts(batch.connection, conflicts, recorded_at=clock)
@@ -91,7 +91,7 @@ async def assemble(batch: AppendBatch) -> None:
 
 
 async def project_events(batch: AppendBatch) -> None:
-    """Advances the states; a shipment with a late event folds its whole history again."""
+    """Advance the states; a shipment with a late event folds its whole history again."""
     with batch.measure(Stage.PROJECT):
         batch.projection = project(batch.events, batch.states, {})
         if missing := batch.projection.missing:
@@ -105,7 +105,7 @@ async def project_events(batch: AppendBatch) -> None:
 def require_whole(
     history: Iterable[tuple[UUID, bytes]], shipments: Iterable[UUID], events: Iterable[EventRow], heads: Mapping[UUID, StreamHead]
 ) -> None:
-    """Versions have no gaps, so a missing one is archived. Raises ArchivedHistoryError."""
+    """Require that no version is missing: versions have no gaps, so a missing one is archived. Raises ArchivedHistoryError."""
     found = Counter(shipment_id for shipment_id, _ in history)
     found.update(row.proposal.shipment_id for row in events)
     if archived := [shipment_id for shipment_id in shipments if found[shipment_id] != heads[shipment_id].version]:
@@ -113,23 +113,23 @@ def require_whole(
 
 
 async def raise_dead_letters(batch: AppendBatch) -> None:
-    """For unknown codes, also those read by their category, and for members of a message that are not events."""
+    """Raise dead letters for unknown codes, also those read by their category, and for members of a message that are not events."""
     unknown = [row.proposal for row in batch.events if _code_is_unknown(row.proposal.event)]
     await raise_codes(batch.connection, unknown, worker=batch.worker)
     await raise_rejections(batch.connection, batch.reads.values(), worker=batch.worker)
 
 
 def _code_is_unknown(event: Event) -> bool:
-    """A correction repeats what another event said."""
+    """Return whether the code is unknown. A correction repeats what another event said."""
     return event.kind is Kind.UNMAPPED or (event.by_category and event.kind is not Kind.CORRECTION)
 
 
 def tried_on(batch: AppendBatch) -> list[tuple[str, Settlement]]:
-    """The messages that foreign candidates are to be tried on."""
+    """Return the messages that foreign candidates are to be tried on."""
     both = zip(batch.reads.values(), batch.settlements, strict=True)
     return [(read.tried_on, settlement) for read, settlement in both if read.tried_on is not None]
 
 
 def shipments_named(batch: AppendBatch) -> list[tuple[int, UUID]]:
-    """The shipments that each message (by its place) names: with an event, without one, or in a conflict."""
+    """Return the shipments that each message (by index) names: with an event, without one, or in a conflict."""
     return [*batch.named] + [(conflict.proposal.message, conflict.holder) for conflict in batch.decision.conflicts]

@@ -21,7 +21,7 @@ from statesvc.shipments.projection_store import save_shipments
 
 
 async def write_streams(batch: AppendBatch) -> None:
-    """Makes the new streams and moves the heads of the others.
+    """Create the new streams and advance the heads of the others.
 
     A stream that messages name but add nothing to holds only a key, because their bodies are under it too. It may be due for removal.
     """
@@ -37,7 +37,7 @@ async def write_streams(batch: AppendBatch) -> None:
 
 
 async def write_entries(batch: AppendBatch) -> None:
-    """Writes the entries (events, conflicts, transitions, fan-outs), their batch row, and the states."""
+    """Write the entries (events, conflicts, transitions, fan-outs), their batch row, and the states."""
     if batch.decision.aliases:
         await insert_aliases(batch.connection, batch.decision.aliases)
     leaf_hashes = await write_statements(batch)
@@ -56,7 +56,7 @@ async def write_entries(batch: AppendBatch) -> None:
 
 
 async def write_statements(batch: AppendBatch) -> list[bytes]:
-    """What was said: events, which move states, and conflicts. Answers the leaf hashes, as the next ones do."""
+    """Write what was said: events, which move states, and conflicts. Return the leaf hashes, as the next ones do."""
     connection, events, conflicts = batch.connection, batch.events, batch.conflicts
     if events:
         await insert_keys(connection, batch.decision.appends)
@@ -68,7 +68,7 @@ async def write_statements(batch: AppendBatch) -> list[bytes]:
 
 
 async def write_conclusions(batch: AppendBatch, *, before: int) -> list[bytes]:
-    """What follows from it: transitions."""
+    """Write what follows from it: transitions."""
     transitions = [
         (change, transition_leaf(change, batch.worker, epoch=batch.stamp.epoch)) for change in batch.changes if change.is_transition
     ]
@@ -79,7 +79,7 @@ async def write_conclusions(batch: AppendBatch, *, before: int) -> list[bytes]:
 
 
 async def notify(batch: AppendBatch, *, before: int) -> list[bytes]:
-    """Who is notified: fan-outs, and the notifications in the outbox."""
+    """Write fan-outs, and the notifications in the outbox."""
     changes = [OutboxChange.of(change, batch.traceparents) for change in batch.changes]
     fanned_out = fan_out(changes, batch.subscribed, of_parcels(changes, batch.parcels, batch.told_parcels))
     batch.notifications = await write_notifications(batch.connection, fanned_out, epoch=batch.stamp.epoch)
@@ -88,7 +88,6 @@ async def notify(batch: AppendBatch, *, before: int) -> list[bytes]:
 
 
 def transition_leaf(change: Change, worker: str, *, epoch: int) -> Leaf:
-    """The entry of a change of status."""
     proposal = change.row.proposal
     return leaf(
         transition_document(

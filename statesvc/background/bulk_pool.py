@@ -29,7 +29,7 @@ _failures: list[Exception] = []
 
 
 class BulkPool:
-    """For the time of a block, which ends its processes at once where it fails. `begin`: what each process runs first."""
+    """Processes for the time of a block, which ends them at once where it fails. `begin`: what each process runs first."""
 
     def __init__(self, processes: int, begin: Callable[..., None], *arguments: Any) -> None:  # noqa: ANN401 - those of `begin`
         # spawned, because the caller may have threads and connections that a fork would share
@@ -48,11 +48,11 @@ class BulkPool:
         self._theirs.close()
 
     def submit(self, work: Callable[..., T], *arguments: Any) -> Future[T]:  # noqa: ANN401 - those of `work`
-        """What `work` answers in one of the processes. It fails with what `begin` raised there."""
+        """Run `work` in one of the processes. It fails with what `begin` raised there."""
         return self._executor.submit(_work, work, *arguments)
 
     def abandon(self) -> None:
-        """Ends the processes in the middle of what they do: it fails with BrokenProcessPool. Safe in any thread, and to call twice."""
+        """End the processes in the middle of what they do: it fails with BrokenProcessPool. Safe in any thread, and to call twice."""
         self._end.close()
 
 

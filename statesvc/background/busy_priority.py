@@ -41,7 +41,7 @@ class BusyPriority:
         return self._is_back
 
     def claimed(self, items: int, *, has_backlog: bool) -> None:
-        """Notes a claim. `has_backlog`: it brought as much as it may, so more waits."""
+        """Note a claim. `has_backlog`: it brought as much as it may, so more waits."""
         if not self._niceness:
             return
         now = self._clock()
@@ -65,7 +65,7 @@ class BusyPriority:
 
 
 def may_return() -> bool:
-    """Whether this process may take a niceness back."""
+    """Return whether this process may take a niceness back."""
     with suppress(OSError, AttributeError, StopIteration, ValueError):
         if resource.getrlimit(resource.RLIMIT_NICE)[0] in {resource.RLIM_INFINITY, *range(20, 41)}:
             return True

@@ -6,7 +6,7 @@ _UNITS: Final = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
 def duration(seconds: float) -> str:
-    """As people say it, in two units at most."""
+    """Format seconds for people, in two units at most."""
     if seconds < 1:
         return f"{seconds * 1000:.0f} ms"
     left = int(seconds)

@@ -1,4 +1,4 @@
-"""What takes far more memory to compute than its result has: in a copy of this process, with which that memory goes."""
+"""Run what takes far more memory to compute than its result has in a copy of this process, with which that memory goes."""
 
 import os
 import sys
@@ -13,7 +13,7 @@ class ForkedResultError(RuntimeError):
 
 
 def forked_result(compute: Callable[[], bytes]) -> bytes:
-    """Blocks until it is there. `compute` uses no event loop, no thread and nothing that is open. Raises ForkedResultError."""
+    """Block until it is there. `compute` uses no event loop, no thread and nothing that is open. Raises ForkedResultError."""
     result, theirs = os.pipe()
     pid = fork_alone()
     if pid == 0:

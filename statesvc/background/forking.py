@@ -10,7 +10,7 @@ _OF_A_LOOP: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def fork_alone() -> int:
-    """As `os.fork`. The copy has no part in the event loop of this process: signals for it end it, and reach nobody else."""
+    """Fork. The copy has no part in the event loop of this process: signals for it end it, and reach nobody else."""
     # until it has handlers of its own, a signal for the copy would reach this process's loop
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _OF_A_LOOP)
     try:

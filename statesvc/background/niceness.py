@@ -12,7 +12,7 @@ _PAUSE_SECONDS: Final = 0.1
 
 
 def own_session(*, niceness: int) -> None:
-    """Makes the process the leader of a session, out of reach of its terminal, with this niceness next to all other processes.
+    """Make the process the leader of a session, out of reach of its terminal, with this niceness next to all other processes.
 
     Blocks, for at most two seconds. Raises PermissionError where it leads a session or process group already.
     """
@@ -23,7 +23,7 @@ def own_session(*, niceness: int) -> None:
 
 
 def run_in_idle_time() -> None:
-    """From here on this process, and what it starts, is interrupted at once by whatever else wants the processor; its niceness stays.
+    """Let this process, and what it starts, be interrupted at once by whatever else wants the processor; its niceness stays.
 
     Niceness alone makes its turns rarer, not shorter: each lasts some milliseconds, which a webhook would wait for at each of its steps.
     Linux has such a policy; elsewhere nothing changes.
@@ -33,12 +33,12 @@ def run_in_idle_time() -> None:
 
 
 def lower_priority(*, niceness: int) -> None:
-    """This process, and what it starts from here on, has at least this niceness. It stays in the session of its terminal."""
+    """Give this process, and what it starts from here on, at least this niceness. It stays in the session of its terminal."""
     os.setpriority(os.PRIO_PROCESS, 0, max(niceness, os.getpriority(os.PRIO_PROCESS, 0)))
 
 
 def make_nicer(pid: int, *, niceness: int) -> bool:
-    """Another process, leader of a session of its own. False where it is not ours to touch."""
+    """Make another process, leader of a session of its own, nicer. False where it is not ours to touch."""
     try:
         os.setpriority(os.PRIO_PROCESS, pid, max(niceness, os.getpriority(os.PRIO_PROCESS, pid)))
     except OSError:
@@ -48,7 +48,7 @@ def make_nicer(pid: int, *, niceness: int) -> bool:
 
 
 def _nice_session(leader: int, niceness: int) -> None:
-    """The session's own niceness, where the kernel groups by session.
+    """Set the session's own niceness, where the kernel groups by session.
 
     The default of Debian and Ubuntu, outside of containers: there the niceness of a process counts within its session alone, and each
     session has one of its own (man 7 sched, "The autogroup feature").

@@ -52,7 +52,7 @@ class Periodic:
         self._task: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
-        """Works until `stop`, whatever fails."""
+        """Run until `stop`, whatever fails."""
         pause = self._first_seconds
         while not await self._paused(pause):
             try:
@@ -64,23 +64,23 @@ class Periodic:
                 pause = self._every_seconds if answer is None else answer
 
     def stop(self) -> None:
-        """Ends `run` after the work in progress."""
+        """End `run` after the work in progress."""
         self.stopping.set()
 
     def start(self) -> None:
-        """Runs as a task of its own; should it ever end before `stop`, the log says so."""
+        """Run as a task of its own; should it ever end before `stop`, the log says so."""
         if self._task is None:
             self._task = asyncio.create_task(self.run(), name=self.name)
             self._task.add_done_callback(self._ended)
 
     async def close(self) -> None:
-        """Ends what `start` began, the work in progress too; returns when it has ended."""
+        """End what `start` began, the work in progress too; return when it has ended."""
         if self._task is not None:
             self.stop()
             await cancel_fully(self._task)
 
     async def _paused(self, seconds: float) -> bool:
-        """Whether it was stopped."""
+        """Pause; return whether it was stopped."""
         return await set_within(self.stopping, seconds * random.uniform(1 - self._jitter, 1 + self._jitter))  # noqa: S311 - guards nothing
 
     def _retry(self, error: Exception) -> float:

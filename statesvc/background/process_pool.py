@@ -62,7 +62,7 @@ class ProcessPool:
         return len(self._busy)
 
     async def call(self, task: str, argument: object) -> Any:  # noqa: ANN401 - what the task answers
-        """The task's answer, or what it raised. Raises PoolFullError, ProcessDiedError."""
+        """Return the task's answer, or raise what it raised. Raises PoolFullError, ProcessDiedError."""
         if self.waiting >= self._waiting_max:
             raise PoolFullError(f"{self.waiting} calls wait already")
         self.waiting += 1
@@ -97,7 +97,7 @@ class ProcessPool:
         return answer
 
     async def close(self) -> None:
-        """Kills the processes."""
+        """Kill the processes."""
         if self._retiring is not None:
             self._retiring.cancel()
         children = [*self._busy, *(child for _, child in self._idle)]
@@ -107,14 +107,14 @@ class ProcessPool:
         await asyncio.gather(*self._ending)
 
     def _end(self, child: "_ChildTask") -> None:
-        """Kills it, and waits in the background until it and its pipes are gone."""
+        """Kill it, and wait in the background until it and its pipes are gone."""
         child.kill()
         task = asyncio.create_task(child.ended(), name=f"computing-{child.pid}-ends")
         self._ending.add(task)
         task.add_done_callback(self._ending.discard)
 
     def _retire(self) -> None:
-        """Ends those that have been idle for long; the one that worked last is taken first, so that the others get idle."""
+        """End those that have been idle for long; the one that worked last is taken first, so that the others get idle."""
         loop = asyncio.get_running_loop()
         while self._idle and self._idle[0][0] <= loop.time():
             self._end(self._idle.popleft()[1])
@@ -138,7 +138,7 @@ class _ChildTask:
         return cls(process, process.stdin, process.stdout)
 
     async def ask(self, task: str, argument: object) -> tuple[bool, Any]:
-        """Whether it raised, and what it answered or raised."""
+        """Return whether the task raised, and what it answered or raised."""
         frame = pickle.dumps((task, argument))
         try:
             self._requests.write(_SIZE.pack(len(frame)) + frame)
@@ -161,7 +161,7 @@ class _ChildTask:
 
 
 def serve_tasks(tasks: Mapping[str, Task]) -> Callable[[], Awaitable[None]]:
-    """What the child runs in its event loop: answers calls until its parent is gone. To be called before anything is printed."""
+    """Return what the child runs in its event loop: it answers calls until its parent is gone. Call it before anything is printed."""
     answers = os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     # a Ctrl-C in the terminal is for the parent
@@ -181,7 +181,7 @@ def serve_tasks(tasks: Mapping[str, Task]) -> Callable[[], Awaitable[None]]:
 
 
 def _listen(loop: asyncio.AbstractEventLoop, calls: asyncio.Queue[bytes]) -> None:
-    """Reads calls; a thread, so that the end of the parent is noticed in the middle of one."""
+    """Read calls; a thread, so that the end of the parent is noticed in the middle of one."""
     requests = sys.stdin.buffer
     while len(head := requests.read(_SIZE.size)) == _SIZE.size:
         (size,) = _SIZE.unpack(head)

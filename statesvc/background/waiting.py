@@ -8,7 +8,7 @@ _AGAIN_SECONDS: Final = 0.1
 
 
 async def set_within(event: asyncio.Event, seconds: float | None) -> bool:
-    """Returns once the event is set or so much time has passed (None: however long that takes), and whether it is set."""
+    """Wait until the event is set or so much time has passed (None: without limit); return whether it is set."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await event.wait()
@@ -16,7 +16,7 @@ async def set_within(event: asyncio.Event, seconds: float | None) -> bool:
 
 
 async def cancel_fully(task: asyncio.Task[Any]) -> None:
-    """Cancels until the task has ended. Its outcome is left to the task that awaits it.
+    """Cancel until the task has ended. Its outcome is left to the task that awaits it.
 
     On Python 3.11 `asyncio.wait_for`, through which the pool of psycopg waits, loses a cancellation that coincides with its result:
     the task then goes on as if nothing had happened. One `cancel()` is therefore not enough (`asyncio.timeout` has no such gap).

@@ -82,7 +82,7 @@ class ArchiveWriter:
             self._file.close()
 
     def add(self, record: BodyRecord) -> None:
-        """Records come in the order of their ids, each once."""
+        """Add a record; records come in the order of their ids, each once."""
         if record.message_id.bytes <= self._last:
             raise ValueError("records must be added in the order of their message ids")
         self._last = record.message_id.bytes
@@ -93,7 +93,7 @@ class ArchiveWriter:
         self._write(data)
 
     def finish(self) -> FinishedFile:
-        """Writes index and footer, and waits until the disk has it all."""
+        """Write index and footer, and wait until the disk has it all."""
         index_at = self._offset
         self._index.seek(0)
         while chunk := self._index.read(_CHUNK_BYTES):
@@ -132,7 +132,7 @@ class ArchiveReader:
         self._file.close()
 
     def find(self, message_id: UUID) -> BodyRecord | None:
-        """By binary search in the index: a few short reads, however large the file."""
+        """Find a record by binary search in the index: a few short reads, however large the file."""
         wanted, low, high = message_id.bytes, 0, self.records
         while low < high:
             middle = (low + high) // 2
@@ -148,7 +148,7 @@ class ArchiveReader:
         return map(self._record, range(self.records))
 
     def sha256(self) -> bytes:
-        """Of the whole file, read anew; checks the file against the digest that it carries itself."""
+        """Read the whole file anew and return its digest, after checking it against the one that the file carries."""
         digest, offset, end = hashlib.sha256(), 0, self.size_bytes - _FOOTER.size + _DIGEST_AT
         while offset < end:
             chunk = self._read(offset, min(_CHUNK_BYTES, end - offset))

@@ -48,7 +48,7 @@ class BodyArchiver(Periodic):
         )
 
     async def _pass(self) -> float | None:
-        """What failed, or was busy, is tried again soon."""
+        """Run a pass; what failed, or was busy, is tried again soon."""
         try:
             outcome = await self.once()
         except _StoppedError:
@@ -59,7 +59,7 @@ class BodyArchiver(Periodic):
         return _AGAIN_SECONDS if outcome is not None and (outcome.refused or outcome.failed or outcome.busy) else None
 
     async def once(self) -> DayPassResult | None:
-        """A pass; None: another worker leads."""
+        """Run a pass; return None where another worker leads."""
         async with await connect_direct(self._dsn, application_name="statesvc archive", limits=_LIMITS) as connection:
             if not await BODY_LEDGER.try_lead(connection):
                 return None
@@ -71,7 +71,7 @@ class BodyArchiver(Periodic):
         return outcome
 
     async def _rest(self) -> None:
-        """As long as the batch before took."""
+        """Rest as long as the batch before took."""
         if await set_within(self.stopping, time.monotonic() - self._worked_since):
             raise _StoppedError
         self._worked_since = time.monotonic()

@@ -14,7 +14,10 @@ from events.crypto.sealing import SealError, SealingKey, commitment
 def unwrap_body_key(
     sealed_key: bytes | None, shipments: Sequence[UUID], *, message_id: UUID, keys: Mapping[UUID, SealingKey | None], keyring: Keyring
 ) -> SealingKey | None:
-    """None: erased. `keys` holds those of the shipments. Raises `SealError` when the wrap was changed or is another message's."""
+    """Unwrap a body's key; None: erased. `keys`: those of the shipments.
+
+    Raises `SealError` when the wrap was changed or is another message's.
+    """
     if sealed_key is None:
         return None
     context = body_context(message_id)
@@ -27,7 +30,7 @@ def unwrap_body_key(
 def wrap_body_key(
     body_key: SealingKey, shipments: Sequence[UUID], *, message_id: UUID, keys: Mapping[UUID, SealingKey | None]
 ) -> bytes | None:
-    """None where any of the shipments was erased: nothing may open the body any more."""
+    """Wrap a body's key; None where any of the shipments was erased: nothing may open the body any more."""
     wrap = _wrap(shipments, message_id, keys)
     return None if wrap is None else wrap.wrap(body_key, body_context(message_id))
 
@@ -38,7 +41,7 @@ def _wrap(shipments: Sequence[UUID], message_id: UUID, keys: Mapping[UUID, Seali
 
 
 def open_committed(body_key: SealingKey, sealed: bytes, *, message_id: UUID, committed: bytes) -> bytes:
-    """The salted body, proven to be the one that was committed to at ingress; else `SealError`."""
+    """Open the salted body, proven to be the one that was committed to at ingress; else raise `SealError`."""
     salted_body = body_key.open(sealed, body_context(message_id))
     if commitment(salted_body) != committed:
         raise SealError("the body is not the one that was committed to")

@@ -38,7 +38,7 @@ class HotBody:
     held: bool
 
     def record(self, sealed: bytes) -> BodyRecord:
-        """As the archive keeps it."""
+        """Return the record that the archive keeps."""
         return BodyRecord(
             message_id=self.message_id,
             received_at=self.received_at,
@@ -57,24 +57,24 @@ class BodyBatch:
     keys: Mapping[UUID, SealingKey | None] = field(repr=False)
 
     def body_key(self, body: HotBody, keyring: Keyring) -> SealingKey | None:
-        """None: erased. Raises `SealError`."""
+        """Return the body's key; None: erased. Raises `SealError`."""
         return unwrap_body_key(body.sealed_key, body.shipments, message_id=body.message_id, keys=self.keys, keyring=keyring)
 
 
 def bounds(day: date) -> dict[str, datetime]:
-    """`from` and `until` for the statements: days are UTC's, like the partitions."""
+    """Return `from` and `until` for the statements: days are UTC's, like the partitions."""
     begin = datetime.combine(day, time(tzinfo=UTC))
     return {"from": begin, "until": begin + timedelta(days=1)}
 
 
 async def any_hold(connection: AsyncConnection[Any]) -> bool:
-    """Whether a legal hold stands anywhere."""
+    """Return whether there is any legal hold."""
     row = await (await connection.execute(_SQL["any_hold"])).fetchone()
     return row is not None and bool(row[0])
 
 
 async def day_batches(connection: AsyncConnection[Any], keyring: Keyring, day: date) -> AsyncIterator[BodyBatch]:
-    """All bodies of the day. Each batch is a snapshot of its own: a message may settle between two."""
+    """Yield all bodies of the day. Each batch is a snapshot of its own: a message may settle between two."""
     asked = {**bounds(day), "holds": await any_hold(connection), "limit": BATCH, "bytes_max": BATCH_BYTES}
     after = FIRST
     while True:

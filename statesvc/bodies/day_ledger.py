@@ -51,12 +51,12 @@ class DayRecord:
 
 
 async def due_days(connection: Connection, *, hot_days: int) -> list[date]:
-    """Days to archive, the oldest first."""
+    """Return days to archive, the oldest first."""
     return [day async for (day,) in await connection.execute(_SQL["due_days"], {"hot_days": hot_days})]
 
 
 async def begin_day(connection: Connection, day: date) -> ArchiveProgress:
-    """Opens the day's row, or finds how far it came."""
+    """Open the day's row, or find how far it came."""
     cursor = await connection.execute(_SQL["begin_day"], {"day": day}, binary=True)
     row = await cursor.fetchone()
     if row is None:
@@ -66,7 +66,7 @@ async def begin_day(connection: Connection, day: date) -> ArchiveProgress:
 
 
 async def note_written(connection: Connection, day: date, written: WrittenDay) -> None:
-    """The file is complete and on the disk."""
+    """Note that the file is complete and on the disk."""
     await connection.execute(
         _SQL["note_written"],
         {
@@ -80,31 +80,34 @@ async def note_written(connection: Connection, day: date, written: WrittenDay) -
 
 
 async def drop_day(connection: Connection, day: date, sha256: bytes) -> int:
-    """Drops the partition; how many bodies were retained because they still wait. Raises where the lock does not come at once."""
+    """Drop the partition; return how many bodies were retained because they still wait. Raises where the lock does not come at once."""
     row = await (await connection.execute(_SQL["drop_day"], {"day": day, "sha256": sha256})).fetchone()
     return 0 if row is None else int(row[0])
 
 
 async def expiring_days(connection: Connection, *, keep_months: int) -> list[ArchivedDay]:
-    """Archives whose months are over."""
+    """Return the archives whose months are over."""
     cursor = await connection.execute(_SQL["expiring_days"], {"keep_months": keep_months})
     return [ArchivedDay(*row) for row in await cursor.fetchall()]
 
 
 async def drop_expired_messages(connection: Connection) -> date | None:
-    """The month whose verdicts left, because their bodies have expired; None: none is due. Raises where the lock does not come at once."""
+    """Drop the verdicts of the month whose bodies have expired, and return it; None: none is due.
+
+    Raises where the lock does not come at once.
+    """
     row = await (await connection.execute(_SQL["drop_expired_messages"])).fetchone()
     return None if row is None else row[0]
 
 
 async def newest_hold(connection: Connection) -> int:
-    """The last legal hold that was placed; 0: none ever."""
+    """Return the last legal hold that was placed; 0: none ever."""
     row = await (await connection.execute(_SQL["newest_hold"])).fetchone()
     return 0 if row is None else int(row[0])
 
 
 async def expire_day(connection: Connection, day: date, *, holds_known: int) -> bool:
-    """Ends the day, unless a hold was placed after `holds_known`: then its bodies are to be searched first."""
+    """End the day, unless a hold was placed after `holds_known`: then its bodies are to be searched first."""
     async with connection.transaction():
         await connection.execute(_SQL["stop_holds"])
         if await newest_hold(connection) != holds_known:
@@ -114,26 +117,25 @@ async def expire_day(connection: Connection, day: date, *, holds_known: int) -> 
 
 
 async def undeleted_days(connection: Connection) -> list[ArchivedDay]:
-    """Expired archives whose file is still to be deleted."""
+    """Return expired archives whose file is still to be deleted."""
     return [ArchivedDay(*row) for row in await (await connection.execute(_SQL["undeleted_days"])).fetchall()]
 
 
 async def note_deleted(connection: Connection, day: date) -> None:
-    """The file is gone."""
     await connection.execute(_SQL["note_deleted"], {"day": day})
 
 
 async def longest_unchecked(connection: Connection, *, days: int) -> tuple[ArchivedDay, bytes] | None:
-    """The file that was not checked for the longest time, more than `days`, and what its digest must be."""
+    """Return the file that was not checked for the longest time, more than `days`, and what its digest must be."""
     row = await (await connection.execute(_SQL["longest_unchecked"], {"days": days}, binary=True)).fetchone()
     return None if row is None else (ArchivedDay(row[0], row[1]), row[2])
 
 
 async def note_checked(connection: Connection, day: date, *, fault: str | None) -> None:
-    """What the check of the file found."""
+    """Note the result of the file's check."""
     await connection.execute(_SQL["note_checked"], {"day": day, "fault": fault})
 
 
 async def archives(connection: Connection) -> list[DayRecord]:
-    """The whole ledger, the oldest day first."""
+    """Return the whole ledger, the oldest day first."""
     return await (await connection.cursor(binary=True, row_factory=class_row(DayRecord)).execute(_SQL["archives"])).fetchall()

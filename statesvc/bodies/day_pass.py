@@ -50,7 +50,7 @@ Connection = AsyncConnection[Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BodyArchiving:
-    """What a pass needs, and how long bodies are retained."""
+    """Dependencies of a pass, and how long bodies are retained."""
 
     folder: ArchivePath
     keyring: Keyring
@@ -64,7 +64,7 @@ class BodyArchiving:
 
 @dataclass(slots=True, kw_only=True)
 class DayPassResult(ArchivePassResult):
-    """What a pass did."""
+    """Result of a pass."""
 
     expired: list[date] = field(default_factory=list)
     messages_expired: list[date] = field(default_factory=list)
@@ -75,7 +75,10 @@ class DayPassResult(ArchivePassResult):
 
 
 async def archive_days(connection: Connection, archiving: BodyArchiving) -> DayPassResult:
-    """Does what is due. The caller's session leads; the connection is in autocommit. Database errors pass through."""
+    """Archive and expire the days that are due. The caller's session leads; the connection is in autocommit.
+
+    Database errors pass through.
+    """
     identity, result = ArchiveIdentity(connection, archiving.folder, archiving.keyring), DayPassResult()
     await run_in_archive(identity, result, partial(_archive_days, identity, archiving, result))
     return result
@@ -160,7 +163,7 @@ async def _expire_messages(connection: Connection, archiving: BodyArchiving, out
 
 
 async def retain_held(connection: Connection, archiving: BodyArchiving, archive: ArchivedDay) -> None:
-    """Copies out what a legal hold stands on: it outlives the file."""
+    """Copy out the bodies under a legal hold: they outlive the file."""
     if archive.is_lost or not await any_hold(connection):
         return
     with await asyncio.to_thread(ArchiveReader, archiving.folder / archive.file_name) as reader:
@@ -174,7 +177,7 @@ async def retain_held(connection: Connection, archiving: BodyArchiving, archive:
 
 
 async def _check_oldest(connection: Connection, archiving: BodyArchiving, outcome: DayPassResult) -> None:
-    """Checks the file that was not checked for the longest time."""
+    """Check the file that was not checked for the longest time."""
     found = await longest_unchecked(connection, days=CHECKED_DAYS)
     if found is None:
         return

@@ -23,7 +23,7 @@ Wanted = tuple[UUID, datetime]
 
 
 class BodyLocation(StrEnum):
-    """Where a body is. `MISSING`: nothing on record explains why it is not there."""
+    """Location of a body. `MISSING`: nothing on record explains why it is not there."""
 
     HOT = "hot"
     ARCHIVED = "archived"
@@ -37,7 +37,7 @@ class ArchiveUnavailableError(RuntimeError):
 
 
 async def find_bodies(connection: AsyncConnection[Any], folder: ArchivePath | None, wanted: Sequence[Wanted]) -> dict[UUID, BodyRecord]:
-    """The bodies as they are stored; without those that expired or were left out as erased. Raises `ArchiveUnavailableError`."""
+    """Return the bodies as they are stored; without those that expired or were left out as erased. Raises `ArchiveUnavailableError`."""
     cursor = connection.cursor(binary=True, row_factory=class_row(BodyRecord))
     found = {body.message_id: body for body in await (await cursor.execute(_SQL["hot_bodies"], _asked(wanted))).fetchall()}
     days: dict[date, list[UUID]] = defaultdict(list)
@@ -54,7 +54,6 @@ async def find_bodies(connection: AsyncConnection[Any], folder: ArchivePath | No
 
 
 async def body_locations(connection: AsyncConnection[Any], wanted: Sequence[Wanted]) -> Mapping[UUID, BodyLocation]:
-    """Where the body of each message is."""
     cursor = await connection.execute(_SQL["body_locations"], _asked(wanted), binary=True)
     return {message_id: BodyLocation(place) for message_id, place in await cursor.fetchall()}
 

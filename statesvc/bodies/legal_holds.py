@@ -38,7 +38,7 @@ class LegalHold:
 
 
 class HoldRefusal(Enum):
-    """Why a hold was not placed or released."""
+    """Reason for which a hold was not placed or released."""
 
     UNKNOWN_NUMBER = "no event of this carrier ever named this tracking number"
     STANDS_ALREADY = "a legal hold stands on this number already"
@@ -48,7 +48,7 @@ class HoldRefusal(Enum):
 async def place_hold(
     connection: AsyncConnection[Any], *, carrier_id: str, tracking_number: str, why: str, actor: str
 ) -> LegalHold | HoldRefusal:
-    """An unknown number is refused: it is probably misspelt, and would protect nothing."""
+    """Place a hold. An unknown number is refused: it is probably misspelt, and would protect nothing."""
     number = number_of(carrier_id, tracking_number)
     asked = {"carrier_id": carrier_id, "number": number, "tracking_number": tracking_number.strip(), "why": why, "actor": actor}
     async with connection.transaction():
@@ -66,7 +66,7 @@ async def place_hold(
 async def release_hold(
     connection: AsyncConnection[Any], *, carrier_id: str, tracking_number: str, why: str, actor: str
 ) -> LegalHold | HoldRefusal:
-    """From now on retention goes on as for any other."""
+    """Release a hold: from now on retention goes on as for any other number."""
     async with connection.transaction():
         cursor = connection.cursor(row_factory=class_row(LegalHold))
         await cursor.execute(
@@ -88,7 +88,7 @@ async def list_holds(
     before: int = NEWEST,
     limit: int,
 ) -> tuple[list[LegalHold], int | None]:
-    """A page, the newest first, and the `before` of the next one (None: this is the last)."""
+    """Return a page, the newest first, and the `before` of the next one (None: this is the last)."""
     number = None if tracking_number is None else number_of(carrier_id or "", tracking_number)
     cursor = connection.cursor(row_factory=class_row(LegalHold))
     await cursor.execute(

@@ -18,13 +18,13 @@ _PRUNED_AT_ONCE: Final = 1000
 
 
 async def retain_hot(connection: AsyncConnection[Any], day: date, message_ids: Sequence[UUID]) -> None:
-    """Copies bodies of a day that is still in the database; those that are retained already stay as they are."""
+    """Copy bodies of a day that is still in the database; those that are retained already stay as they are."""
     if message_ids:
         await connection.execute(_SQL["retain_hot"], {**bounds(day), "message_ids": uuids(message_ids)})
 
 
 async def retain_archived(connection: AsyncConnection[Any], record: BodyRecord) -> None:
-    """Copies a body out of its archive."""
+    """Copy a body out of its archive."""
     await connection.execute(
         _SQL["retain_archived"],
         {
@@ -39,7 +39,7 @@ async def retain_archived(connection: AsyncConnection[Any], record: BodyRecord) 
 
 
 async def held_among(connection: AsyncConnection[Any], day: date, records: Sequence[BodyRecord]) -> set[UUID]:
-    """Those of a day's messages that a legal hold keeps."""
+    """Return those of a day's messages that a legal hold keeps."""
     cursor = await connection.execute(
         _SQL["held_among"],
         {
@@ -52,7 +52,7 @@ async def held_among(connection: AsyncConnection[Any], day: date, records: Seque
 
 
 async def prune_retained(connection: AsyncConnection[Any]) -> int:
-    """Forgets what nothing requires any more; returns how many."""
+    """Forget what nothing requires any more; return how many."""
     after, pruned = FIRST, 0
     while True:
         row = await (await connection.execute(_SQL["prune_retained"], {"after": after, "limit": _PRUNED_AT_ONCE})).fetchone()

@@ -26,7 +26,7 @@ class SealedMessage:
 
 
 def seal_message(keyring: Keyring, carrier_id: str, body: bytes, headers: str) -> SealedMessage:
-    """Seals a body. The clear text leaves no trace in the result."""
+    """Seal a body. The clear text leaves no trace in the result."""
     message_id = new_message_id()
     context = body_context(message_id)
     key = SealingKey.fresh()
@@ -44,7 +44,7 @@ def seal_message(keyring: Keyring, carrier_id: str, body: bytes, headers: str) -
 
 
 def put_columns(messages: Sequence[SealedMessage]) -> dict[str, Array]:
-    """What `statesvc.put` takes of them, one array a column."""
+    """Return the arguments of `statesvc.put`, one array a column."""
     return {
         "message_ids": uuids([message.message_id for message in messages]),
         "carrier_ids": texts([message.carrier_id for message in messages]),
@@ -61,12 +61,11 @@ _RANDOM_BYTES = 10
 
 
 def message_id(unix_ms: int, random: bytes) -> UUID:
-    """The id of a time (milliseconds since 1970) and ten random bytes."""
+    """Build the id of a time (milliseconds since 1970) and ten random bytes."""
     chance = int.from_bytes(random)
     value = (unix_ms & 0xFFFF_FFFF_FFFF) << 80 | 0x7 << 76 | (chance >> 64 & 0x0FFF) << 64 | 0b10 << 62 | chance & 0x3FFF_FFFF_FFFF_FFFF
     return UUID(int=value)
 
 
 def new_message_id() -> UUID:
-    """A fresh id."""
     return message_id(time.time_ns() // 1_000_000, secrets.token_bytes(_RANDOM_BYTES))

@@ -20,7 +20,7 @@ from statesvc.log.archive.folder import ArchivePath
 
 
 async def verify_day(connection: AsyncConnection[Any], keyring: Keyring, path: ArchivePath, day: date, *, pause: Pause) -> int:
-    """Every body opens and matches its commitment, none is missing, none is too many. Keeps those under legal hold on the way.
+    """Verify that every body opens and matches its commitment, none is missing, none is too many. Keep those under legal hold on the way.
 
     Returns how many bodies were compared. Raises `NotVerifiedError`.
     """
@@ -63,7 +63,7 @@ class _Records:
         return self._next
 
     def take(self, message_id: UUID) -> BodyRecord | None:
-        """The record of this message, None where the file goes on with another."""
+        """Return the record of this message, None where the file goes on with another."""
         record = self._next
         if record is None or record.message_id != message_id:
             return None

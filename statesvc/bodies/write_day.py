@@ -46,7 +46,7 @@ class WrittenDay:
 async def write_day(
     connection: AsyncConnection[Any], keyring: Keyring, folder: ArchivePath, prefix: str, day: date, *, pause: Pause
 ) -> WrittenDay:
-    """Writes the file, whose name begins with `prefix`, and publishes it; a crash leaves one that is ignored."""
+    """Write the file, whose name begins with `prefix`, and publish it; a crash leaves one that is ignored."""
     fates: Counter[Fate] = Counter()
     with BODY_FILES.unfinished(folder, prefix) as files:
         with ArchiveWriter(files.paths[0], day) as writer:

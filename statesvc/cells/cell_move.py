@@ -27,7 +27,7 @@ _RELOAD: Final = "SELECT pg_reload_conf()"
 _PROMOTE: Final = "SELECT pg_promote(true, 60)"
 _POLL_SECONDS: Final = 0.01
 BEHIND_BYTES_MAX: Final = 16 * 1024 * 1024
-"""How far the standby may be behind when the fence goes up: it must catch up within the gap."""
+"""Bytes that the standby may be behind when the fence goes up: it must catch up within the gap."""
 
 
 class CellMoveError(RuntimeError):
@@ -40,17 +40,17 @@ class Moved:
 
     gap_seconds: float
     behind_bytes: int
-    """Of the standby, when it began."""
+    """Bytes that the standby was behind when it began."""
 
 
 async def check_standby(primary_dsn: str, standby_dsn: str) -> int:
-    """How many bytes the standby is behind. Raises CellMoveError unless it follows this primary closely enough to take its place."""
+    """Return how many bytes the standby is behind. Raises CellMoveError unless it follows this primary closely enough to take its place."""
     async with _session(primary_dsn) as primary, _session(standby_dsn) as standby:
         return await _checked(primary, standby)
 
 
 async def move_server(primary_dsn: str, standby_dsn: str, *, fenced_seconds_max: float) -> Moved:
-    """Fences, waits for the standby, compares, promotes. Both addresses are of superusers. Raises CellMoveError."""
+    """Fence, wait for the standby, compare, promote. Both addresses are of superusers. Raises CellMoveError."""
     async with _session(primary_dsn) as primary, _session(standby_dsn) as standby:
         behind = await _checked(primary, standby)
         began = time.monotonic()
@@ -100,7 +100,7 @@ async def _checked(primary: AsyncConnection[Any], standby: AsyncConnection[Any])
 
 
 async def _fence(primary: AsyncConnection[Any], dsn: str) -> None:
-    """From its return on nobody writes to the primary."""
+    """Fence the primary: once this returns nobody writes to it."""
     await primary.execute(_FENCE)
     await primary.execute(_RELOAD)
     await _until(lambda: _new_sessions_only_read(dsn))
@@ -121,7 +121,7 @@ async def _lift(dsn: str) -> None:
 
 
 async def _new_sessions_only_read(dsn: str) -> bool:
-    """The server's main process hands its configuration on; it may read the new one later than others do."""
+    """Return whether new sessions only read. The server's main process hands its configuration on; it may read it later than others do."""
     async with _session(dsn) as fresh:
         return bool(await _value(fresh, "is_fenced"))
 

@@ -26,7 +26,7 @@ class DirectoryError(ValueError):
 
 
 def _plain_address(text: str) -> str:
-    """`http://host:port`; raises ValueError."""
+    """Check an address of the form `http://host:port`; raises ValueError."""
     try:
         parts = urlsplit(text)
         port = parts.port
@@ -93,28 +93,28 @@ class CellDirectory(_Strict):
         return self
 
     def cell_of(self, carrier_id: str) -> str:
-        """The name of the carrier's cell."""
+        """Return the name of the carrier's cell."""
         return self.carriers.get(carrier_id, self.default)
 
     def carriers_of(self, name: str) -> list[str]:
-        """The carriers that it names for this cell."""
+        """Return the carriers that the directory names for this cell."""
         return sorted(carrier for carrier, cell in self.carriers.items() if cell == name)
 
     def adding(self, name: str, members: Mapping[str, object]) -> "CellDirectory":
-        """With one more cell. Raises DirectoryError."""
+        """Return the directory with one more cell. Raises DirectoryError."""
         if name in self.cells:
             raise DirectoryError(f"there is a cell {name} already")
         return self._changed(cells={**self.model_dump()["cells"], name: members})
 
     def moving(self, name: str, members: Mapping[str, object]) -> "CellDirectory":
-        """With these members of the cell instead. Raises DirectoryError."""
+        """Return the directory with these members of the cell instead. Raises DirectoryError."""
         cells = self.model_dump()["cells"]
         if name not in cells:
             raise DirectoryError(f"there is no cell {name}; there are: {', '.join(cells)}")
         return self._changed(cells={**cells, name: {**cells[name], **members}})
 
     def assigning(self, carrier_id: str, name: str) -> "CellDirectory":
-        """With the carrier in this cell. Raises DirectoryError."""
+        """Return the directory with the carrier in this cell. Raises DirectoryError."""
         if name not in self.cells:
             raise DirectoryError(f"there is no cell {name}; there are: {', '.join(self.cells)}")
         return self._changed(carriers={**self.carriers, carrier_id: name})
@@ -124,7 +124,7 @@ class CellDirectory(_Strict):
 
 
 def checked_directory(members: Mapping[str, object], place: str) -> CellDirectory:
-    """The directory with these members; `place` names it in errors. Raises DirectoryError."""
+    """Build the directory of these members; `place` names it in errors. Raises DirectoryError."""
     try:
         return CellDirectory.model_validate(members)
     except ValidationError as error:
@@ -136,7 +136,7 @@ def checked_directory(members: Mapping[str, object], place: str) -> CellDirector
 
 
 def parse_directory(text: str, place: str) -> CellDirectory:
-    """The directory that a file holds; `place` names it in errors. Raises DirectoryError."""
+    """Parse a directory; `place` names it in errors. Raises DirectoryError."""
     try:
         return checked_directory(tomllib.loads(text), place)
     except tomllib.TOMLDecodeError as error:
@@ -144,7 +144,7 @@ def parse_directory(text: str, place: str) -> CellDirectory:
 
 
 def read_directory(file: Path) -> CellDirectory:
-    """The directory in this file. Raises DirectoryError."""
+    """Read the directory in this file. Raises DirectoryError."""
     try:
         return parse_directory(file.read_text("utf-8"), str(file))
     except UnicodeDecodeError:
@@ -154,7 +154,7 @@ def read_directory(file: Path) -> CellDirectory:
 
 
 def change_directory(file: Path, change: Callable[[CellDirectory | None], CellDirectory]) -> CellDirectory:
-    """Writes what `change` makes of the directory (None: there is no file yet). One change at a time, whole or not at all."""
+    """Write what `change` makes of the directory (None: there is no file yet). One change at a time, whole or not at all."""
     with _locked(file):
         changed = change(read_directory(file) if file.exists() else None)
         draft = file.with_name(f".{file.name}.{os.getpid()}")
@@ -168,7 +168,7 @@ def change_directory(file: Path, change: Callable[[CellDirectory | None], CellDi
 
 
 def directory_text(directory: CellDirectory) -> str:
-    """The file."""
+    """Format the directory as a file."""
     lines = [_HEAD + f"epoch = {directory.epoch}", f"default = {_quoted(directory.default)}"]
     for name, cell in directory.cells.items():
         lines += ["", f"[cells.{name}]", f"urls = {_array(cell.urls)}"]

@@ -31,7 +31,7 @@ _UNNAMED: Final = {
 
 
 def nginx_configuration(directory: CellDirectory, *, port: int) -> str:
-    """A file for `http { include ...; }`."""
+    """Format a file for `http { include ...; }`."""
     return _rendered(
         "nginx.conf.jinja",
         directory,
@@ -43,7 +43,7 @@ def nginx_configuration(directory: CellDirectory, *, port: int) -> str:
 
 
 def envoy_configuration(directory: CellDirectory, *, port: int) -> str:
-    """A whole static configuration, in YAML."""
+    """Format a whole static configuration, in YAML."""
     prefix = f"^/v1/({'|'.join(CARRIER_PATHS)})"
     routes = [(f"{prefix}/{carrier}(/.*)?$", cell) for carrier, cell in sorted(directory.carriers.items())]
     # all else with a carrier in it is the default cell's; a shipment by its id alone has none
@@ -68,5 +68,5 @@ def _rendered(name: str, directory: CellDirectory, **values: object) -> str:
 
 
 def _upstreams(directory: CellDirectory) -> dict[str, list[str]]:
-    """`host:port` of each server, by the name of the cell."""
+    """Return `host:port` of each server, by the name of the cell."""
     return {name: [url.removeprefix("http://") for url in cell.urls] for name, cell in directory.cells.items()}

@@ -20,7 +20,7 @@ from statesvc.cli.presentation import Presentation, present
 
 
 class CommandModule(Protocol):
-    """What each module of the table offers."""
+    """Interface of each module of the table."""
 
     configure: Callable[[argparse.ArgumentParser], None]
     run: Callable[[argparse.Namespace], int]
@@ -34,7 +34,7 @@ _NICENESS: Final = 10
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command and returns its exit code."""
+    """Run one command and return its exit code."""
     if arguments is None:
         _open_standard_streams()
     given = list(sys.argv[1:] if arguments is None else arguments)
@@ -64,7 +64,7 @@ def _parse_and_run(given: Sequence[str], called: str | None) -> int:
 
 
 def _open_standard_streams() -> None:
-    """One that is closed (`>&-`) goes nowhere: the next file or socket would get its number, and be written to."""
+    """Open a closed stream (`>&-`) to nowhere: the next file or socket would get its number, and be written to."""
     for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
         if getattr(sys, name) is None:
             # the lowest number that is free: this one
@@ -88,7 +88,7 @@ def build_parser(names: Collection[str]) -> tuple[TopParser, dict[str, CommandMo
 
 
 def _command_of(given: Sequence[str]) -> str | None:
-    """The first word that is neither an option of ours nor its value."""
+    """Return the first word that is neither an option of ours nor its value."""
     words = iter(given)
     for word in words:
         if word in VALUED:
@@ -124,7 +124,7 @@ def _run(module: CommandModule, options: argparse.Namespace) -> int:
 
 
 def explained(run: Callable[[], int]) -> int:
-    """Runs it and gives its exit code; what it raises is said in words, where there are any for it."""
+    """Run it and return its exit code; what it raises is said in words, where there are any for it."""
     try:
         return run()
     except KeyboardInterrupt:

@@ -9,12 +9,12 @@ from statesvc.cli.output import end_progress, show_progress
 from statesvc.http.call_progress import Progress
 
 Json = Any
-"""What a call takes and answers: values as JSON has them."""
+"""Parameters and answer of a call: values as JSON has them."""
 _WRONG_USE: Final = frozenset({"invalid_request", "invalid_cursor", "unknown_carrier"})
 
 
 class File(NamedTuple):
-    """What a call answered that is not JSON. `headers`: those of the answer."""
+    """An answer that is not JSON. `headers`: those of the answer."""
 
     content: bytes
     headers: Mapping[str, str]
@@ -25,17 +25,20 @@ class Calls(Protocol):
 
     @property
     def named(self) -> Mapping[str, str]:
-        """What answers them, `database` or `service`, and its name."""
+        """Kind of what answers, `database` or `service`, and its name."""
 
     async def call(self, operation_id: str, body: Mapping[str, Json] | None = None, /, *, why: str = "", **given: Json) -> Json:
-        """The answer's JSON; None where it has none. `why`: of a call whose body has no member for it. Raises CommandError."""
+        """Make a call and return the answer's JSON; None where it has none. `why`: of a call whose body has no member for it.
+
+        Raises CommandError.
+        """
 
     async def fetch(self, operation_id: str, body: Mapping[str, Json] | None = None, /, *, accept: str, **given: Json) -> File:
-        """The answer as a file of the media type `accept`. Raises CommandError."""
+        """Make a call and return the answer as a file of the media type `accept`. Raises CommandError."""
 
 
 class ServiceAwayError(CommandError):
-    """Nothing answers where the service should."""
+    """The service does not answer."""
 
 
 class CallRefusedError(CommandError):
@@ -53,7 +56,7 @@ def _sentence(problem: Mapping[str, Any], operation: ListedOperation) -> str:
 
 
 def _place(pointer: str, operation: ListedOperation) -> str:
-    """The option that a flaw is about."""
+    """Return the option that a flaw is about."""
     name = pointer.split("/")[2] if pointer.count("/") > 1 else ""
     field = operation.fields.get(name)
     return name if field is None else field.option
@@ -62,7 +65,7 @@ def _place(pointer: str, operation: ListedOperation) -> str:
 async def work(
     calls: Calls, operation_id: str, order: Mapping[str, Json], /, *, counted: str, total: int = 0, why: str = "", **given: Json
 ) -> AsyncGenerator[tuple[Progress, Json], None]:
-    """Makes the calls of work in parts, one after the other, and shows how far it is; after each its progress and its answer.
+    """Make the calls of work in parts, one after the other, and show how far it is; yield after each its progress and its answer.
 
     `counted`: what is worked through, in the plural.
     """

@@ -27,7 +27,6 @@ from statesvc.settings.service_settings import Settings, load_settings
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """What the commands take."""
     commands = parser.add_subparsers(dest="action", required=True, metavar="list | run | verify | lost | log | query")
     listing = commands.add_parser("list", help="every day, and how far it came")
     listing.add_argument("--json", action="store_true", help="for scripts")
@@ -41,7 +40,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Runs one of them."""
     settings = load_settings()
     folder = archive_folder(settings)
     if options.action == "query":
@@ -112,7 +110,7 @@ async def _run(settings: Settings, folder: ArchivePath) -> int:
 
 
 async def _at_full_speed() -> None:
-    """A person waits: no rest between two batches."""
+    """Rest not at all between two batches: a person waits."""
 
 
 def _write_result(outcome: DayPassResult) -> None:
@@ -171,7 +169,6 @@ async def _give_up(settings: Settings, folder: ArchivePath, file_name: str, *, w
 
 
 def _configure_log(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
     parser.add_argument("--list", action="store_true", help="every archived month, and how far it came; archives nothing")
     parser.add_argument("--hot-months", type=_count, metavar="N", help="whole months that stay (default: STATESVC_ARCHIVE_LOG_HOT_MONTHS)")
     parser.add_argument("--no-wait", action="store_true", help="do not wait for the minute of notice: a later run takes the months out")
@@ -179,7 +176,7 @@ def _configure_log(parser: argparse.ArgumentParser) -> None:
 
 
 def _archive_log(options: argparse.Namespace, settings: Settings, folder: ArchivePath) -> int:
-    """1 where a month that is due could not be archived."""
+    """Archive the log; return 1 where a month that is due could not be archived."""
     if options.list:
         return asyncio.run(_list_months(settings, as_json=options.json))
     hot_months = options.hot_months or settings.archive.log_hot_months
@@ -255,7 +252,7 @@ async def _archive_months(settings: Settings, folder: ArchivePath, hot_months: i
 
 
 async def _at_once(_seconds: float) -> None:
-    """The notice ends by itself."""
+    """Do nothing: the notice ends by itself."""
 
 
 def _count(text: str) -> int:

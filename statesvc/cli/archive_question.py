@@ -24,7 +24,6 @@ _OF_ENTRIES: Final = re.compile(r"log-[^.]+\.parquet")
 
 
 def configure_query(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
     parser.add_argument(
         "sql", metavar="SQL", help="one SELECT over entries, events, transitions, attempts, ...; -: read it from standard input"
     )
@@ -40,7 +39,6 @@ def _place(text: str) -> ArchivePath:
 
 
 def ask_archive(options: argparse.Namespace, settings: Settings, folder: ArchivePath | None) -> int:
-    """Prints the answer."""
     try:
         from statesvc.log.archive.archive_query import (  # noqa: PLC0415 - DuckDB is an extra
             ArchiveQueryError,
@@ -64,7 +62,7 @@ def ask_archive(options: argparse.Namespace, settings: Settings, folder: Archive
 
 
 def _files(copy: ArchivePath | None, settings: Settings, folder: ArchivePath | None) -> Sequence[ArchivePath]:
-    """Those of a copy; otherwise those that the ledger says are the log's."""
+    """Return the files of a copy; otherwise those that the ledger says are the log's."""
     found: Sequence[ArchivePath]
     if copy is not None:
         found = sorted((path for path in files_of(copy) if _OF_ENTRIES.fullmatch(path.name)), key=lambda path: path.name)
@@ -99,7 +97,7 @@ def _text(value: object) -> str:
 
 
 def _value(value: object) -> object:
-    """Bytes in hex, as the log's hashes are written everywhere."""
+    """Format bytes in hex, as the log's hashes are written everywhere."""
     if isinstance(value, bytes):
         return value.hex()
     return str(value) if isinstance(value, UUID) else value

@@ -9,13 +9,13 @@ from statesvc.cli.command_error import CommandError
 
 
 def add_address(parser: argparse.ArgumentParser) -> None:
-    """Where to listen."""
+    """Add the options of the address to listen on."""
     parser.add_argument("--host", help="address to listen on (default: STATESVC_HOST, else 127.0.0.1)")
     parser.add_argument("--port", type=_port, help="port to listen on, 0 for a free one (default: STATESVC_PORT, else 8080)")
 
 
 def carrier_named(carrier_id: str) -> Carrier:
-    """Raises CommandError where there is none."""
+    """Return the carrier. Raises CommandError where there is none."""
     carrier = CARRIERS.get(carrier_id)
     if carrier is None:
         raise CommandError(f"no carrier {carrier_id!r}: `statesvc carriers` lists them", exit_code=2)
@@ -23,7 +23,7 @@ def carrier_named(carrier_id: str) -> Carrier:
 
 
 def rfc3339_time(text: str) -> datetime:
-    """A type for argparse: RFC 3339 with offset."""
+    """Parse RFC 3339 with offset, as a type for argparse."""
     try:
         found = datetime.fromisoformat(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What a restore would miss: the write-ahead log and base backups on one side, what lies outside the database on the other. Reads only."""
+"""Checks of backups: the write-ahead log and base backups on one side, what lies outside the database on the other. Reads only."""
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ _SQL = queries("statesvc.cli", "backup_checks")
 
 @dataclass(frozen=True, slots=True)
 class WalArchiving:
-    """How the server archives. Seconds are ages; None: never. `waiting_bytes`: in no archived file yet."""
+    """State of the server's archiving. Seconds are ages; None: never. `waiting_bytes`: in no archived file yet."""
 
     is_on: bool
     archived: str | None
@@ -59,7 +59,7 @@ class ReplicationSlot:
 
 
 async def check_backup(connection: AsyncConnection[Any], settings: Settings) -> AsyncIterator[Finding]:
-    """Everything that the database, the settings and the places outside say."""
+    """Check everything that the database, the settings and the places outside say."""
     provided_days = settings.keys.backup_provider_days
     if provided_days is not None:
         yield check_provider(provided_days, backup_days=settings.keys.backup_days)
@@ -83,7 +83,7 @@ async def check_backup(connection: AsyncConnection[Any], settings: Settings) -> 
 
 
 def check_archiving(found: WalArchiving) -> Iterator[Finding]:
-    """Whether a restore can go on from a base backup, and how near to the end it comes."""
+    """Check whether a restore can go on from a base backup, and how near to the end it comes."""
     if not found.is_on:
         if found.is_streamed:
             yield warn(
@@ -113,7 +113,7 @@ def check_archiving(found: WalArchiving) -> Iterator[Finding]:
 
 
 def check_provider(days: int, *, backup_days: int) -> Finding:
-    """What a provider's backups restore, as stated. `backup_days`: for how long erasures say that the oldest is retained."""
+    """Check the stated range of a provider's backups. `backup_days`: for how long erasures say that the oldest is retained."""
     stated = f"the provider restores any time of the last {days} days, as STATESVC_BACKUP_PROVIDER_DAYS states; nothing here can check it"
     if days > backup_days:
         retained = f"STATESVC_BACKUP_DAYS is {backup_days}: what was erased can be read from its backups for longer than erasures say"
@@ -122,7 +122,7 @@ def check_provider(days: int, *, backup_days: int) -> Finding:
 
 
 def check_slots(slots: Sequence[ReplicationSlot]) -> Iterator[Finding]:
-    """Whether a reader that is gone fills the disk, or one that reads was left behind."""
+    """Check whether a reader that is gone fills the disk, or one that reads was left behind."""
     for slot in slots:
         if slot.status == "lost":
             yield fail("replication slots", f"{slot.name} lost what it needs: its reader must begin anew, from a base backup")
@@ -134,7 +134,10 @@ def check_slots(slots: Sequence[ReplicationSlot]) -> Iterator[Finding]:
 
 
 def check_base_backups(ended: Sequence[datetime], *, now: datetime, backup_days: int) -> Iterator[Finding]:
-    """`ended`: when each did, oldest first. `backup_days`: for how long erasures say that the oldest is retained."""
+    """Check the base backups. `ended`: when each did, oldest first.
+
+    `backup_days`: for how long erasures say that the oldest is retained.
+    """
     if not ended:
         yield fail(_BASE, "there is none: without one the archived write-ahead log restores nothing")
         return
@@ -150,7 +153,7 @@ def check_base_backups(ended: Sequence[datetime], *, now: datetime, backup_days:
 
 
 def unknown_base_backups() -> Finding:
-    """Where nobody said where they lie."""
+    """Warn that nobody said where the base backups lie."""
     return warn(_BASE, "the database does not know of any: say --stanza NAME (pgBackRest) or --base-backups FOLDER (pg_basebackup)")
 
 
@@ -208,7 +211,7 @@ async def _published_heads(connection: AsyncConnection[Any], settings: Settings)
 
 
 def _head(where: str, note: str | None, size: int) -> Finding:
-    """`size`: entries under the newest head that the database has."""
+    """Check a head. `size`: entries under the newest head that the database has."""
     if note is None:
         return (fail if size else ok)(_HEADS, f"{where} has none" + ("" if size else "; nothing was sealed yet"))
     try:

@@ -22,11 +22,10 @@ _ANSWER_SECONDS: Final = 60
 
 
 class BaseBackupError(RuntimeError):
-    """Where base backups lie cannot be read; the message says why."""
+    """Base backups cannot be read; the message says why."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
     commands = parser.add_subparsers(dest="action", required=True, metavar="check")
     checking = commands.add_parser("check", help="what a restore would miss; exit code 1 where something would be")
     where = checking.add_mutually_exclusive_group()
@@ -36,7 +35,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Checks."""
     settings = load_settings()
     findings = [*asyncio.run(_findings(settings)), *_base_backups(options, settings)]
     return write_findings(findings, as_json=options.json)
@@ -62,7 +60,7 @@ def _base_backups(options: argparse.Namespace, settings: Settings) -> Iterator[F
 
 
 def in_folder(folder: Path) -> Sequence[datetime]:
-    """When those in the folder ended, oldest first: pg_basebackup writes the manifest last. Raises BaseBackupError."""
+    """Return when those in the folder ended, oldest first: pg_basebackup writes the manifest last. Raises BaseBackupError."""
     try:
         manifests = [path for path in (folder / _MANIFEST, *(each / _MANIFEST for each in folder.iterdir())) if path.exists()]
         return sorted(datetime.fromtimestamp(path.stat().st_mtime, UTC) for path in manifests)
@@ -71,7 +69,7 @@ def in_folder(folder: Path) -> Sequence[datetime]:
 
 
 def in_stanza(name: str, *, program: str = "pgbackrest") -> Sequence[datetime]:
-    """When those of the stanza ended, oldest first. Raises BaseBackupError."""
+    """Return when those of the stanza ended, oldest first. Raises BaseBackupError."""
     command = [program, f"--stanza={name}", "--output=json", *_LOGS, "info"]
     try:
         ended = subprocess.run(command, capture_output=True, check=True, timeout=_ANSWER_SECONDS)  # noqa: S603 - no shell, a name of the operator's
@@ -86,7 +84,7 @@ def in_stanza(name: str, *, program: str = "pgbackrest") -> Sequence[datetime]:
 
 
 def stanza_times(answer: bytes, name: str) -> Sequence[datetime]:
-    """Of what `pgbackrest info --output=json` printed. Raises BaseBackupError where the stanza is not well."""
+    """Parse what `pgbackrest info --output=json` printed. Raises BaseBackupError where the stanza is not well."""
     try:
         found: Any = next((each for each in orjson.loads(answer) if each["name"] == name), None)
         if found is None or found["status"]["code"] != 0:

@@ -1,4 +1,4 @@
-"""How each carrier proves who it is, in words, and what an operator has yet to do about it: for `carriers`, `doctor` and the page.
+"""Authentication of each carrier, in words, and what an operator has yet to do about it: for `carriers`, `doctor` and the page.
 
 Names settings, never what they hold.
 """
@@ -28,7 +28,7 @@ _BODY_BINDING = (Hmac, Sha256Concat, Sha256InBody, FormFieldMd5, TimestampedHmac
 
 
 def described(schemes: Sequence[Authentication]) -> list[str]:
-    """How a carrier proves who it is, in words: any one is enough."""
+    """Describe how a carrier proves who it is: any one is enough."""
     return list(dict.fromkeys(map(_described, schemes)))
 
 
@@ -67,17 +67,17 @@ def _described_signature(scheme: Hmac | Sha256Concat | Sha256InBody | FormFieldM
 
 
 def accepted(carrier: Carrier, settings: Settings) -> tuple[Authentication, ...]:
-    """Any one of these is enough."""
+    """Return the accepted schemes: any one is enough."""
     return carrier.schemes(settings.chosen_authentication.get(carrier.carrier_id.upper(), ()))
 
 
 def binds_body(schemes: Sequence[Authentication]) -> bool:
-    """Whether what the carrier sends proves the body, and not the sender alone."""
+    """Return whether what the carrier sends proves the body, and not the sender alone."""
     return bool(schemes) and all(isinstance(scheme, _BODY_BINDING) for scheme in schemes)
 
 
 def secret_state(carrier: Carrier, settings: Settings) -> str:
-    """Whether it has a secret, in a word or two."""
+    """Return whether it has a secret, in a word or two."""
     secrets = len(settings.webhook_secrets(carrier.carrier_id))
     if secrets:
         return "set" if secrets == 1 else f"{secrets} live"
@@ -85,7 +85,7 @@ def secret_state(carrier: Carrier, settings: Settings) -> str:
 
 
 def open_points(carrier: Carrier, settings: Settings) -> list[str]:
-    """What is left to do before a push of this carrier is proven as well as it can be; nothing where all is done."""
+    """Return what is left to do before a push of this carrier is proven as well as it can be; nothing where all is done."""
     name, schemes = carrier.carrier_id.upper(), accepted(carrier, settings)
     if not settings.authenticates(carrier.carrier_id):
         if settings.ingress.allows_unsigned(carrier.carrier_id):

@@ -20,7 +20,7 @@ _NO_BOUND: Final = "none"
 
 
 def write_carriers(*, as_json: bool) -> None:
-    """Prints the table of carriers, as this release and these settings have them."""
+    """Print the table of carriers, as this release and these settings have them."""
     settings = load_settings()
     quotas = asyncio.run(_quotas(settings))
     carriers = [_described(carrier, settings, quotas) for _, carrier in sorted(CARRIERS.items())]
@@ -76,7 +76,7 @@ def _described(carrier: Carrier, settings: Settings, quotas: dict[str, CarrierQu
 
 
 async def _quotas(settings: Settings) -> dict[str, CarrierQuota] | None:
-    """By carrier, where one was given; None where no database answers, for the list of carriers needs none."""
+    """Return the quotas by carrier, where one was given; None where no database answers, for the list of carriers needs none."""
     try:
         found = locate(settings.database)
         if found is None:

@@ -20,7 +20,6 @@ _NO_BOUND: Final = "none"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """What the commands take."""
     parser.add_argument("--json", action="store_true", help="for scripts")
     commands = parser.add_subparsers(dest="what", metavar="list | show | unmapped | map | unmap | quota")
     commands.add_parser("list", help="this release's carriers, as these settings have them").add_argument(
@@ -36,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints the table of carriers or the unknown codes, maps one, or sets a quota."""
+    """Print the table of carriers or the unknown codes, map one, or set a quota."""
     if options.what == "quota":
         return asyncio.run(_quota(options))
     if options.what == "show":
@@ -85,7 +84,7 @@ def _in_operation(carrier_id: str, status: Mapping[str, Json], rollouts: Sequenc
 
 
 async def _quota(options: argparse.Namespace) -> int:
-    """Sets what was named."""
+    """Set what was named."""
     change: dict[str, Json] = {} if options.weight is None else {"weight": options.weight}
     if options.in_flight is not None:
         change["in_flight_max"] = _bound(options.in_flight)

@@ -25,7 +25,6 @@ PROXIES = {"nginx": nginx_configuration, "envoy": envoy_configuration}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """What the commands take."""
     parser.add_argument("--file", type=Path, metavar="FILE", help="the directory of cells (default: STATESVC_CELLS_FILE)")
     commands = parser.add_subparsers(dest="what", metavar="list | status | add | assign | check | proxy | keys | move", required=True)
     listing = commands.add_parser("list", help="the cells, and which carriers are where")
@@ -49,7 +48,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Runs one of them."""
     file = options.file or load_settings().cells.file
     if file is None:
         raise CommandError("no directory of cells: set STATESVC_CELLS_FILE or give --file", exit_code=2)
@@ -167,7 +165,7 @@ def _cell_name(text: str) -> str:
 
 
 async def spread_keys(directory: CellDirectory) -> list[str]:
-    """The same key is good in all cells or in none: copies live ones, revokes everywhere what is revoked anywhere. Says what was done.
+    """Make the same keys good in all cells: copy live ones, revoke everywhere what is revoked anywhere. Return what was done.
 
     Each cell's part is its own transactions: cut short, it is called again. Raises CommandError.
     """

@@ -25,7 +25,7 @@ _ANSWER: Final = aiohttp.ClientTimeout(total=10)
 
 @dataclass(frozen=True, slots=True)
 class _Contents:
-    """What a cell's database says."""
+    """Contents of a cell's database."""
 
     carriers: Sequence[str]
     origins: frozenset[str]
@@ -35,7 +35,7 @@ class _Contents:
 
 
 async def check_cells(directory: CellDirectory) -> list[Finding]:
-    """What is right and wrong, cell by cell, then across them. Raises CommandError where a variable is not set."""
+    """Check cell by cell, then across them. Raises CommandError where a variable is not set."""
     dsns = {name: address_of(directory, name) for name in directory.cells}
     async with aiohttp.ClientSession(timeout=_ANSWER) as client:
         urls = [(name, url) for name, cell in directory.cells.items() for url in cell.urls]
@@ -56,7 +56,7 @@ async def check_cells(directory: CellDirectory) -> list[Finding]:
 
 
 def _about_cell(name: str, finding: Finding) -> Finding:
-    """What doctor finds in a cell."""
+    """Return doctor's finding with the name of the cell."""
     return replace(finding, about=f"{name}: {finding.about}")
 
 
@@ -88,7 +88,7 @@ async def _read(connection: AsyncConnection[Any]) -> _Contents:
 
 
 def compared(directory: CellDirectory, contents: Mapping[str, _Contents]) -> list[Finding]:
-    """What the databases contradict: the directory, or each other."""
+    """Return where the databases contradict the directory, or each other."""
     findings: list[Finding] = []
     for name, found in contents.items():
         if found.pending:
@@ -122,7 +122,7 @@ def _keys(contents: Mapping[str, _Contents]) -> list[Finding]:
 
 
 def _subscriptions(contents: Mapping[str, _Contents]) -> list[Finding]:
-    """A subscription to the carriers of one cell alone may be in that cell alone: the operator knows."""
+    """Warn of subscriptions that a cell lacks: one to the carriers of another cell alone may be there alone, the operator knows."""
     every = frozenset[str]().union(*(found.subscriptions for found in contents.values()))
     return [
         warn(name, f"{len(missing)} subscriptions of other cells are not here ({_few(missing)}): make them by PUT (docs/cells.md)")

@@ -13,13 +13,13 @@ from statesvc.cli.session import connect
 
 
 def address_of(directory: CellDirectory, name: str) -> str | None:
-    """Where the cell's database is; None where the directory names none. Raises CommandError where the variable is not set."""
+    """Return the address of the cell's database; None where the directory names none. Raises CommandError where the variable is not set."""
     variable = directory.cells[name].database
     return None if variable is None else address_in(variable)
 
 
 def address_in(variable: str) -> str:
-    """The address of a database in this environment variable. Raises CommandError where it is not set."""
+    """Return the address of a database in this environment variable. Raises CommandError where it is not set."""
     dsn = os.environ.get(variable, "").strip()
     if not dsn:
         raise CommandError(f"{variable} is not set: it holds the address of a cell's database", exit_code=2)
@@ -28,7 +28,7 @@ def address_in(variable: str) -> str:
 
 @asynccontextmanager
 async def all_databases(directory: CellDirectory) -> AsyncIterator[dict[str, AsyncConnection[Any]]]:
-    """A connection to each cell's database, by name. Raises CommandError unless there is one for every cell."""
+    """Open a connection to each cell's database, by name. Raises CommandError unless there is one for every cell."""
     dsns = {name: address_of(directory, name) for name in directory.cells}
     if unnamed := sorted(name for name, dsn in dsns.items() if dsn is None):
         raise CommandError(f'the directory names no database for {", ".join(unnamed)}: add `database = "VARIABLE"` there', exit_code=2)

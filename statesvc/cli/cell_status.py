@@ -21,7 +21,7 @@ _RANKS: Final = {"away": 0, "NOW": 1, "DO": 2, "note": 3, "ok": 4}
 
 @dataclass(frozen=True, slots=True)
 class CellStatus:
-    """What is known of a cell; without a `status` its database did not answer, and `why` says how."""
+    """Status of a cell; without a `status` its database did not answer, and `why` says how."""
 
     name: str
     status: ServiceStatus | None
@@ -36,12 +36,12 @@ class CellStatus:
 
     @property
     def needs_human(self) -> bool:
-        """Whether a person has to look there."""
+        """True if a person has to look there."""
         return self.status is None or self.status.needs_human
 
 
 async def read_cells(directory: CellDirectory) -> list[CellStatus]:
-    """The worst first. Raises CommandError where a variable is not set."""
+    """Read the cells' statuses, the worst first. Raises CommandError where a variable is not set."""
     dsns = {name: address_of(directory, name) for name in directory.cells}
     found = await asyncio.gather(*(_read(name, dsn) for name, dsn in dsns.items()))
     return sorted(found, key=lambda cell: _RANKS[cell.mark])
@@ -58,7 +58,7 @@ async def _read(name: str, dsn: str | None) -> CellStatus:
 
 
 def show_cells(cells: Iterable[CellStatus]) -> None:
-    """For people."""
+    """Show the cells for people."""
     listed = list(cells)
     write_table(("CELL", "", "READY", "OLDEST", "OUTBOX", "DEAD LETTERS", "PROCESSES", "GB"), [_row(cell) for cell in listed])
     lines: list[tuple[str, str, str, str | None]] = [(cell.name, "away", cell.why, None) for cell in listed if cell.status is None]
@@ -72,7 +72,7 @@ def show_cells(cells: Iterable[CellStatus]) -> None:
 
 
 def write_cells(cells: Iterable[CellStatus]) -> None:
-    """For scripts."""
+    """Write the cells for scripts."""
     listed = list(cells)
     write_json(
         {

@@ -25,7 +25,6 @@ _LIMIT: Final = 200
 
 
 def configure_mapping(commands: Subcommands) -> None:
-    """What the commands take."""
     unmapped = commands.add_parser("unmapped", help="codes that no mapping knows yet, and codes read by their category only")
     unmapped.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="for scripts")
     for name, summary in (("map", "say what a code means, or list what was said"), ("unmap", "read a code as the normalizer says, again")):
@@ -48,7 +47,7 @@ def configure_mapping(commands: Subcommands) -> None:
 
 
 def run_mapping(options: argparse.Namespace) -> int:
-    """Lists, shows, exports, previews or teaches."""
+    """List, show, export, preview or teach."""
     return asyncio.run(_run(options))
 
 
@@ -71,7 +70,7 @@ async def _run(options: argparse.Namespace) -> int:
 
 
 def _lesson(options: argparse.Namespace) -> dict[str, Json]:
-    """The code as it is printed, and what it is to mean."""
+    """Return the code as it is printed, and what it is to mean."""
     if options.yes and not options.why.strip():
         raise CommandError("--why is missing: it stands in the log", exit_code=2)
     if options.renormalize and not options.yes:
@@ -172,7 +171,7 @@ def _write_applied(document: Mapping[str, Any], options: argparse.Namespace) -> 
 
 
 async def _show(calls: Calls, options: argparse.Namespace) -> None:
-    """One with what came before it, those of a carrier, or all."""
+    """Show one with what came before it, those of a carrier, or all."""
     rows = await _with_texts(calls, "list_mapped_codes", carrier_id=options.carrier, revision=options.show, limit=_LIMIT)
     _write_mappings(rows["items"], as_json=options.json)
 
@@ -191,7 +190,7 @@ async def _export(calls: Calls, options: argparse.Namespace) -> None:
 
 
 async def _with_texts(calls: Calls, operation_id: str, **given: Json) -> Json:
-    """Texts in place of codes may be personal: they are shown to who may read them, on record, and to all others what stands for them."""
+    """Call with texts in place of codes, which may be personal: on record, for who may read them; for all others with their stand-ins."""
     try:
         return await calls.call(operation_id, **given, include="personal")
     except CallRefusedError as error:
@@ -236,7 +235,7 @@ def _words(meaning: Mapping[str, Any] | None) -> str:
 
 
 def _command(code: Mapping[str, Any]) -> str:
-    """What maps it. Of a text only its place is listed: a history, or a sample of the console, has the text itself."""
+    """Return the command that maps it. Of a text only its place is listed: a history, or a sample of the console, has the text itself."""
     parts = (("--type", code["raw_type"]), ("--code", code["raw_code"]))
     named = [f"{option} {'TEXT' if part == _TEXT else shlex.quote(part)}" for option, part in parts if part is not None]
     meant, proposed = ["--status STATUS"], code["proposed"]

@@ -1,8 +1,8 @@
-"""What a person at a terminal reads when a command fails for a reason that is not a defect."""
+"""Error that a person at a terminal reads when a command fails for a reason that is not a defect."""
 
 
 class CommandError(Exception):
-    """Its text is printed for the person at the terminal. `exit_code`: 1 the check failed, 2 wrong use."""
+    """An error for the person at the terminal, who reads its text. `exit_code`: 1 the check failed, 2 wrong use."""
 
     def __init__(self, text: str, *, exit_code: int = 1) -> None:
         super().__init__(text)

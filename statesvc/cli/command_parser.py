@@ -35,7 +35,7 @@ class CommandParser(argparse.ArgumentParser):
         # some commands have another --url
         super().__init__(**{"conflict_handler": "resolve", **arguments})
         self.actions: Any = None
-        """What argparse returned for its subcommands."""
+        """Action that argparse returned for its subcommands."""
 
     def take_options_anywhere(self) -> None:
         """Take, behind the command's name too, the options that stand before it."""
@@ -50,7 +50,7 @@ class CommandParser(argparse.ArgumentParser):
 
     @property
     def needs_action(self) -> bool:
-        """Whether nothing is done without a subcommand."""
+        """True if nothing is done without a subcommand."""
         return self.actions is not None and self.actions.required
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:  # noqa: ANN401 - argparse's own
@@ -79,7 +79,7 @@ def meant(program: str, word: str, known: Iterable[str]) -> str:
 
 
 def _elsewhere(action: str) -> list[str]:
-    """The commands of other groups with an action of this name."""
+    """Return the commands of other groups with an action of this name."""
     from statesvc.cli.operation_table import declared_names  # noqa: PLC0415 - reads the table, which no other command line needs here
 
     return sorted(name for name in declared_names() if name.split()[-1] == action)[:2]

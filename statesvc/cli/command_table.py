@@ -1,4 +1,4 @@
-"""Which commands there are, in the groups of `statesvc --help`. A module is imported only when its command is called."""
+"""Table of commands, in the groups of `statesvc --help`. A module is imported only when its command is called."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -18,12 +18,10 @@ SHELLS: Final = ("bash", "zsh", "fish")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
     parser.add_argument("shell", choices=SHELLS, help="which shell")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints it."""
     parser, _ = build_parser(COMMANDS)
     write_line(shtab.complete(parser, options.shell))
     return 0

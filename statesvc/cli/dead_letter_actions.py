@@ -32,12 +32,10 @@ _WHY_STOPPED: Final = {
 
 
 def filter_of(options: argparse.Namespace) -> dict[str, Json]:
-    """The filter that the options state."""
     return {name: value for name in FILTER if (value := getattr(options, name)) is not None}
 
 
 def configure_actions(commands: Subcommands) -> None:
-    """What the commands take."""
     for name, operation_id, summary, dry_run in (
         ("replay", "replay_dead_letters", "put dead letters back the way they came, once their cause is fixed", "only print the plan"),
         ("discard", "discard_dead_letters", "give dead letters up; they stay, listed as discarded", "only count them"),
@@ -55,7 +53,7 @@ def configure_actions(commands: Subcommands) -> None:
 
 
 def _check(options: argparse.Namespace) -> None:
-    """Never everything by mistake."""
+    """Refuse to act on everything by mistake."""
     if options.ids and filter_of(options):
         raise CommandError("name dead letters by their ids, or by a filter, not both", exit_code=2)
     if not options.ids and not any((options.carrier_id, options.cause, options.kind)):
@@ -63,7 +61,7 @@ def _check(options: argparse.Namespace) -> None:
 
 
 async def run_replay(options: argparse.Namespace) -> int:
-    """Replays, and answers 1 where some were refused or the run stopped."""
+    """Replay; return 1 where some were refused or the run stopped."""
     _check(options)
     if options.patience <= 0 or (options.per_second is not None and options.per_second <= 0):
         raise CommandError("--rate and --patience must be above 0", exit_code=2)
@@ -90,7 +88,7 @@ async def _replay(calls: Calls, options: argparse.Namespace) -> int:
 
 
 async def _to_the_end(calls: Calls, order: Mapping[str, Json], *, planned: int, patience: float, as_json: bool) -> dict[str, Any]:
-    """What the whole run did. It waits for what it put back, as long as some of that gets a verdict in the time."""
+    """Return what the whole run did. It waits for what it put back, as long as some of that gets a verdict in the time."""
     refused: Counter[str] = Counter()
     written_at = float("-inf")
     verdicts, heard_at = 0, time.monotonic()
@@ -171,7 +169,7 @@ def _write_end(ended: Mapping[str, Any], *, as_json: bool) -> None:
 
 
 async def run_discard(options: argparse.Namespace) -> int:
-    """Discards, and answers 1 where nothing was there to discard."""
+    """Discard; return 1 where nothing was there to discard."""
     _check(options)
     if not options.why.strip():
         raise CommandError("--why: say why: the log records it", exit_code=2)

@@ -13,7 +13,6 @@ from statesvc.repair.dead_letters.dead_letter import IN_WORDS, SENTENCES, DeadLe
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """What the commands take."""
     commands = parser.add_subparsers(dest="action", required=True, metavar="list | groups | show | replay | discard")
     listing = commands.add_parser("list", help="what waits, the newest first")
     add_fields(listing, "list_dead_letters", *FILTER)
@@ -29,7 +28,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Runs one of them."""
     actions = {"list": _list, "groups": _groups, "show": _show, "replay": run_replay, "discard": run_discard}
     return asyncio.run(actions[options.action](options))
 
@@ -82,7 +80,7 @@ async def _groups(options: argparse.Namespace) -> int:
 
 
 def about(dead_letter: Mapping[str, Any]) -> str:
-    """What a human sees first: the code that is unknown, or the place that could not be read."""
+    """Return what a human sees first: the code that is unknown, or the position that could not be read."""
     code = "/".join(part for part in (dead_letter["raw_type"], dead_letter["raw_code"]) if part)
     return ": ".join(part for part in (code, dead_letter["detail"]) if part)
 

@@ -15,21 +15,21 @@ from statesvc.http.faces import Command
 
 
 class Subcommands(Protocol):
-    """What argparse calls a special action."""
+    """The special action of argparse that takes subcommands."""
 
     def add_parser(self, name: str, **arguments: Any) -> argparse.ArgumentParser:  # noqa: ANN401 - argparse's own
-        """One more subcommand."""
+        ...
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """What the commands of a group take that is declared as a whole."""
+    """Add the arguments of a group that is declared as a whole."""
     group = parser.prog.rsplit(maxsplit=1)[-1]
     names = [command.name.split()[1] for _, command in commands_of(group)]
     add_declared(parser.add_subparsers(dest="action", required=True, metavar=" | ".join(names)), group)
 
 
 def add_declared(subcommands: Subcommands, group: str) -> None:
-    """Adds the declared ones to a group that has others, too."""
+    """Add the declared ones to a group that has others, too."""
     for operation, command in commands_of(group):
         summary = command.summary or operation.summary[0].lower() + operation.summary[1:]
         parser = subcommands.add_parser(command.name.split()[-1], help=summary, description=summary)
@@ -55,7 +55,7 @@ def _options(operation: ListedOperation, command: Command) -> list[str]:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Makes the call, and shows its answer."""
+    """Make the call, and show its answer."""
     return asyncio.run(_run(options))
 
 
@@ -79,7 +79,7 @@ async def _run(options: argparse.Namespace) -> int:
 
 
 async def _answer(calls: Calls, operation: ListedOperation, stated: Mapping[str, Json], *, why: str = "") -> Json:
-    """What was not said is not sent."""
+    """Make the call; what was not stated is not sent."""
     said = {name: value for name, value in stated.items() if value is not None and name in operation.fields}
     body = {name: value for name, value in said.items() if operation.fields[name].place == "body"}
     given = {name: value for name, value in said.items() if operation.fields[name].place != "body"}

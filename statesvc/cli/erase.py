@@ -15,13 +15,11 @@ _ORDER: Final = ("discriminator", "why", "override_hold")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
     add_fields(parser, "erase_shipment", *_NUMBER, *_ORDER, arguments=_NUMBER, why="recorded in the log: no personal data here")
     parser.add_argument("--json", action="store_true", help="for scripts")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Erases."""
     if not options.why.strip():
         raise CommandError("--why must say why", exit_code=2)
     done = asyncio.run(_erase(options))
@@ -33,7 +31,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _erase(options: argparse.Namespace) -> dict[str, Json]:
-    """All of it; what the first answer says of the shipments holds, for the next ones find them erased."""
+    """Erase all of it; what the first answer says of the shipments holds, for the next ones find them erased."""
     given = {name: getattr(options, name) for name in _NUMBER}
     order = {name: value for name in _ORDER if (value := getattr(options, name)) is not None}
     done: dict[str, Json] = {}

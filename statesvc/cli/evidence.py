@@ -22,7 +22,6 @@ _OPTIONS: Final = ("discriminator", "as_of", "without_personal")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
     add_fields(
         parser,
         "get_shipment_evidence",
@@ -42,7 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Writes the file, and its annex where that is one of its own."""
+    """Write the file, and its annex where that is one of its own."""
     if options.out is None:
         options.out = Path(_ODD.sub("-", f"evidence-{options.carrier_id}-{options.tracking_number}")[:100] + ".zip")
     if options.out.suffix not in FORMS:

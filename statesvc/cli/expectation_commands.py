@@ -20,7 +20,6 @@ _ALL_CARRIERS: Final = "*"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """What the commands take."""
     parser.add_argument("--json", action="store_true", help="for scripts")
     commands = parser.add_subparsers(dest="what", metavar="set")
     state = commands.add_parser(
@@ -40,7 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Lists, previews or states."""
+    """List, preview or state."""
     return asyncio.run(_list(options) if options.what is None else _state(options))
 
 
@@ -88,7 +87,7 @@ async def _state(options: argparse.Namespace) -> int:
 
 
 def _merged(present: Mapping[str, Any], given: Collection[str]) -> dict[str, int | str]:
-    """What was stated, with what is given."""
+    """Return what was stated, with what is given."""
     names = [name for name, _ in named_hours(present["in_effect"])]
     stated = dict(named_hours(present["stated"]))
     for each in given:
@@ -103,7 +102,7 @@ def _merged(present: Mapping[str, Any], given: Collection[str]) -> dict[str, int
 
 
 async def _checked(calls: Calls, operation_id: str, order: Mapping[str, Json], scope: Mapping[str, Json]) -> Json:
-    """The call; hours that it refuses are named as the command names them."""
+    """Make the call; hours that it refuses are named as the command names them."""
     try:
         return await calls.call(operation_id, order, **scope)
     except CallRefusedError as error:

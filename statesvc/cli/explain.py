@@ -37,7 +37,7 @@ _BASES: Final = {
 
 
 def write_explanation(attribution: Attribution, *, normalizer: Normalizer, personal: bool, as_json: bool) -> None:
-    """Prints it for people, or as one JSON document."""
+    """Print it for people, or as one JSON document."""
     explained = [_explained(each, attribution, normalizer, personal=personal) for each in attribution.events]
     if as_json:
         write_json(
@@ -123,7 +123,7 @@ def _notes(each: AttributedEvent, attribution: Attribution, normalizer: Normaliz
 
 
 def table_rows(normalizer: Normalizer, reading: Reading, values: Mapping[str, object]) -> list[str]:
-    """The rows of the carrier's tables whose keys the scan prints and whose meaning it has, those with the most of it.
+    """Return the rows of the carrier's tables whose keys the scan prints and whose meaning it has, those with the most of it.
 
     `values`: by pointer, what gave the status. A column such as `level` names a field: the last part of a pointer.
     """
@@ -145,7 +145,7 @@ def table_rows(normalizer: Normalizer, reading: Reading, values: Mapping[str, ob
 
 @cache
 def _tables(module: str) -> dict[str, tuple[list[str], Table]]:
-    """By name of the file, the tables next to a carrier's module: their columns and rows."""
+    """Return, by name of the file, the tables next to a carrier's module: their columns and rows."""
     found: dict[str, tuple[list[str], Table]] = {}
     for entry in sorted(files("events.carriers").iterdir(), key=lambda entry: entry.name):
         if entry.name.startswith(f"{module}_") and entry.name.endswith(".csv"):
@@ -156,7 +156,7 @@ def _tables(module: str) -> dict[str, tuple[list[str], Table]]:
 
 
 def _forms(word: str) -> Iterable[str]:
-    """As tables write it: in lower case, with blanks, without the full stop."""
+    """Return a word as tables write it: in lower case, with blanks, without the full stop."""
     plain = " ".join(word.casefold().split())
     return plain, plain.replace("_", " "), plain.rstrip("."), re.sub(r"[\s_-]", "", plain)
 
@@ -171,5 +171,5 @@ def _shortened(pointers: Sequence[str]) -> str | None:
 
 
 def _printable(text: str) -> str:
-    """A body's own names and words, without what a terminal would obey."""
+    """Return a body's own names and words, without what a terminal would obey."""
     return "".join(sign if sign.isprintable() else f"\\u{ord(sign):04x}" for sign in text)

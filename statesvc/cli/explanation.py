@@ -16,7 +16,7 @@ from statesvc.settings.variable_names import PREFIX, variable_of
 
 
 def explain(error: Exception) -> CommandError | None:
-    """What to print, and the exit code. None: a defect, whose traceback helps more than words."""
+    """Return what to print, and the exit code. None: a defect, whose traceback helps more than words."""
     explained: CommandError | None = None
     match error:
         case CommandError():
@@ -44,7 +44,7 @@ def explain(error: Exception) -> CommandError | None:
 
 
 def _settings(error: ValidationError) -> list[str]:
-    """A sentence for each flaw, which names the variable."""
+    """Return a sentence for each flaw, which names the variable."""
     said = []
     for flaw in error.errors(include_input=False):
         words = flaw["msg"].removeprefix("Value error, ")

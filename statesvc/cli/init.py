@@ -28,7 +28,6 @@ HEAD = f"""\
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
     parser.add_argument(
         "--archive",
         metavar="PLACE",
@@ -40,7 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Writes the file; one that is there stays as it is."""
+    """Write the file; one that is there stays as it is."""
     file: Path = options.file
     try:
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -58,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _asked_archive() -> str:
-    """What somebody at a terminal answers; a script is not asked."""
+    """Ask somebody at a terminal; a script is not asked."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return ""
     return input("Archive for bodies and months of the log (a folder or s3://bucket/prefix; empty: none): ").strip()
@@ -74,7 +73,7 @@ def _archive_settings(place: str) -> dict[str, str]:
 
 
 def settings_file(settings: Iterable[DocumentedSetting], *, chosen: Mapping[str, str] = MappingProxyType({})) -> str:
-    """The text of the file: sections with their settings, in the order given. `chosen`: values that are not commented out."""
+    """Return the text of the file: sections with their settings, in the order given. `chosen`: values that are not commented out."""
     return HEAD + "".join(f"{line}\n" for line in _lines(settings, chosen))
 
 

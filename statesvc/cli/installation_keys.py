@@ -20,7 +20,6 @@ from statesvc.settings.service_settings import Settings, load_settings
 
 
 def run(options: argparse.Namespace) -> int:
-    """Runs one of them."""
     return asyncio.run(_rotate(options) if options.action == "rotate-master" else _run_log_keys(options))
 
 
@@ -51,19 +50,18 @@ async def _rotate(options: argparse.Namespace) -> int:
 
 
 async def _is_retired(connection: AsyncConnection[Any], key_id: bytes) -> bool:
-    """Whether an earlier try has done it, and perhaps not published that."""
+    """Return whether an earlier try has done it, and perhaps not published that."""
     return any(key.verifier.key_id == key_id and key.retired_at is not None for key in await signing_keys.read_keys(connection))
 
 
 async def _publish_tombstone(settings: Settings, kind: TombstoneKind, subject: str) -> list[str]:
-    """Where it lies now."""
+    """Publish the tombstone and return where it lies now."""
     tombstones = configured_tombstones(settings)
     await publish_tombstones(tombstones, [Tombstone(kind=kind, subject=subject, details={})])
     return tombstones.names
 
 
 async def _run_log_keys(options: argparse.Namespace) -> int:
-    """Runs one of them."""
     settings = load_settings()
     async with service_connection(settings) as connection:
         match options.action:

@@ -17,7 +17,6 @@ _PAGE: Final = 200
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """What the commands take."""
     commands = parser.add_subparsers(dest="action", required=True, metavar="create | list | revoke | rotate-master | ...")
     create = commands.add_parser("create", help="make a key; it is shown once")
     add_fields(create, "create_api_key", "name")
@@ -35,7 +34,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Runs one of them."""
     if options.action in {"create", "list", "revoke"}:
         return asyncio.run(_run(options))
     if calls_afar(options) and options.action == "log":
@@ -92,7 +90,7 @@ async def _list(calls: Calls, *, as_json: bool) -> None:
 
 
 async def _list_log_keys(options: argparse.Namespace) -> int:
-    """Those of a service somewhere else."""
+    """List the keys of a service somewhere else."""
     async with api_calls(options) as calls:
         keys = [{"id": key["key"].split("+")[1], **key} for key in (await calls.call("list_checkpoint_keys"))["items"]]
     if not keys:
@@ -119,7 +117,7 @@ async def _revoke(calls: Calls, options: argparse.Namespace) -> None:
 
 
 def _configure_log_keys(commands: Any) -> None:  # noqa: ANN401 - argparse has no public name for it
-    """`log | rotate-log | retire-log`: the keys that sign the log's checkpoints."""
+    """Add `log | rotate-log | retire-log`: the keys that sign the log's checkpoints."""
     listing = commands.add_parser("log", help="the public keys of the log's checkpoints, for those who verify it")
     listing.add_argument("--json", action="store_true", help="for scripts")
     rotating = commands.add_parser("rotate-log", help="make a new key, which signs checkpoints alongside the old one")

@@ -50,24 +50,23 @@ class CommandConnection:
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[AsyncConnection[Any]]:
-        """Always the same one, left open."""
+        """Provide the connection: always the same one, left open."""
         await self.send_wakeups()
         yield self._connection
         await self.send_wakeups()
 
     def wake(self, channel: str) -> None:
-        """Asks for a wake-up."""
         self._wanted.add(channel)
 
     async def send_wakeups(self) -> None:
-        """Those that were asked for."""
+        """Send the wake-ups that were asked for."""
         if self._wanted and self._connection.info.transaction_status is TransactionStatus.IDLE:
             wanted, self._wanted = self._wanted, set()
             await notify(self._connection, *sorted(wanted))
 
 
 class LocalCalls:
-    """Of operations, loaded when they are called."""
+    """Calls of operations in this process; each operation is loaded when it is called."""
 
     def __init__(self, context: Context, database: str) -> None:
         self.named = {"database": database}
@@ -76,13 +75,11 @@ class LocalCalls:
         self._caller: Final = Caller(key_id=name, name=name, owner=name, scopes=frozenset(Scope), actor=name)
 
     async def call(self, operation_id: str, body: Mapping[str, Json] | None = None, /, *, why: str = "", **given: Json) -> Json:
-        """As `Calls`."""
         listed = operation_named(operation_id)
         with _refused(listed):
             return await self._inner(listed).call(self._caller, listed.where, given=given, body=body, why=why)
 
     async def fetch(self, operation_id: str, body: Mapping[str, Json] | None = None, /, *, accept: str, **given: Json) -> File:
-        """As `Calls`."""
         listed = operation_named(operation_id)
         with _refused(listed):
             return File(*await self._inner(listed).fetch(self._caller, listed.where, given=given, body=body, accept=accept))
@@ -102,7 +99,7 @@ def _refused(listed: ListedOperation) -> Iterator[None]:
 
 @asynccontextmanager
 async def local_calls(*, is_finding: bool = False) -> AsyncIterator[LocalCalls]:
-    """On the database of this machine's service, over one connection."""
+    """Open the calls on the database of this machine's service, over one connection."""
     settings = load_settings()
     async with service_connection(settings, limits=FINDING if is_finding else PATIENT) as connection, AsyncExitStack() as stack:
         held = CommandConnection(connection)
@@ -161,7 +158,7 @@ def _targets(settings: Settings) -> "Targets":
 
 
 def away_database(error: Exception) -> tuple[str, str] | None:
-    """Its name, and why it does not answer; None: it does."""
+    """Return the database's name, and why it does not answer; None: it does."""
     if not isinstance(error, psycopg.Error) or failure(error) is not Failure.UNAVAILABLE:
         return None
     return database_name(load_settings().database), str(error).strip().split("\n", 1)[0]

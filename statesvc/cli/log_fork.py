@@ -25,7 +25,6 @@ from statesvc.settings.service_settings import Settings, load_settings
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
     commands = parser.add_subparsers(dest="action", required=True, metavar="fork")
     forking = commands.add_parser("fork", help="start a new epoch of the log; run docs/restore.md")
     forking.add_argument("--why", required=True, help="recorded in the log: no personal data here")
@@ -34,7 +33,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Forks."""
     if not options.why.strip():
         raise CommandError("--why must say why", exit_code=2)
     try:

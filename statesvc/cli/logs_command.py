@@ -62,7 +62,7 @@ def _lines(options: argparse.Namespace) -> Iterator[Iterable[str]]:
 
 
 def _fields(line: str) -> Mapping[str, Any] | None:
-    """None: not one of ours."""
+    """Parse a line; None: not one of ours."""
     try:
         fields = orjson.loads(line)
     except orjson.JSONDecodeError:

@@ -1,4 +1,4 @@
-"""What several services answered to one command: rows become one table, documents one list, and lines say whose they are."""
+"""Merged output of several services for one command: rows become one table, documents one list, and lines say whose they are."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,7 +18,7 @@ class MergedTable:
 
 @dataclass(slots=True)
 class MergedOutput:
-    """What the services have answered so far. `profile`: who answers now."""
+    """Answers of the services so far. `profile`: the one that answers now."""
 
     profile: str = ""
     parts: list[MergedTable | str] = field(default_factory=list)

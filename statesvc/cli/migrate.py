@@ -19,7 +19,6 @@ GUARD_NEEDS: Final = (
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
     what = parser.add_mutually_exclusive_group()
     what.add_argument(
         "--check",
@@ -30,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Applies what is pending, or only reports it."""
+    """Apply what is pending, or only report it."""
     if options.guard:
         sys.stderr.write(GUARD_NEEDS)
         write_line(guard_script().rstrip())

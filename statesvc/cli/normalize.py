@@ -27,7 +27,6 @@ _KEY: Final = b"statesvc normalize"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
     parser.add_argument("carrier", help="a carrier id, as `statesvc carriers` lists them")
     parser.add_argument("file", help="the raw body, or - for standard input")
     parser.add_argument("--version", help="the normalizer's version (default: the one that reads messages now)")
@@ -39,7 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints the events; 1 and the cause on standard error for a body that cannot be read."""
+    """Print the events; for a body that cannot be read return 1, with the cause on standard error."""
     carrier = carrier_named(options.carrier)
     if options.version not in (None, *carrier.normalizers):
         raise CommandError(f"{options.carrier} has no version {options.version!r}, but {', '.join(carrier.normalizers)}", exit_code=2)
@@ -73,7 +72,7 @@ def _write_rejections(normalized: Normalized) -> int:
 
 
 def document(event: Event) -> dict[str, Any]:
-    """The event as the contract prints it, with its personal fields. `tracking_number` is None where the message names none."""
+    """Return the event as the contract prints it, with its personal fields. `tracking_number` is None where the message names none."""
     place, raw = event.location, event.personal.raw or event.raw
     return {
         "carrier_id": event.carrier_id,

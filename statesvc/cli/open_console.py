@@ -31,7 +31,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _named_url(options: argparse.Namespace) -> str | None:
-    """An address needs no key here: the console asks for it."""
+    """Return the named URL; an address needs no key here: the console asks for it."""
     url: str | None = options.service_url or (None if options.profile else os.environ.get(URL))
     if url:
         return url

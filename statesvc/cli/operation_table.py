@@ -1,4 +1,4 @@
-"""What the command line knows of the API's calls: where each is, what it takes, and in which words.
+"""Table of the API's calls for the command line: where each is, what it takes, and in which words.
 
 `python -m tests.operation_table` writes the table from the operations, so that a command which calls a service from afar need not load
 them.
@@ -36,7 +36,6 @@ class TakenField:
 
     @property
     def option(self) -> str:
-        """Its flag."""
         return self.flag or "--" + self.name.removesuffix("_id").replace("_", "-")
 
 
@@ -63,7 +62,7 @@ def _table() -> Mapping[str, Any]:
 
 
 def operation_named(operation_id: str) -> ListedOperation:
-    """Raises KeyError."""
+    """Return the operation. Raises KeyError."""
     listed = _table()[operation_id]
     parts = listed.get("parts")
     return ListedOperation(
@@ -80,7 +79,7 @@ def operation_named(operation_id: str) -> ListedOperation:
 
 
 def commands_of(group: str) -> Iterator[tuple[ListedOperation, Command]]:
-    """Those whose names begin with this word, in the order of the document."""
+    """Yield the commands whose names begin with this word, in the order of the document."""
     for operation_id, listed in _table().items():
         if any(command["name"].split()[0] == group for command in listed.get("commands", ())):
             operation = operation_named(operation_id)
@@ -100,7 +99,7 @@ def add_fields(
     required: Collection[str] = (),
     **words: str,
 ) -> None:
-    """The fields of a call as options, those of `arguments` without a flag. `required`: also these; `words`: other help."""
+    """Add the fields of a call as options, those of `arguments` without a flag. `required`: also these; `words`: other help."""
     fields = operation_named(operation_id).fields
     for name in names:
         field = fields[name]
@@ -123,5 +122,5 @@ def add_fields(
 
 
 def _metavar(field: TakenField) -> str | None:
-    """Many choices are no help."""
+    """Return a short name where there are many choices, which are no help."""
     return field.name.upper() if len(field.choices) > _CHOICES_SHOWN else None

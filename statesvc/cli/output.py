@@ -19,7 +19,7 @@ NO_PLACE: Final = (
     "A RESTORE FROM A BACKUP WOULD UNDO IT: no place outside the database is configured (STATESVC_CHECKPOINT_PUBLISH, or "
     "STATESVC_SEALER_CHECKPOINT_FILE); note it elsewhere, and repeat it after a restore"
 )
-"""Of what a tombstone would have to say."""
+"""Consequence where no place holds tombstones."""
 _BAR_WIDTH: Final = 40
 _GAP: Final = "  "
 _WRAPPED_WIDTH_MIN: Final = 12
@@ -65,7 +65,7 @@ def _padded(text: str, width: int, colour: Colour | None) -> str:
 
 
 def fitting(widths: Sequence[int], columns: int) -> list[int]:
-    """The widths for a terminal of this many columns: the widest wrap, none below `_WRAPPED_WIDTH_MIN`."""
+    """Return the widths for a terminal of this many columns: the widest wrap, none below `_WRAPPED_WIDTH_MIN`."""
     fitted = list(widths)
     excess = sum(fitted) + len(_GAP) * (len(fitted) - 1) - columns
     while excess > 0 and max(fitted) > _WRAPPED_WIDTH_MIN:
@@ -128,7 +128,7 @@ def write_line(text: str) -> None:
 
 
 def show_progress(done: int, total: int, what: str, *, goes_on: bool = False) -> None:
-    """A bar on standard error, nothing where that is no terminal. `what` is counted, in the plural.
+    """Show a bar on standard error, nothing where that is no terminal. `what` is counted, in the plural.
 
     The line ends when all is done, unless it `goes_on` until `end_progress`.
     """
@@ -140,7 +140,7 @@ def show_progress(done: int, total: int, what: str, *, goes_on: bool = False) ->
 
 
 def end_progress() -> None:
-    """Ends a line that goes on."""
+    """End a line that goes on."""
     if sys.stderr.isatty():
         sys.stderr.write("\n")
         sys.stderr.flush()

@@ -1,4 +1,4 @@
-"""How a command presents its results: colour where a terminal shows it, further columns, and ages in place of times."""
+"""Presentation of a command's results: colour where a terminal shows it, further columns, and ages in place of times."""
 
 import sys
 from contextvars import ContextVar
@@ -8,7 +8,7 @@ from statesvc.telemetry.colour import Colour, coloured, shows_colour
 
 
 class Presentation(NamedTuple):
-    """What `-o wide` and `--ages` ask for."""
+    """Options `-o wide` and `--ages`."""
 
     wide: bool = False
     ages: bool = False

@@ -10,12 +10,10 @@ from statesvc.cli.service_calls import api_calls
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
     parser.add_argument("--json", action="store_true", help="for scripts")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints it."""
     depths = asyncio.run(_read(options))
     if options.json:
         write_json(depths)

@@ -20,7 +20,6 @@ _SHOWN = 50
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
     parser.add_argument("projection", choices=["shipment"], help="the projection")
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--compare", action="store_true", help="only report where the live one differs from the log; 1 where it does")
@@ -33,7 +32,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Runs one of them."""
     if options.processes < 1:
         raise CommandError("--processes must be 1 or more", exit_code=2)
     return asyncio.run(_run(options))
@@ -59,7 +57,7 @@ async def _run(options: argparse.Namespace) -> int:
 
 
 async def _change(task: Rebuild, options: argparse.Namespace) -> tuple[dict[str, object], str]:
-    """What was done, for scripts and in words."""
+    """Return what was done, for scripts and in words."""
     if options.rollback:
         await task.roll_back()
         return {"rolled_back": True}, "the table from before the rebuild is live again; `--rollback` once more undoes this"

@@ -23,11 +23,11 @@ class _NoRedirects(HTTPRedirectHandler):
     """A key is for the service that it was given for alone."""
 
     def redirect_request(self, *_args: object, **_kwargs: object) -> None:
-        """Follows none."""
+        """Follow no redirect."""
 
 
 class RemoteCalls:
-    """Those of one service, with one key."""
+    """Calls of one service, with one key."""
 
     def __init__(self, service: Service, *, only_reads: bool = False) -> None:
         self.named = {"service": service.url}
@@ -36,14 +36,12 @@ class RemoteCalls:
         self._opener = build_opener(_NoRedirects)
 
     async def call(self, operation_id: str, body: Mapping[str, Json] | None = None, /, *, why: str = "", **given: Json) -> Json:
-        """As `Calls`."""
         operation = operation_named(operation_id)
         with self._open(operation, body, why=why, given=given, accept="application/json") as answer:
             content = answer.read()
         return json.loads(content) if content else None
 
     async def fetch(self, operation_id: str, body: Mapping[str, Json] | None = None, /, *, accept: str, **given: Json) -> File:
-        """As `Calls`."""
         with self._open(operation_named(operation_id), body, why="", given=given, accept=accept) as answer:
             return File(answer.read(), dict(answer.headers.items()))
 

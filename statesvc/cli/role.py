@@ -12,7 +12,6 @@ SHARING = frozenset({"ingress", "api"})
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """What the commands take."""
     add_address(parser)
     parser.add_argument(
         "--wakeups",
@@ -34,7 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Runs the role until it is asked to stop."""
+    """Run the role until it is asked to stop."""
     settings = load_settings()
     port = settings.http.port if options.port is None else options.port
     return run_role(

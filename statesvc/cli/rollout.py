@@ -20,13 +20,12 @@ from statesvc.cli.service_calls import api_calls
 
 DIFFS_SHOWN: Final = 20
 OURS: Final = "ours"
-"""As `--stable`: our own stable version again."""
+"""Value of `--stable`: our own stable version again."""
 NONE: Final = "none"
-"""As `--candidate`: the rollout ends."""
+"""Value of `--candidate`: the rollout ends."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """What the commands take."""
     commands = parser.add_subparsers(dest="action", required=True, metavar="show | set | drill | hold | release")
     show = commands.add_parser("show", help="every rollout that was ever set; of one carrier, what its candidate read differently")
     show.add_argument("carrier_id", metavar="carrier", nargs="?", help="a carrier id")
@@ -46,7 +45,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Runs one of them."""
     if options.action in {"hold", "release"}:
         return declared.run(options)
     return asyncio.run(_run(options))

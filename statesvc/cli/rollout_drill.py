@@ -13,7 +13,7 @@ _LOOK_SECONDS: Final = 0.1
 
 
 async def drill(calls: Calls, carrier_id: str, *, seconds: float) -> int:
-    """To 0, until nothing is left of what waited or was leased then, and back to the share; 1 where something is."""
+    """Set the share to 0, until nothing is left of what waited or was leased then, and back; return 1 where something is left."""
     rollout = await calls.call("get_rollout", carrier_id=carrier_id)
     if not rollout["readings"] or not rollout["percent"]:
         raise CommandError(f"{carrier_id}: no other fleet has a share of it, so there is no way back to rehearse", exit_code=2)
@@ -35,7 +35,10 @@ async def drill(calls: Calls, carrier_id: str, *, seconds: float) -> int:
 async def _until_nothing_is_left(
     calls: Calls, carrier_id: str, turned_at: float, *, seconds: float
 ) -> tuple[float | None, float | None, int]:
-    """Seconds until stable had leased what waited, and until the candidate had ended what it held; what is left of both."""
+    """Return the seconds until stable had leased what waited, and until the candidate had ended what it had leased.
+
+    What is left of both.
+    """
     taken: float | None = None
     finished: float | None = None
     while True:

@@ -1,4 +1,4 @@
-"""Where the calls of a command are answered: by a running service anywhere, or in its own process on the service's machine."""
+"""Choice of where a command's calls are answered: by a running service anywhere, or in its own process on the service's machine."""
 
 import argparse
 import os
@@ -13,7 +13,6 @@ from statesvc.cli.service_profile import Service, named_service
 
 
 def calls_afar(options: argparse.Namespace) -> bool:
-    """Whether a service was named to be called."""
     return service_of(options) is not None
 
 
@@ -24,7 +23,7 @@ def service_of(options: argparse.Namespace) -> Service | None:
 
 @asynccontextmanager
 async def api_calls(options: argparse.Namespace, *, is_finding: bool = False) -> AsyncIterator[Calls]:
-    """Those of the service that was named; otherwise they are made here. Standard error says which service, or which database.
+    """Open the calls of the service that was named, otherwise in this process. Standard error says which service, or which database.
 
     `is_finding`: what is wrong is to be found out, so that a database that is silent is an answer, too.
     """
@@ -43,14 +42,14 @@ async def api_calls(options: argparse.Namespace, *, is_finding: bool = False) ->
 
 @dataclass(frozen=True, slots=True)
 class Away:
-    """What does not answer (as `Calls.named`), and what that means, as `GET /v1/status` says what is wrong."""
+    """The service or database that does not answer (as `Calls.named`), and what that means, as `GET /v1/status` says what is wrong."""
 
     named: Mapping[str, str]
     trouble: Mapping[str, Any]
 
 
 def away(error: Exception, options: argparse.Namespace) -> Away | None:
-    """None: it answers, and the error is another one."""
+    """Return what does not answer; None: it answers, and the error is another one."""
     service = service_of(options)
     if service is None:
         from statesvc.cli.local_calls import away_database  # noqa: PLC0415 - as above

@@ -1,4 +1,4 @@
-"""Which service a command calls: flags, a named profile, or the environment; none of them: that of this machine, in its own process.
+"""Choice of the service that a command calls: flags, a named profile, or the environment; else this machine's, in its own process.
 
 Profiles are in a file, `~/.config/statesvc/profiles.toml` (or STATESVC_PROFILES):
 
@@ -31,7 +31,7 @@ class Service:
 
 
 def named_service(*, url: str | None, key_file: str | None, profile: str | None, environment: Mapping[str, str]) -> Service | None:
-    """The service that was named, the flags before the environment and an address before a profile; None: none was."""
+    """Return the service that was named, the flags before the environment and an address before a profile; None: none was."""
     key = None if key_file is None else _key_in(key_file)
     if url is None and profile is None:
         url, profile = environment.get(URL) or None, environment.get(PROFILE) or None

@@ -1,4 +1,4 @@
-"""What a command works with: a connection (to DATABASE_URL, to the running embedded server, or to one started for it), and its actor."""
+"""Session of a command: a connection (to DATABASE_URL, to the running embedded server, or to one started for it), and its actor."""
 
 import asyncio
 import getpass
@@ -33,7 +33,7 @@ _AGAIN_SECONDS: Final = 0.1
 
 @asynccontextmanager
 async def running_database(settings: Settings, *, make: bool = False, migrated: bool = True) -> AsyncIterator[Dsns]:
-    """The addresses, for the time of the block; standard error names the database first.
+    """Provide the addresses, for the time of the block; standard error names the database first.
 
     A server that is stopped is started, and with `migrated` its schema brought up to date, as `up` does it. With `make` it is made where
     there is none; otherwise raises `NoDataError`.
@@ -65,12 +65,12 @@ async def running_database(settings: Settings, *, make: bool = False, migrated: 
 
 
 FINDING: Final = SessionLimits(statement_seconds=30, lock_seconds=10)
-"""Of commands that find out what is wrong: a database that is silent is an answer, too."""
+"""Limits of commands that find out what is wrong: a database that is silent is an answer, too."""
 
 
 @asynccontextmanager
 async def service_connection(settings: Settings, *, limits: SessionLimits = PATIENT) -> AsyncIterator[AsyncConnection[Any]]:
-    """An autocommit connection as the service's role, on a schema that is up to date."""
+    """Open an autocommit connection as the service's role, on a schema that is up to date."""
     async with running_database(settings) as dsns, await connect(dsns.service, direct=not dsns.is_pooled, limits=limits) as connection:
         pending = compare(read_migrations(), await read_ledger(connection)).pending
         if pending:
@@ -81,7 +81,7 @@ async def service_connection(settings: Settings, *, limits: SessionLimits = PATI
 
 
 async def connect(dsn: str, *, direct: bool = True, writes: bool = False, limits: SessionLimits = PATIENT) -> AsyncConnection[Any]:
-    """A connection of a command. `direct=False` behind a pooler in transaction mode; `writes` refuses a server that only reads.
+    """Open a connection of a command. `direct=False` behind a pooler in transaction mode; `writes` refuses a server that only reads.
 
     Where there is none left at the moment it waits for one: the kill switch is wanted most when all are in use.
     """
@@ -98,7 +98,7 @@ async def connect(dsn: str, *, direct: bool = True, writes: bool = False, limits
 
 
 def actor() -> str:
-    """Who types the command, as operator actions in the log name it: `cli:<account>` of this machine."""
+    """Return who types the command, as operator actions in the log name it: `cli:<account>` of this machine."""
     try:
         return f"cli:{getpass.getuser()}"
     except (KeyError, OSError):

@@ -47,7 +47,6 @@ _SHOWN: Final = (
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     summary = "those that changed last, the newest first"
     action = actions.add_parser("list", help=summary, description=summary)
@@ -67,7 +66,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints it. 1: there is no such shipment."""
+    """Print the shipment; return 1 where there is no such shipment."""
     return asyncio.run(_run(options))
 
 

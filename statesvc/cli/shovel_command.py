@@ -13,7 +13,6 @@ _CLIENTS: Final = frozenset({"aiormq", "aio_pika", "pamqp", "redis"})
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
     source = parser.add_argument_group("what is taken")
     source.add_argument(
         "--from",
@@ -61,7 +60,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Takes, explains, counts, pauses or returns, as the options say."""
+    """Take, explain, count, pause or return, as the options say."""
     try:
         from statesvc.cli import shovel_runs  # noqa: PLC0415 - loads the clients of brokers, which are an extra
     except ModuleNotFoundError as error:

@@ -1,4 +1,4 @@
-"""What `statesvc shovel` does once its options are read: check everything first, then run."""
+"""Runs of `statesvc shovel` once its options are read: check everything first, then run."""
 
 import argparse
 import asyncio
@@ -43,7 +43,7 @@ _WAITING_SECONDS: Final = 2.0
 
 
 def run(options: argparse.Namespace) -> int:
-    """Raises CommandError for wrong use, ShovelError for what is found wrong."""
+    """Run the shovel. Raises CommandError for wrong use, ShovelError for what is found wrong."""
     # what goes wrong with a broker is said in our words
     for client in ("aiormq", "aio_pika"):
         logging.getLogger(client).setLevel(logging.CRITICAL)
@@ -114,7 +114,7 @@ def _unacknowledged_words(unacknowledged: Unacknowledged | None) -> str:
 
 
 async def _take(options: argparse.Namespace) -> int:
-    """In this process alone."""
+    """Take in this process alone."""
     source = await checked_source(options)
     stop = stop_event()
     meter = _Meter()
@@ -129,7 +129,7 @@ async def _take(options: argparse.Namespace) -> int:
 
 
 async def _take_as_child(options: argparse.Namespace) -> int:
-    """As one of several: reports to the process that started it, and ends with it."""
+    """Take as one of several processes: report to the one that started this, and end with it."""
     stop = stop_event()
     ending = asyncio.create_task(end_with_input(stop), name="shovel-input")
     written = 0.0
@@ -171,7 +171,7 @@ async def _take_with_processes(options: argparse.Namespace) -> int:
 
 
 async def _left(source: Source, stop: asyncio.Event) -> int:
-    """What waits once all processes have ended: one that was killed left its messages to the broker."""
+    """Return what waits once all processes have ended: one that was killed left its messages to the broker."""
     while not stop.is_set():
         try:
             return await count_waiting(source)
@@ -225,17 +225,16 @@ class _Meter:
         self._watching: asyncio.Task[None] | None = None
 
     def watch(self, source: Source) -> None:
-        """Asks the source now and then how much is left."""
+        """Ask the source now and then how much is left."""
         self._watching = asyncio.create_task(self._watch(source), name="shovel-meter")
 
     def show(self, totals: TransferTotals) -> None:
-        """Draws it again."""
         progress = self._progress
         progress.update(totals.taken, now=time.monotonic())
         show_progress(progress.done, progress.done + (progress.remaining or 0), progress.words(), goes_on=True)
 
     async def end(self) -> None:
-        """Leaves the last state on its line."""
+        """Leave the last state on its line."""
         watching, self._watching = self._watching, None
         if watching is not None:
             watching.cancel()

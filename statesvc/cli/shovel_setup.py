@@ -1,4 +1,4 @@
-"""What the runs of `statesvc shovel` work with, made from the options and checked before anything is taken."""
+"""Setup of the runs of `statesvc shovel`, from the options, checked before anything is taken."""
 
 import argparse
 import asyncio
@@ -32,7 +32,7 @@ _LIMITS: Final = PoolLimits(
 
 
 def read_mapping(options: argparse.Namespace) -> TaskMapping:
-    """Raises CommandError where there is no such file, ShovelError where it is wrong."""
+    """Read the mapping. Raises CommandError where there is no such file, ShovelError where it is wrong."""
     if options.mapping is None:
         raise CommandError("name the mapping: --mapping FILE", exit_code=2)
     try:
@@ -43,7 +43,7 @@ def read_mapping(options: argparse.Namespace) -> TaskMapping:
 
 
 async def checked_source(options: argparse.Namespace) -> Source:
-    """The source, after everything else that is named was found right."""
+    """Return the source, after everything else that is named was found right."""
     read_mapping(options)
     if options.backup is None:
         raise CommandError("name a folder for the backup: --backup DIR", exit_code=2)
@@ -56,7 +56,7 @@ async def checked_source(options: argparse.Namespace) -> Source:
 
 
 def source_of(options: argparse.Namespace) -> Source:
-    """The source, not asked yet."""
+    """Return the source, not asked yet."""
     wants = None if options.dry_run or options.explain is not None else _wants(read_mapping(options))
     if options.restore:
         return make_backup_source(options.backup, process=options.process or 0, processes=options.processes, wants=wants)
@@ -82,12 +82,12 @@ def _wants(mapping: TaskMapping) -> Wants | None:
 
 
 def goes_on(options: argparse.Namespace) -> bool:
-    """Whether more may come: a file, or a backup, is read once."""
+    """Return whether more may come: a file, or a backup, is read once."""
     return not options.restore and is_endless(broker_url(options.source))
 
 
 async def answering_source(options: argparse.Namespace) -> Source:
-    """The source, which was found to answer and to have its queues. Raises ShovelError."""
+    """Return the source, which was found to answer and to have its queues. Raises ShovelError."""
     source = source_of(options)
     try:
         await source.open()
@@ -99,7 +99,7 @@ async def answering_source(options: argparse.Namespace) -> Source:
 
 
 async def count_waiting(source: Source) -> int:
-    """Opens it for the time of the question."""
+    """Count what waits; the source is opened for the time of the question."""
     try:
         await source.open()
         return await source.waiting()
@@ -108,7 +108,7 @@ async def count_waiting(source: Source) -> int:
 
 
 def broker_url(given: str) -> str:
-    """As it is, or what the environment holds: a password among the arguments shows in the list of processes."""
+    """Return the URL, or what the environment holds: a password among the arguments shows in the list of processes."""
     name = given.removeprefix("env:")
     if name == given:
         return given
@@ -119,7 +119,7 @@ def broker_url(given: str) -> str:
 
 @asynccontextmanager
 async def database(settings: Settings) -> AsyncIterator[tuple[Pool, Keyring]]:
-    """A pool of the service's role on a schema that is up to date, and the keys."""
+    """Open a pool of the service's role on a schema that is up to date, and the keys."""
     async with running_database(settings) as dsns:
         async with await connect(dsns.service, direct=not dsns.is_pooled) as connection:
             pending = compare(read_migrations(), await read_ledger(connection)).pending
@@ -147,7 +147,7 @@ def stop_event() -> asyncio.Event:
 
 
 async def end_with_input(stop: asyncio.Event) -> None:
-    """Sets it when standard input ends: the process at its other end is gone."""
+    """Set `stop` when standard input ends: the process at its other end is gone."""
     reader = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
     await reader.read()
@@ -155,7 +155,7 @@ async def end_with_input(stop: asyncio.Event) -> None:
 
 
 def child_command(options: argparse.Namespace, number: int) -> list[str]:
-    """This command once more, as one of several processes."""
+    """Return this command once more, as one of several processes."""
     given = ["--mapping", str(options.mapping), "--backup", str(options.backup), "--batch", str(options.batch)]
     given += ["--processes", str(options.processes), "--process", str(number), "--unacked", options.unacked]
     given += ["--visibility-timeout", str(options.visibility_timeout)]

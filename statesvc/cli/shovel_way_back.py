@@ -15,7 +15,7 @@ from statesvc.shovel.way_back import Returned, WayBack, restore
 
 
 async def give_back(options: argparse.Namespace) -> int:
-    """Raises CommandError for wrong use, ShovelError for what is found wrong."""
+    """Give back. Raises CommandError for wrong use, ShovelError for what is found wrong."""
     if options.source is not None:
         raise CommandError("what is returned comes from the backup: leave out --from", exit_code=2)
     if options.backup is None:

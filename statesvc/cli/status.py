@@ -31,13 +31,11 @@ _CLEAR: Final = "\x1b[H\x1b[2J"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
     parser.add_argument("--watch", action="store_true", help="again every two seconds, until Ctrl-C")
     parser.add_argument("--json", action="store_true", help="for scripts")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints it."""
     return asyncio.run(_run(options))
 
 

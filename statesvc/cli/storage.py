@@ -20,7 +20,6 @@ _SHOWN_SHARE: Final = 0.005
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
     parser.add_argument(
         "--days",
         type=int,
@@ -38,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """1 where the disk does not last."""
+    """Show the storage; return 1 where the disk does not last."""
     settings = load_settings()
     stored = asyncio.run(_read(settings))
     free = options.free if options.free is not None else free_bytes(settings)
@@ -95,7 +94,7 @@ async def _read(settings: Settings) -> StoredData:
 
 
 def hot_time(settings: Settings) -> Hot:
-    """How long rows stay in the database by these settings."""
+    """Return how long rows stay in the database by these settings."""
     has_folder = archive_folder(settings) is not None
     return Hot(
         log_months=settings.archive.log_hot_months if has_folder else None,
@@ -105,7 +104,7 @@ def hot_time(settings: Settings) -> Hot:
 
 
 def free_bytes(settings: Settings) -> int | None:
-    """Of the database's disk; None: it is another machine's, or not there yet."""
+    """Return the free bytes of the database's disk; None: it is another machine's, or not there yet."""
     folder = settings.database.data_dir
     return shutil.disk_usage(folder).free if settings.database.database_url is None and folder.exists() else None
 

@@ -25,7 +25,6 @@ _SUMS: Final = ("matched", "put", "never_written", "waiting", "delivered")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     listed = actions.add_parser("list", help="list subscriptions and how they do")
     listed.add_argument("--json", action="store_true", help="for scripts")
@@ -55,7 +54,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Does it."""
     return declared.run(options) if hasattr(options, "declared") else asyncio.run(_run(options))
 
 

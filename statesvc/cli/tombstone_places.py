@@ -9,7 +9,7 @@ from statesvc.settings.service_settings import Settings
 
 
 def configured_tombstones(settings: Settings) -> Tombstones:
-    """The places of this installation. Raises CommandError."""
+    """Return the places of this installation. Raises CommandError."""
     try:
         return tombstones_of(settings)
     except CheckpointStoreError as error:
@@ -17,7 +17,7 @@ def configured_tombstones(settings: Settings) -> Tombstones:
 
 
 async def publish_tombstones(tombstones: Tombstones, published: Sequence[Tombstone]) -> None:
-    """Raises CommandError: it is done in the database, and not complete."""
+    """Publish the tombstones. Raises CommandError: it is done in the database, and not complete."""
     try:
         await tombstones.publish(published)
     except TombstoneError as error:

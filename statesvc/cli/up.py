@@ -24,7 +24,6 @@ DEMO_RATE = 20.0
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
     add_address(parser)
     parser.add_argument("--demo", action="store_true", help="sample carriers push, a sample subscriber listens")
     parser.add_argument(
@@ -33,7 +32,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Runs everything until it is asked to stop."""
+    """Run everything until it is asked to stop."""
     settings = load_settings()
     host = options.host or settings.http.host
     port = settings.http.port if options.port is None else options.port

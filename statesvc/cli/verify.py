@@ -46,7 +46,6 @@ _EXIT_CODES: Final = (
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
     parser.epilog = _EXIT_CODES
     parser.add_argument("--checkpoint", type=Path, metavar="FILE", help="a head that was stored elsewhere: shows also what was cut off")
     parser.add_argument(
@@ -70,7 +69,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """0, `CHANGED` or `PROJECTION_DIFFERS`."""
+    """Verify; return 0, `CHANGED` or `PROJECTION_DIFFERS`."""
     if options.processes < 1:
         raise CommandError("--processes must be at least 1", exit_code=2)
     options.key = [key for keys in options.key for key in keys]
@@ -143,7 +142,7 @@ async def _run(options: argparse.Namespace) -> VerificationReport:
 
 
 async def _compare_projection(access: LogAccess, processes: int, report: VerificationReport) -> None:
-    """Adds what differs for each shipment whose live state is not what its events add up to."""
+    """Report what differs for each shipment whose live state is not what its events add up to."""
     task = Rebuild(owner_dsn=access.dsn, actor=actor(), processes=processes, progress=_show_slices, archive=LogArchive(access.archive))
     _, drift = await task.compare()
     faults = (
@@ -159,7 +158,7 @@ def _show_slices(done: int, pieces: int, events: int) -> None:
 
 
 def _trusted_keys(options: argparse.Namespace, settings: Settings) -> tuple[list[VerifierKey], str]:
-    """The keys of `--key`, else the pinned ones unless a head is given to trust, and where they are from."""
+    """Return the keys of `--key`, else the pinned ones unless a head is given to trust, and where they are from."""
     file = settings.log_keys_file
     if options.key or options.checkpoint is not None or file is None:
         return options.key, "--key"
@@ -170,7 +169,7 @@ def _trusted_keys(options: argparse.Namespace, settings: Settings) -> tuple[list
 
 
 def _address(settings: Settings, dsns: Dsns, *, as_auditor: bool) -> str:
-    """The auditor's where it is set, or asked for."""
+    """Return the auditor's address where it is set, or asked for."""
     if as_auditor and dsns.auditor is None:
         raise CommandError("--as-auditor needs STATESVC_AUDITOR_URL, the address of a role that only reads the log", exit_code=2)
     wanted = as_auditor or settings.database.auditor_url is not None
@@ -178,7 +177,7 @@ def _address(settings: Settings, dsns: Dsns, *, as_auditor: bool) -> str:
 
 
 async def _may_read_keys(dsn: str) -> bool:
-    """Whether this role sees what opens sealed parts: an auditor does not."""
+    """Return whether this role sees what opens sealed parts: an auditor does not."""
     async with await connect(dsn) as connection:
         row = await (await connection.execute(_SQL["may_read_keys"])).fetchone()
     return row is not None and bool(row[0])

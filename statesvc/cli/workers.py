@@ -13,12 +13,10 @@ _COLOURS: Final = {"alive": Colour.GREEN, "stopping": Colour.YELLOW, "silent": C
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
     parser.add_argument("--json", action="store_true", help="for scripts")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints the list."""
     return asyncio.run(_run(options))
 
 

@@ -1,4 +1,7 @@
-"""What needs a human, a row for each thing to do: what follows from a cause, or is the same for another carrier, stands below it. Pure."""
+"""Alarms that need a human, a row for each thing to do: what follows from a cause, or is the same for another carrier, is below it.
+
+Pure.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,7 +24,7 @@ class Alarm:
 
     @property
     def label(self) -> str:
-        """When to act."""
+        """Label that says when to act."""
         return _LABELS[self.first.urgency]
 
 
@@ -44,7 +47,7 @@ def _belongs(finding: Finding, first: Finding) -> bool:
 
 
 def headline(alarms: Sequence[Alarm]) -> str:
-    """How much there is to do, in a sentence."""
+    """Return how much there is to do, in a sentence."""
     now = sum(alarm.first.urgency is Urgency.NOW for alarm in alarms)
     today = sum(alarm.first.urgency is Urgency.HUMAN for alarm in alarms)
     if not now and not today:

@@ -38,7 +38,7 @@ class Assets:
             self._served[f"{digest}/{name}"] = Asset(body, content_type)
 
     def url(self, name: str) -> str:
-        """Where the file is. Raises KeyError."""
+        """Return the URL of the file. Raises KeyError."""
         return self._urls[name]
 
     async def _serve(self, request: web.Request) -> web.StreamResponse:
@@ -49,7 +49,7 @@ class Assets:
         return web.Response(body=asset.body, content_type=asset.content_type, charset="utf-8", headers=headers)
 
     def route(self) -> Route:
-        """Serves them, to anyone."""
+        """Serve the files, to anyone."""
         path = "/console/static/{digest}/{name}"
         contract: Operation[None] = operation(operation_id="get_console_file", summary="Styles and scripts", scope=None, checked=False)
         return Route("GET", path, self._serve, contract)
@@ -57,7 +57,6 @@ class Assets:
 
 @cache
 def shipped_assets() -> Assets:
-    """Those of this package."""
     return Assets()
 
 

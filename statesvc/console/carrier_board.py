@@ -1,4 +1,4 @@
-"""How each carrier fares: what it pushed in a day, how long it has been silent, what waits of it, how its rollout stands."""
+"""Board of carriers: what each pushed in a day, how long it has been silent, what waits of it, how its rollout stands."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ _COUNT_MAX: Final = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hour:
-    """What a carrier pushed within an hour."""
+    """Pushes of a carrier within an hour."""
 
     begins: datetime
     accepted: int = 0
@@ -27,7 +27,7 @@ class Hour:
 
     @property
     def counts(self) -> tuple[int, int, int]:
-        """As charts stack them."""
+        """Counts as charts stack them."""
         return self.accepted, self.duplicates, self.refused
 
 
@@ -52,12 +52,12 @@ class CarrierLine:
 
     @property
     def refused(self) -> int:
-        """Within the day."""
+        """Refusals within the day."""
         return sum(hour.refused for hour in self.hours)
 
     @property
     def repeated_share(self) -> float | None:
-        """Of what it pushed; None where it pushed nothing."""
+        """Share of repeated pushes; None where it pushed nothing."""
         return sum(hour.duplicates for hour in self.hours) / self.pushed if self.pushed else None
 
     @property
@@ -67,7 +67,7 @@ class CarrierLine:
 
     @property
     def is_quiet(self) -> bool:
-        """Nothing is known of it that anyone would ask for."""
+        """True if nothing is known of it that anyone would ask for."""
         lane = self.depths
         waiting = lane is not None and (lane["ready"] or lane["leased"] or lane["scheduled"] or lane["held"])
         turned = self.rollout.hold or self.rollout.candidate is not None
@@ -89,7 +89,7 @@ class _Found:
 
 
 async def read_board(connection: AsyncConnection[Any], carrier_ids: Sequence[str]) -> CarrierBoard:
-    """Of these carriers, trouble first."""
+    """Read the board of these carriers, trouble first."""
     rows = await (await connection.execute(_SQL["now"])).fetchall()
     now: datetime = rows[0][0]
     one = carrier_ids[0] if len(carrier_ids) == 1 else None

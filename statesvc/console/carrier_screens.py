@@ -33,7 +33,7 @@ class CarrierScreens:
     carriers: Mapping[str, Carrier]
 
     async def show_list(self, _visit: PageRequest) -> Mapping[str, Any]:
-        """Those that push, trouble first; the others by name."""
+        """Show those that push, trouble first; the others by name."""
         async with self.pool.connection() as connection:
             board = await read_board(connection, sorted(self.carriers))
         lines = [(line, _chart(line, width=96)) for line in board.lines if not line.is_quiet]
@@ -41,7 +41,7 @@ class CarrierScreens:
         return {"lines": lines, "quiet": quiet, "all_held": board.all_held, "all": ALL}
 
     async def show_one(self, visit: PageRequest) -> Mapping[str, Any]:
-        """One carrier, with its candidate's differences and its codes."""
+        """Show one carrier, with its candidate's differences and its codes."""
         carrier = self._carrier(visit)
         carrier_id = carrier.carrier_id
         async with self.pool.connection() as connection:
@@ -66,7 +66,7 @@ class CarrierScreens:
         }
 
     async def would_hold(self, visit: PageRequest, _values: Values) -> DryRun:
-        """What a hold stops."""
+        """Preview what a hold stops."""
         lines = await self._lines(visit)
         ready = sum(line.depths["ready"] for line in lines if line.depths is not None)
         pushed = sum(line.hours[-1].accepted for line in lines)
@@ -81,11 +81,11 @@ class CarrierScreens:
         )
 
     async def hold(self, visit: PageRequest, values: Values) -> Done:
-        """Turns the kill switch on."""
+        """Turn the kill switch on."""
         return await self._turn(visit, {"hold": True, "why": values["why"]}, f"{self._name(visit)} is on hold.")
 
     async def would_release(self, visit: PageRequest, _values: Values) -> DryRun:
-        """What a release starts."""
+        """Preview what a release starts."""
         lines = await self._lines(visit)
         held = sum(line.depths["held"] for line in lines if line.depths is not None)
         return DryRun(
@@ -93,11 +93,11 @@ class CarrierScreens:
         )
 
     async def release(self, visit: PageRequest, values: Values) -> Done:
-        """Turns it off."""
+        """Turn the kill switch off."""
         return await self._turn(visit, {"hold": False, "why": values["why"]}, f"{self._name(visit)} is released.")
 
     async def rollout_inputs(self, visit: PageRequest) -> Sequence[Input]:
-        """As the rollout stands."""
+        """Return the inputs, filled with the present rollout."""
         carrier = self._carrier(visit)
         rollout = await visit.call_api("GET /v1/rollouts/{carrier_id}", carrier_id=carrier.carrier_id)
         versions = ", ".join(carrier.normalizers)
@@ -139,7 +139,7 @@ class CarrierScreens:
         ]
 
     async def would_change(self, visit: PageRequest, values: Values) -> DryRun:
-        """The rollout before and after."""
+        """Preview the rollout before and after."""
         carrier = self._carrier(visit)
         rollout = await visit.call_api("GET /v1/rollouts/{carrier_id}", carrier_id=carrier.carrier_id)
         line = (await self._lines(visit))[0]
@@ -157,18 +157,18 @@ class CarrierScreens:
         return DryRun(sentences=sentences, refusal=refused or None)
 
     async def rollout(self, visit: PageRequest, values: Values) -> Done:
-        """Turns it."""
+        """Set the rollout."""
         return await self._turn(visit, {**_changes_of(values), "why": values["why"]}, "The rollout is changed.")
 
     async def quota_inputs(self, visit: PageRequest) -> Sequence[Input]:
-        """As it is now."""
+        """Return the inputs, filled with the present quota."""
         carrier_id = self._carrier(visit).carrier_id
         items = (await visit.call_api("GET /v1/quotas"))["items"]
         present = next((one for one in items if one["carrier_id"] == carrier_id), None)
         return inputs_of(QuotaChange, "weight", "in_flight_max", values=present)
 
     async def would_set_quota(self, visit: PageRequest, values: Values) -> DryRun:
-        """The part before and after."""
+        """Preview the quota before and after."""
         present = {one.name: one.value for one in await self.quota_inputs(visit)}
         visit.calls.check("PUT /v1/quotas/{carrier_id}", _quota(values))
         bound = values.get("in_flight_max") or "no bound"
@@ -180,7 +180,7 @@ class CarrierScreens:
         )
 
     async def set_quota(self, visit: PageRequest, values: Values) -> Done:
-        """Sets it."""
+        """Set the quota."""
         carrier_id = self._carrier(visit).carrier_id
         await visit.call_api("PUT /v1/quotas/{carrier_id}", _quota(values), carrier_id=carrier_id)
         return Done(sentence="The quota is set.", then=f"{LIST}/{carrier_id}")
@@ -262,7 +262,7 @@ def _rollout_in_words(rollout: Mapping[str, Any]) -> str:
 
 
 def carrier_pages(pool: Connections, carriers: Mapping[str, Carrier] = CARRIERS) -> tuple[list[Screen], list[FormAction]]:
-    """The rows of the tables."""
+    """Return the rows of the tables."""
     pages = CarrierScreens(pool, carriers)
     about: dict[str, Any] = {"scope": Scope.OPS, "section": LIST, "back": ONE}
     return [

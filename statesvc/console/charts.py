@@ -37,7 +37,7 @@ def bars(
     mark: float = 0,
     unit: str | None = None,
 ) -> Markup:
-    """Stacked columns. Empty where all are zero: there is nothing to see.
+    """Draw stacked columns; empty where all are zero.
 
     `width`: in pixels; None: as wide as the page. `height`: in pixels; 0: as high as is usual. `mark`: a value that a line is drawn at; 0:
     none. `unit`: stands behind the numbers of the scale; None: no scale.
@@ -78,7 +78,7 @@ def bars(
 
 
 def line(points: Sequence[float | None], *, title: str, limit: float | None = None, style: str = "", width: int | None = None) -> Markup:
-    """A line through values at equal distances; None: a gap. `limit`: a value that a dashed line is drawn at, where it is near."""
+    """Draw a line through values at equal distances; None: a gap. `limit`: a value that a dashed line is drawn at, where it is near."""
     known = [value for value in points if value is not None]
     if not known:
         return Markup()
@@ -107,7 +107,7 @@ def line(points: Sequence[float | None], *, title: str, limit: float | None = No
 
 
 def meter(value: float, of: float, *, title: str, width: int | None = 160, style: str = "first") -> Markup:
-    """A bar that is filled so far."""
+    """Draw a bar that is filled so far."""
     filled = 0 if of <= 0 else min(max(value / of, 0.0), 1) * 100
     kind, across, height = ("meter", "100%", 6) if width is None else ("chart", f"{width}", 10)
     return Markup(
@@ -117,7 +117,7 @@ def meter(value: float, of: float, *, title: str, width: int | None = 160, style
 
 
 def _step(most: float) -> float:
-    """The distance of the lines of a scale: 1, 2 or 5 of some power of ten."""
+    """Return the distance of the lines of a scale: 1, 2 or 5 of some power of ten."""
     rough = most / _GRID_LINES
     power = 10.0 ** math.floor(math.log10(rough))
     return next(power * step for step in _STEPS if power * step >= rough)

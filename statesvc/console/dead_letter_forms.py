@@ -1,4 +1,4 @@
-"""What operators do with dead letters: replay one or a group, a canary first; discard."""
+"""Forms for dead letters: replay one or a group, a canary first; discard."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -27,7 +27,7 @@ _STOPPED: Final[Mapping[str, str]] = {
 
 
 async def _filter_inputs(visit: PageRequest) -> Sequence[Input]:
-    """Which dead letters are meant."""
+    """Return the inputs that select dead letters."""
     return inputs_of(ReplayMany, *_FILTER, values=visit.request.query)
 
 
@@ -169,7 +169,7 @@ async def _discard_one(visit: PageRequest, values: Values) -> Done:
 
 
 def dead_letter_actions() -> list[FormAction]:
-    """The rows of the table."""
+    """Return the rows of the table."""
     about: dict[str, Any] = {"scope": Scope.OPS, "section": LIST}
     return [
         FormAction(

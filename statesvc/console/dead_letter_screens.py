@@ -46,7 +46,7 @@ _SQL: Final = queries("statesvc.console", "dead_letter_screens")
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterList:
-    """What waits, the largest group first, with what came in each hour of the last day."""
+    """List of dead letters that wait, the largest group first, with what came in each hour of the last day."""
 
     pool: Connections
 
@@ -107,7 +107,7 @@ def cause_words(cause: str, detail: str = "") -> str:
 
 
 async def show_groups(visit: PageRequest) -> Mapping[str, Any]:
-    """What waits, the largest group first."""
+    """Show what waits, the largest group first."""
     wanted = {name: visit.query(name) for name in ("kind", "carrier_id", "cause")}
     found = await visit.call_api("GET /v1/dead-letters/groups", **_stated(wanted))
     return {
@@ -121,7 +121,7 @@ async def show_groups(visit: PageRequest) -> Mapping[str, Any]:
 
 
 async def show_group(visit: PageRequest) -> Mapping[str, Any]:
-    """One group: its newest as a sample, and a page of all."""
+    """Show one group: its newest as a sample, and a page of all."""
     wanted = {name: visit.query(name) for name in ("kind", "carrier_id", "cause")}
     settled = visit.query("settled") == "1"
     groups = (await visit.call_api("GET /v1/dead-letters/groups", **_stated(wanted)))["items"]
@@ -144,13 +144,13 @@ async def show_group(visit: PageRequest) -> Mapping[str, Any]:
 
 
 async def show_one(visit: PageRequest) -> Mapping[str, Any]:
-    """One, with everything that is known about it."""
+    """Show one, with everything that is known about it."""
     sample = await _sample(visit, visit.path("dead_letter_id"))
     return {"title": _title(sample), "sample": sample}
 
 
 async def _read_body(visit: PageRequest, _values: Values) -> Shown:
-    """The body, with the reading on record."""
+    """Show the body, with the reading on record."""
     sample = await _sample(visit, visit.path("dead_letter_id"))
     message_id = sample["one"]["message_id"]
     body = None
@@ -161,7 +161,7 @@ async def _read_body(visit: PageRequest, _values: Values) -> Shown:
 
 
 async def _sample(visit: PageRequest, dead_letter_id: int | str) -> dict[str, Any]:
-    """One dead letter and, where it is about a message that the key may see, that message."""
+    """Return one dead letter and, where it is about a message that the key may see, that message."""
     one = await visit.call_api("GET /v1/dead-letters/{id}", id=dead_letter_id)
     message = await _message(visit, one["message_id"])
     events = None
@@ -181,7 +181,7 @@ async def _sample(visit: PageRequest, dead_letter_id: int | str) -> dict[str, An
 
 
 async def _message(visit: PageRequest, message_id: str | None) -> Mapping[str, Any] | None:
-    """Its outcome; None where there is none, it is stored no longer, or the key may not see it."""
+    """Return the message's outcome; None where there is none, it is stored no longer, or the key may not see it."""
     if message_id is None or not visit.has(Scope.AUDIT):
         return None
     try:
@@ -198,7 +198,7 @@ def _title(sample: Mapping[str, Any]) -> str:
 
 
 def _indented(text: str | None) -> str | None:
-    """JSON as people read it; None where it is none, or is written so already."""
+    """Indent JSON as people read it; None where it is none, or is written so already."""
     try:
         indented = orjson.dumps(orjson.loads(text or ""), option=orjson.OPT_INDENT_2).decode()
     except orjson.JSONDecodeError:
@@ -211,13 +211,13 @@ def _stated(wanted: Mapping[str, str]) -> dict[str, str]:
 
 
 def _group_path(group: Mapping[str, Any]) -> str:
-    """A cause that a foreign worker named is no filter of the API: the path leaves it out."""
+    """Return the path of a group; it leaves out a cause that a foreign worker named, which is no filter of the API."""
     cause = {"cause": group["cause"]} if group["cause"] in _CAUSES else {}
     return f"{GROUP}?{urlencode({'kind': group['kind'], 'carrier_id': group['carrier_id'], **cause})}"
 
 
 def dead_letter_pages(pool: Connections) -> tuple[list[Screen], list[FormAction], list[PersonalDataRequest]]:
-    """The rows of the tables."""
+    """Return the rows of the tables."""
     about: dict[str, Any] = {"scope": Scope.OPS, "section": LIST}
     return (
         [

@@ -17,16 +17,16 @@ from statesvc.http.problem import Code, Problem
 
 PATH: Final = ONE + "/events/{version}"
 _PLACED: Final = frozenset({"batch_id", "ordinal", "leaf_hash", "previous_hash", "sealed_at", "log_index", "body_place", "erased"})
-"""What an event binds or is bound by, and what only says where things are: not what the carrier said."""
+"""Members that an event binds or is bound by, and that only say where things are: not what the carrier said."""
 
 
 async def show_event(visit: PageRequest) -> Mapping[str, Any]:
-    """With everything personal masked."""
+    """Show the event with everything personal masked."""
     return await _event_page(visit, include=None)
 
 
 async def disclose_event(visit: PageRequest, _values: Values) -> Shown:
-    """With personal values and the message's body, which the API records."""
+    """Show the event with personal values and the message's body, which the API records."""
     return Shown("shipment_event.html", await _event_page(visit, include="personal"))
 
 
@@ -62,7 +62,7 @@ async def _event(visit: PageRequest, asked: AskedShipment, include: str | None) 
 
 
 async def _message(visit: PageRequest, message_id: str, include: str | None) -> tuple[Json, str | None]:
-    """The message, if it is stored, and why its body can't be shown though it was asked for."""
+    """Return the message, if it is stored, and why its body can't be shown though it was asked for."""
     call = "GET /v1/messages/{message_id}"
     try:
         return await visit.call_api(call, message_id=message_id, include=include), None
@@ -77,7 +77,7 @@ async def _message(visit: PageRequest, message_id: str, include: str | None) -> 
 
 
 async def _proof(visit: PageRequest, event: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The path to the newest signed root, walked here once more."""
+    """Return the path to the newest signed root, walked here once more."""
     try:
         proof = await visit.call_api("GET /v1/proofs/inclusion", index=event["log_index"])
     except Problem as problem:
@@ -95,7 +95,7 @@ async def _proof(visit: PageRequest, event: Mapping[str, Any]) -> dict[str, Any]
 
 
 def event_pages() -> tuple[list[Screen], list[PersonalDataRequest]]:
-    """The rows of the tables."""
+    """Return the rows of the tables."""
     return (
         [Screen(path=PATH, title="Event", template="shipment_event.html", scope=Scope.AUDIT, show=show_event, section=LIST)],
         [PersonalDataRequest(path=PATH, title="Event", scope=Scope.PII, disclose=disclose_event, section=LIST)],

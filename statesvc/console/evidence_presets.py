@@ -1,4 +1,7 @@
-"""What the forms of a dispute ask a merchant for, by network or processor (docs/disputes.md): fields that are opened, and marked."""
+"""Presets of the forms that a dispute asks a merchant for, by network or processor (docs/disputes.md).
+
+Fields that are opened, and marked.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -41,7 +41,7 @@ class FieldGroup:
 
     @property
     def names(self) -> Sequence[str]:
-        """Of its fields in the form."""
+        """Names of its fields in the form."""
         return [field_name(self, each) for each in self.inputs]
 
 
@@ -105,7 +105,7 @@ GROUPS: Final = (
 
 
 async def show_form(visit: PageRequest) -> Mapping[str, Any] | Redirect:
-    """The form, as of the time that the shipment's page showed, with the merchant that was stated last."""
+    """Show the form, as of the time that the shipment's page showed, with the merchant that was stated last."""
     asked = AskedShipment.of(visit)
     preset = visit.query("for")
     if asked.discriminator is None and (named := await _named(visit, asked)) is not None:
@@ -132,7 +132,7 @@ def _remembered(visit: PageRequest) -> dict[str, str]:
 
 
 async def make_evidence(visit: PageRequest, values: Values) -> Shown | web.StreamResponse:
-    """The file; or the form again, with what is wrong with it."""
+    """Return the file; or the form again, with what is wrong with it."""
     asked = AskedShipment.of(visit).at(values.get("as_of", ""))
     end = values.get("form", ".pdf")
     if end not in FORMS:
@@ -173,7 +173,7 @@ def _form(asked: AskedShipment, values: Values) -> dict[str, Any]:
 
 
 def _statement(values: Values) -> dict[str, Any]:
-    """The members that were filled in."""
+    """Return the members that were filled in."""
     statement: dict[str, Any] = {}
     for group in GROUPS:
         filled = {each.name: text for each in group.inputs if (text := values.get(field_name(group, each), "").strip())}
@@ -185,12 +185,12 @@ def _statement(values: Values) -> dict[str, Any]:
 
 
 def field_name(group: FieldGroup, each: Input) -> str:
-    """Of an input of the form."""
+    """Return the name of an input of the form."""
     return f"{group.member}.{each.name}" if group.member else each.name
 
 
 def evidence_pages() -> tuple[list[Screen], list[PersonalDataRequest]]:
-    """The rows of the tables."""
+    """Return the rows of the tables."""
     return (
         [Screen(path=PATH, title="Evidence", template=TEMPLATE, scope=Scope.AUDIT, show=show_form, section=LIST)],
         [PersonalDataRequest(path=PATH, title="Evidence", scope=Scope.AUDIT, disclose=make_evidence, section=LIST, reason="case")],

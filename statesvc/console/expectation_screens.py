@@ -1,4 +1,4 @@
-"""What is expected of shipments: the hours of all carriers, of one, of one of its services; and a form that states others."""
+"""Screens of expectations: the hours of all carriers, of one, of one of its services; and a form that states others."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -31,7 +31,7 @@ LABELS: Final[Mapping[str, str]] = {
 
 
 async def show_rules(visit: PageRequest) -> Mapping[str, Any]:
-    """All that is stated, the widest first."""
+    """Show all that is stated, the widest first."""
     found = await visit.call_api("GET /v1/expectations")
     rows = []
     for each in found["items"]:
@@ -42,12 +42,12 @@ async def show_rules(visit: PageRequest) -> Mapping[str, Any]:
 
 
 async def to_form(visit: PageRequest) -> Redirect:
-    """The form of what was chosen on the list."""
+    """Redirect to the form of what was chosen on the list."""
     return Redirect(change_path(visit.query("carrier_id") or _EVERYONE, visit.query("service").strip() or None))
 
 
 def change_path(carrier_id: str, service: str | None) -> str:
-    """Where other hours are stated."""
+    """Return the path where other hours are stated."""
     name = "all" if carrier_id == _EVERYONE else carrier_id
     if service is None:
         return _OF_CARRIER.format(carrier_id=quote(name, safe=""))
@@ -68,7 +68,7 @@ async def _inputs(visit: PageRequest) -> Sequence[Input]:
 
 
 def _rules(values: Values) -> dict[str, Any]:
-    """What the form states; an empty field is left out."""
+    """Return what the form states; an empty field is left out."""
     given = {name: value for name in LABELS if (value := values.get(name, "").strip())}
     return rules_of({name: value if value == NEVER else _number(value, LABELS[name]) for name, value in given.items()})
 
@@ -104,7 +104,7 @@ async def _state(visit: PageRequest, values: Values) -> Done:
 
 
 def expectation_pages() -> tuple[list[Screen], list[FormAction]]:
-    """The rows of the tables."""
+    """Return the rows of the tables."""
     about: dict[str, Any] = {"scope": Scope.OPS, "section": LIST}
     stating: dict[str, Any] = {"button": "State it", "inputs": _inputs, "dry_run": _would_state, "carry_out": _state, "back": LIST, **about}
     return (

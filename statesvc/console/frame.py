@@ -1,4 +1,4 @@
-"""What every page of the console has: a session, a place in the navigation, a checked form, errors that a person can read.
+"""Frame of every page of the console: a session, a place in the navigation, a checked form, errors that a person can read.
 
 Every POST carries a token that only a page made for its session can know, and every change says why and was shown before.
 """
@@ -59,7 +59,6 @@ class ScreenFrame:
         self._disclosures = disclosures
 
     def routes(self) -> list[Route]:
-        """The pages."""
         page: Operation[None] = operation(
             operation_id="show_console_page", summary="A page of the console", scope=None, checked=False, response_types=("text/html",)
         )
@@ -85,7 +84,7 @@ class ScreenFrame:
     async def response(
         self, visit: PageRequest, template: str, title: str, values: Mapping[str, Any], *, section: str = "", status: int = OK
     ) -> web.Response:
-        """A page inside the frame."""
+        """Render a page inside the frame."""
         response = self._pages.response(template, {**await self._frame(visit, title, section), **values}, status=status)
         if _NOTE in visit.request.cookies:
             response.del_cookie(_NOTE, path=HOME)
@@ -109,7 +108,7 @@ class ScreenFrame:
     # who is there
 
     def _visited(self, answer: Answer) -> Handler:
-        """For browsers with a session; a POST needs the token of its forms. Others go to the login."""
+        """Require a session, and for a POST the token of its forms; send others to the login."""
 
         async def call(request: web.Request) -> web.StreamResponse:
             session = await self._sessions.find(Cookie(request).token)
@@ -268,7 +267,7 @@ def _require(session: WebSession, wanted: Screen | FormAction | PersonalDataRequ
 
 
 def _to_login(request: web.Request) -> web.Response:
-    """A page that updates itself is led there as a whole."""
+    """Redirect to the login; a page that updates itself is led there as a whole."""
     asked = request.path_qs if request.method == hdrs.METH_GET else HOME
     if "HX-Request" in request.headers:
         return web.Response(status=UNAUTHORIZED, headers={"HX-Redirect": LOGIN})
@@ -276,7 +275,7 @@ def _to_login(request: web.Request) -> web.Response:
 
 
 def _signed_note(session: WebSession, sentence: str) -> str:
-    """What was done, for the next page to show; signed, so that nobody else can put words there."""
+    """Encode what was done, for the next page to show; signed, so that nobody else can put words there."""
     text = base64.urlsafe_b64encode(sentence.encode()).decode()
     return f"{text}.{_note_signature(session, text)}"
 

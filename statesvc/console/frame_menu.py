@@ -10,18 +10,18 @@ from statesvc.http.keys.key_store import Scope
 
 _SQL: Final = queries("statesvc.console", "frame_menu")
 _COUNT_MAX: Final = 1000
-"""What waits is counted as far as this, on every page."""
+"""Bound of the counts of what waits, on every page."""
 
 
 class Menu:
-    """Of all pages."""
+    """Menu of all pages."""
 
     def __init__(self, pool: Connections, screens: Sequence[Screen]) -> None:
         self._pool = pool
         self._screens = screens
 
     async def groups(self, visit: PageRequest, section: str) -> list[dict[str, Any]]:
-        """The groups with their entries; `section`: the path of the screen that is open."""
+        """Return the groups with their entries; `section`: the path of the screen that is open."""
         counts = await self._counts(visit)
         return [
             {"name": group.value, "entries": entries}
@@ -30,7 +30,7 @@ class Menu:
         ]
 
     async def _counts(self, visit: PageRequest) -> Mapping[str, tuple[int, str, bool]]:
-        """By path how many wait, what they are, and whether they are failures."""
+        """Return by path how many wait, what they are, and whether they are failures."""
         if not visit.has(Scope.OPS):
             return {}
         async with self._pool.connection() as connection:

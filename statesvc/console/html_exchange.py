@@ -1,4 +1,4 @@
-"""What pages need of HTTP besides templates: forms read, problems that a person can read, redirects."""
+"""HTTP of pages besides templates: reading forms, problems that a person can read, redirects."""
 
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
@@ -17,7 +17,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 async def read_form(request: web.Request) -> dict[str, str]:
-    """The fields of a form."""
+    """Read the fields of a form."""
     if _FORM not in request:
         if request.content_type != "application/x-www-form-urlencoded":
             raise Problem(Code.UNSUPPORTED_MEDIA_TYPE, "send the form as the page has it")
@@ -27,7 +27,7 @@ async def read_form(request: web.Request) -> dict[str, str]:
 
 
 def readable(handler: Handler, pages: Templates, template: str) -> Handler:
-    """The handler with its problems as pages of the template, which takes `problem`."""
+    """Return the handler with its problems as pages of the template, which takes `problem`."""
 
     async def call(request: web.Request) -> web.StreamResponse:
         response = await problems(request, handler)
@@ -43,7 +43,7 @@ def readable(handler: Handler, pages: Templates, template: str) -> Handler:
 
 
 def utc_instant(text: str, name: str) -> str:
-    """A time as a form has it, which is UTC unless it says otherwise."""
+    """Parse a time as a form has it, which is UTC unless it says otherwise."""
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
@@ -52,5 +52,5 @@ def utc_instant(text: str, name: str) -> str:
 
 
 def redirect(to: str) -> web.Response:
-    """To a path of ours, by GET."""
+    """Redirect to a path of ours, by GET."""
     return web.Response(status=SEE_OTHER, headers={hdrs.LOCATION: to, hdrs.CACHE_CONTROL: "no-store"})

@@ -1,4 +1,4 @@
-"""What a receiver was given to do, minute by minute of the last hour: requests sent, and how many were under way at a time. Pure.
+"""Charts of a receiver's load, minute by minute of the last hour: requests sent, and how many were under way at a time. Pure.
 
 Nothing samples the limiter: what it let through follows from when each attempt began and how long it took.
 """
@@ -30,7 +30,7 @@ class Minute:
 
 
 def minutes_of(tries: Sequence[Try], *, now: datetime) -> list[Minute]:
-    """The last hour, the oldest first; the last one is not over yet."""
+    """Return the last hour, the oldest first; the last minute is not over yet."""
     first = now.replace(second=0, microsecond=0) - (MINUTES - 1) * _MINUTE
     hour = [Minute(begins=first + place * _MINUTE) for place in range(MINUTES)]
     for one in tries:
@@ -68,7 +68,7 @@ class LimiterCharts:
 
 
 def limiter_charts(recent: RecentTries, *, limit: int) -> LimiterCharts | None:
-    """None where nothing was sent. `limit`: how many may be under way now; 0: unknown."""
+    """Draw the charts; None where nothing was sent. `limit`: how many may be under way now; 0: unknown."""
     hour = minutes_of(recent.tries, now=recent.now)
     total, most = sum(one.delivered + one.failed for one in hour), max(one.in_flight for one in hour)
     if not total:

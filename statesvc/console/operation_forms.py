@@ -15,7 +15,7 @@ from statesvc.http.operation import Operation, Route
 
 
 def inputs_of(model: type[BaseModel], *names: str, values: Mapping[str, Any] | None = None, left_out: str = "any") -> list[Input]:
-    """Inputs for fields of a call, filled with these values, else with their defaults. `left_out`: a choice of none."""
+    """Return inputs for fields of a call, filled with these values, else with their defaults. `left_out`: a choice of none."""
     return [_input(name, model.model_fields[name], {} if values is None else values, left_out) for name in names]
 
 
@@ -38,7 +38,7 @@ def _input(name: str, field: FieldInfo, values: Mapping[str, Any], left_out: str
 
 
 def _plain(annotation: Any) -> Any:  # noqa: ANN401 - whatever stands in a model
-    """What it is besides None."""
+    """Return the annotation without None."""
     if get_origin(annotation) in {Union, UnionType}:
         return _plain(next(kind for kind in get_args(annotation) if kind is not type(None)))
     return annotation
@@ -57,7 +57,7 @@ def _text(value: object) -> str:
 
 
 def stated_in(values: Values, model: type[BaseModel], *names: str) -> dict[str, Any]:
-    """What a form states of these fields, of all without a name; what is empty is left out, a box that is not ticked is False."""
+    """Return what a form states of these fields, of all without a name; what is empty is left out, a box that is not ticked is False."""
     stated: dict[str, Any] = {}
     for name in names or model.model_fields:
         if _plain(model.model_fields[name].annotation) is bool:
@@ -68,7 +68,7 @@ def stated_in(values: Values, model: type[BaseModel], *names: str) -> dict[str, 
 
 
 def declared_actions(routes: Iterable[Route]) -> Iterator[FormAction]:
-    """The forms that the operations declare."""
+    """Yield the forms that the operations declare."""
     for route in routes:
         yield from (_declared(route.operation, form) for form in route.operation.forms)
 

@@ -1,4 +1,4 @@
-"""What needs a human, first, grouped by its cause; then how the promises are kept, what is pushed, who pushes, what runs, who did what.
+"""Overview: what needs a human, grouped by its cause; how the promises are kept, what is pushed, who pushes, what runs, who did what.
 
 What is wrong is from the same source as `statesvc status`.
 """
@@ -34,14 +34,14 @@ _PLACES: Final[Mapping[str, tuple[str, str]]] = {
     "SubscriberFailing": ("/console/subscriptions", "Subscriptions"),
     "RoleDown": ("/console/workers", "Workers"),
 }
-"""Where the console shows more of a trouble, by its page of the runbook."""
+"""Pages of the console that show more of a finding, by its page of the runbook."""
 _SPANS: Final[Mapping[str, tuple[str, int, int]]] = {
     "1h": ("Last hour", 60, 1),
     "6h": ("Last 6 hours", 6 * 60, 5),
     "24h": ("Last 24 hours", 24 * 60, 20),
     "7d": ("Last 7 days", 7 * 24 * 60, 120),
 }
-"""What the chart of webhooks can show: its name, its minutes, and how many of them are one column."""
+"""Spans of the chart of webhooks: name, minutes, and how many of them are one column."""
 _ROLES: Final = ("ingress", "api", "worker", "notifier", "sealer")
 _CARRIERS_MAX: Final = 12
 _ACTIONS_MAX: Final = 5
@@ -49,7 +49,7 @@ _ACTIONS_MAX: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CarrierRow:
-    """How a carrier fares now. `last_at`: seconds since 1970."""
+    """State of a carrier now. `last_at`: seconds since 1970."""
 
     carrier_id: str
     pushes: Pushes
@@ -68,23 +68,23 @@ class CarrierRow:
 
     @property
     def is_held(self) -> bool:
-        """Whether something waits for a release."""
+        """True if something waits for a release."""
         return self.depths is not None and bool(self.depths["held"])
 
     @property
     def oldest_seconds(self) -> float | None:
-        """Of what waits."""
+        """Age of the oldest that waits."""
         return None if self.depths is None else self.depths["oldest_ready_seconds"] or self.depths["oldest_held_seconds"]
 
     @property
     def is_late(self) -> bool:
-        """Whether the oldest has waited too long; what a human holds waits for that human."""
+        """True if the oldest has waited too long; what a human holds waits for that human."""
         return self.depths is not None and (self.depths["oldest_ready_seconds"] or 0) > READY_SECONDS_MAX
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoleRow:
-    """What runs of a role. `style`: of its chip."""
+    """Processes of a role. `style`: of its chip."""
 
     role: str
     count: str
@@ -99,7 +99,7 @@ class Overview:
     pool: Connections
 
     async def show(self, visit: PageRequest) -> Mapping[str, Any]:
-        """All of it. `span`: what the chart of webhooks shows."""
+        """Show all of it. `span`: what the chart of webhooks shows."""
         span = visit.query("span") if visit.query("span") in _SPANS else "1h"
         async with self.pool.connection() as connection:
             status = await read_status(connection)
@@ -135,7 +135,7 @@ class Overview:
 
 
 async def _pushes(connection: AsyncConnection[Any], span: str, now: datetime) -> Mapping[str, Any]:
-    """The chart of webhooks: of an hour what the carriers pushed; of longer spans what was acknowledged and what was not."""
+    """Draw the chart of webhooks: of an hour what the carriers pushed; of longer spans what was acknowledged and what was not."""
     shown, minutes, step = _SPANS[span]
     if span == "1h":
         rows = await (await connection.execute(_SQL["minutes"])).fetchall()
@@ -175,7 +175,7 @@ def _label(when: str, parts: Sequence[float]) -> str:
 
 
 def _place(trouble: Finding, visit: PageRequest) -> tuple[str, str] | None:
-    """Where the console shows more of it: the path and what is there."""
+    """Return where the console shows more of it: the path and what is there."""
     path, name = _PLACES.get(trouble.page or "", ("", ""))
     if not path or not visit.is_shown(path):
         return None
@@ -185,7 +185,7 @@ def _place(trouble: Finding, visit: PageRequest) -> tuple[str, str] | None:
 
 
 def _carriers(status: ServiceStatus) -> list[CarrierRow]:
-    """Who is late first, then who pushes most."""
+    """Return who is late first, then who pushes most."""
     last, lanes = dict(status.sample.last_pushes), status.queue["carriers"]
     rows = [
         CarrierRow(

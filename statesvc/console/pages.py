@@ -44,7 +44,7 @@ class Templates:
     def response(
         self, template: str, values: Mapping[str, Any], *, status: int = OK, headers: Mapping[str, str] | None = None
     ) -> web.Response:
-        """The page. It may show what only this caller may see: nobody stores it."""
+        """Render the page. It may show what only this caller may see: nobody stores it."""
         text = self._environment.get_template(template).render(now=datetime.now(UTC), **values)
         return web.Response(text=text, status=status, content_type="text/html", charset="utf-8", headers={**_HEADERS, **(headers or {})})
 
@@ -82,12 +82,12 @@ def _count(number: float | None) -> str:
 
 
 def _given(parts: Mapping[str, Any]) -> dict[str, Any]:
-    """Those that have a value."""
+    """Return the parts that have a value."""
     return {name: value for name, value in parts.items() if value is not None}
 
 
 def _short(text: str) -> str:
-    """The ids in it by their first part."""
+    """Shorten the ids in it to their first part."""
     return _UUID.sub(r"\1", text)
 
 
@@ -100,7 +100,7 @@ def _percent(share: float | None) -> str:
 
 
 def _instant(at: datetime | str | None) -> Markup | str:
-    """As `<time>`, to the second, in UTC; the browser adds its own zone."""
+    """Format as `<time>`, to the second, in UTC; the browser adds its own zone."""
     if at is None:
         return ""
     parsed = datetime.fromisoformat(at) if isinstance(at, str) else at
@@ -109,14 +109,14 @@ def _instant(at: datetime | str | None) -> Markup | str:
 
 
 def _clock(at: str) -> Markup:
-    """As `<time>`, hours and minutes in UTC; the day too where it is not today."""
+    """Format as `<time>`, hours and minutes in UTC; the day too where it is not today."""
     utc = datetime.fromisoformat(at).astimezone(UTC)
     shown = f"{utc:%H:%M}" if utc.date() == datetime.now(UTC).date() else f"{utc:%d %b %H:%M}"
     return Markup('<time datetime="{}">{}</time>').format(utc.isoformat(timespec="seconds"), shown)
 
 
 def _stated(at: str | None) -> Markup | str:
-    """As `<time>`, in the offset that it is written with: the carrier's own clock."""
+    """Format as `<time>`, in the offset that it is written with: the carrier's own clock."""
     return "" if at is None else Markup('<time datetime="{}">{}</time>').format(at, stated_instant(at))
 
 
@@ -131,6 +131,6 @@ def _ago(context: Context, at: datetime | str | None) -> str:
 
 @pass_context
 def _since(context: Context, at: float) -> str:
-    """How long ago it was, of seconds since 1970."""
+    """Format how long ago it was, of seconds since 1970."""
     now: datetime = context["now"]
     return f"{duration(max(now.timestamp() - at, 0.0))} ago"

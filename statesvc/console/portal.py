@@ -57,11 +57,11 @@ class Guest:
 
     @property
     def path(self) -> str:
-        """Of the subscription's page."""
+        """Path of the subscription's page."""
         return _SUBSCRIPTION.format_map(self.request.match_info)
 
     async def call_api(self, name: str, body: Mapping[str, Json] | None = None, /, **given: Json) -> Json:
-        """Makes a call of the API, of the subscription that the path names if any. Raises Problem."""
+        """Make a call of the API, of the subscription that the path names if any. Raises Problem."""
         return await self._calls.call(self.visit.caller, name, given={**self.request.match_info, **given}, body=body)
 
 
@@ -75,7 +75,6 @@ class Portal:
         self._keys = keys
 
     def routes(self) -> list[Route]:
-        """The pages."""
         page: Operation[None] = operation(
             operation_id="show_portal", summary="The portal of a subscriber", scope=None, checked=False, response_types=("text/html",)
         )
@@ -100,7 +99,7 @@ class Portal:
         return response
 
     def _visited(self, answer: Answer) -> Handler:
-        """For browsers that came by a link which is still good; a POST needs the token of its forms."""
+        """Require a link which is still good, and for a POST the token of its forms."""
 
         async def call(request: web.Request) -> web.StreamResponse:
             visit = await self._links.visit(_cookie(request).token, self._keys)
@@ -152,7 +151,7 @@ class Portal:
         return answer
 
     async def _replay(self, guest: Guest) -> web.StreamResponse:
-        """Counts first; with the step `do`, sends, as much as one call may."""
+        """Count first; with the step `do`, send, as much as one call may."""
         posted = await read_form(guest.request)
         asked = {name: posted[name] for name in ("since", "until", "cursor") if posted.get(name)}
         for name in ("since", "until"):
@@ -173,5 +172,5 @@ def _cookie(request: web.Request, visit: PortalVisit | None = None) -> Cookie:
 
 
 def routes(calls: Sequence[Route], *, pool: Connections, keyring: Keyring, keys: Keys, limits: KeyLimits | None = None) -> list[Route]:
-    """The pages; the console serves their styles and scripts. `calls`: those of the API."""
+    """Return the pages' routes; the console serves their styles and scripts. `calls`: those of the API."""
     return Portal(calls, pages=Templates(), links=PortalLinks(pool, keyring), keys=keys, limits=limits).routes()

@@ -11,7 +11,10 @@ from statesvc.http.problem import Code, Problem
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkProgress:
-    """How far it is. `trouble`: why it stopped, or does not go on by itself; `then`: the path to go to. `order`: what the form stated."""
+    """Progress of work. `trouble`: why it stopped, or does not go on by itself; `then`: the path to go to.
+
+    `order`: what the form stated.
+    """
 
     progress: Progress
     sentences: Sequence[str]
@@ -22,7 +25,7 @@ class WorkProgress:
 
     @property
     def next_part(self) -> Values | None:
-        """What the next part is asked with; None at the end."""
+        """Arguments of the next part; None at the end."""
         if not self.progress.goes_on:
             return None
         counts = {name: str(count) for name, count in {**self.progress.sums, "total": self.progress.total}.items()}
@@ -30,14 +33,14 @@ class WorkProgress:
 
     @property
     def page(self) -> Shown:
-        """That says so."""
+        """Page that says so."""
         return Shown("progress.html", {"work": self})
 
 
 async def next_part(
     visit: PageRequest, name: str, order: Mapping[str, Json], values: Values, **given: Json
 ) -> tuple[Progress, Mapping[str, Json]]:
-    """Makes one more call of work in parts, and says how far it is with what the page before sent along."""
+    """Make one more call of work in parts, and return how far it is with what the page before sent along."""
     parts = visit.calls.parts(name)
     sums = {counted: count_in(values, counted) for counted in parts.summed}
     cursor = values.get("cursor")
@@ -46,12 +49,12 @@ async def next_part(
 
 
 def stated(values: Values, names: Iterable[str]) -> Values:
-    """What a form stated, to be sent along."""
+    """Return what a form stated, to be sent along."""
     return {name: values.get(name, "") for name in names}
 
 
 def count_in(values: Values, name: str = "total") -> int:
-    """A count that the page before sent along."""
+    """Return a count that the page before sent along."""
     text = values.get(name) or "0"
     if not text.isdecimal() or len(text) > 18:
         raise Problem(Code.INVALID_REQUEST, f"`{name}` is no number: begin again")

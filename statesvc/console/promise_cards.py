@@ -1,4 +1,4 @@
-"""How the promises are kept, as cards: the value now, a line of the last hour, and what is left of the error budget of three days. Pure."""
+"""Cards of the promises: the value now, a line of the last hour, and what is left of the error budget of three days. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ _NOW_MINUTES: Final = 5
 _LOW: Final = 0.5
 """Share of the budget below which it shows as a warning."""
 _WAITING_SECONDS_MIN: Final = 5.0
-"""What waits for longer than this tells more than what went through."""
+"""Waiting time above which what waits tells more than what went through."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ def promise_cards(
     oldest_ready_seconds: float,
     oldest_unsealed_seconds: float,
 ) -> list[PromiseCard]:
-    """All five. `minutes`: of the last hour; `shares`: of the last three days."""
+    """Return all five cards. `minutes`: of the last hour; `shares`: of the last three days."""
     hours = {objective.name: _hour(minutes, objective, now) for objective in _NAMES}
     waiting = {LAG.name: oldest_ready_seconds, SEALING.name: oldest_unsealed_seconds}
     return [
@@ -63,7 +63,7 @@ _NAMES: Final[Mapping[Objective, tuple[str, str]]] = {
 
 
 def _hour(minutes: Sequence[ObjectiveMinute], objective: Objective, now: datetime) -> list[MinuteCount | None]:
-    """Minute by minute; None: nothing was counted."""
+    """Return the counts minute by minute; None: nothing was counted."""
     first = now.replace(second=0, microsecond=0) - timedelta(minutes=HOUR_MINUTES - 1)
     found = {one.begins: one.counted for one in minutes if one.objective == objective.name}
     return [found.get(first + timedelta(minutes=place)) for place in range(HOUR_MINUTES)]
@@ -105,7 +105,7 @@ def _point(objective: Objective, count: MinuteCount) -> float:
 
 
 def _value(objective: Objective, count: MinuteCount, waiting_seconds: float) -> tuple[str, str, bool]:
-    """What stands large, what it is in, and whether the promise is missed now."""
+    """Return what stands large, what it is in, and whether the promise is missed now."""
     if objective.seconds is None:
         if not count.total:
             return "—", "nothing was pushed", False
@@ -129,7 +129,7 @@ def _share_left(objective: Objective, budget: MinuteCount) -> float:
 
 
 def _left(objective: Objective, budget: MinuteCount, hour: MinuteCount) -> tuple[str, str]:
-    """What is left of the budget, how fast it burns, and how bad that is."""
+    """Return what is left of the budget, how fast it burns, and how bad that is."""
     share = _share_left(objective, budget)
     burn = hour.missed / (hour.total * (1 - objective.share)) if hour.total else 0.0
     if not budget.total:

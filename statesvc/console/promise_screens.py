@@ -22,7 +22,7 @@ _TABLES: Final = ("groups", "late")
 
 
 async def show_report(visit: PageRequest) -> Mapping[str, Any]:
-    """Counts and a page of late parcels."""
+    """Show counts and a page of late parcels."""
     wanted = _wanted(visit)
     groups = (await visit.call_api(f"GET {_CALL}", **wanted, by="carrier,service"))["groups"]
     by_month = (await visit.call_api(f"GET {_CALL}", **wanted, by="month"))["groups"]
@@ -56,7 +56,7 @@ def month_chart(groups: Sequence[Mapping[str, Any]]) -> Any:  # noqa: ANN401 - m
 
 
 async def export(visit: PageRequest) -> web.StreamResponse:
-    """One of the tables as a file."""
+    """Export one of the tables as a file."""
     table, form = visit.query("table") or "groups", visit.query("format") or "csv"
     if table not in _TABLES or form not in MEDIA_TYPES:
         raise Problem(Code.INVALID_REQUEST, f"`table` is one of {', '.join(_TABLES)}, `format` one of {', '.join(MEDIA_TYPES)}")
@@ -74,7 +74,7 @@ def _wanted(visit: PageRequest) -> dict[str, str]:
 
 
 def promise_pages() -> list[Screen]:
-    """The rows of the table."""
+    """Return the rows of the table."""
     about: dict[str, Any] = {"scope": Scope.READ, "template": "promises.html", "section": PATH, "is_computed": True}
     return [
         Screen(path=PATH, title="Delivery promises", show=show_report, menu="Delivery promises", group=MenuGroup.PARCELS, **about),

@@ -1,4 +1,4 @@
-"""How a receiver does: what waits for it and why, how much of the last hour it took, how fast it answered, when it is tried next."""
+"""Health of a receiver: what waits for it and why, how much of the last hour it took, how fast it answered, when it is tried next."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -30,7 +30,7 @@ from statesvc.http.operation import Route
 
 
 def routes(calls: Sequence[Route], *, pool: Connections, keys: Keys, limits: KeyLimits | None = None) -> list[Route]:
-    """`calls`: those of the API, which the pages make in this process."""
+    """Return the console's routes. `calls`: those of the API, which the pages make in this process."""
     inner = InnerCalls(calls, limits)
     about_shipments = [shipment_pages(), event_pages(), evidence_pages()]
     # in the order of the left column

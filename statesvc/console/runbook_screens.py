@@ -56,7 +56,7 @@ def _show_cell(cell: list[Token]) -> None:
 
 
 def _linked(tokens: list[Token]) -> list[Token]:
-    """The same with links to other pages of the runbook; what leads elsewhere stands as text, because no console serves it."""
+    """Return the tokens with links to other pages of the runbook; what leads elsewhere becomes text, because no console serves it."""
     kept: list[Token] = []
     is_open = False
     for token in tokens:

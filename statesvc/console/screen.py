@@ -1,4 +1,4 @@
-"""What a screen and an action are: a row in a table each. The frame (`frame.py`) does the rest for all of them."""
+"""Screens and actions: each is a row in a table. The frame (`frame.py`) does the rest for all of them."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from statesvc.http.inner_calls import InnerCalls, Json
 from statesvc.http.keys.key_store import Scope
 
 Values = Mapping[str, str]
-"""What a form has: a text for each of its inputs, empty where nothing was given."""
+"""Values of a form: a text for each of its inputs, empty where nothing was given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,36 +24,35 @@ class PageRequest:
     calls: InnerCalls
     screens: Mapping[str, "Screen"] = field(default_factory=dict)
     why: str = ""
-    """What the visitor said for what is done, or read, now."""
+    """Reason that the visitor gave for what is done, or read, now."""
 
     async def call_api(self, name: str, body: Mapping[str, Json] | None = None, /, **given: Json) -> Json:
-        """Makes a call of the API (`GET /v1/queue`) as the session's key and answers its JSON. Raises Problem."""
+        """Make a call of the API (`GET /v1/queue`) as the session's key and return its JSON. Raises Problem."""
         return await self.calls.call(self.session.caller, name, given=given, body=body, why=self.why)
 
     async def fetch(self, name: str, body: Mapping[str, Json] | None = None, /, *, accept: str, **given: Json) -> bytes:
-        """The same for a call that answers a file of the media type `accept`. Raises Problem."""
+        """Make a call that answers with a file of the media type `accept`. Raises Problem."""
         fetched = await self.calls.fetch(self.session.caller, name, given=given, body=body, why=self.why, accept=accept)
         return fetched.content
 
     def path(self, name: str) -> str:
-        """A part of the path."""
+        """Return a part of the path."""
         return self.request.match_info[name]
 
     def query(self, name: str) -> str:
-        """A parameter of the query; empty where it is not there."""
+        """Return a parameter of the query; empty where it is not there."""
         return self.request.query.get(name, "")
 
     def has(self, scope: Scope) -> bool:
-        """Whether the key has a scope."""
         return self.session.may(scope)
 
     def is_shown(self, path: str) -> bool:
-        """Whether there is such a screen, and the key may see it."""
+        """Return whether there is such a screen, and the key may see it."""
         screen = self.screens.get(path)
         return screen is not None and self.session.may(screen.scope)
 
     def may_change(self, scope: Scope) -> bool:
-        """Whether this session may do what takes the scope."""
+        """Return whether this session may do what takes the scope."""
         return self.session.may_change and self.session.may(scope)
 
 
@@ -101,7 +100,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersonalDataRequest:
-    """What is masked, or handed out as a file: only to one who says what for, in the form's field `reason`.
+    """Something masked, or handed out as a file: only to one who says what for, in the form's field `reason`.
 
     It comes by POST, so that what was filled in stands in no address. It changes nothing, so a session that only reads may have it; the
     call of the API that it makes is what records it.
@@ -130,7 +129,7 @@ class Input:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DryRun:
-    """What an action would do. `hidden`: what the confirmation sends along; `refusal`: why it can't be done at all."""
+    """Preview of an action. `hidden`: what the confirmation sends along; `refusal`: why it can't be done at all."""
 
     sentences: Sequence[str]
     hidden: Values = field(default_factory=dict)
@@ -141,7 +140,7 @@ class DryRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """What was done. `then`: the path to go to."""
+    """Outcome of an action. `then`: the path to go to."""
 
     sentence: str
     then: str
@@ -169,5 +168,5 @@ class FormAction:
 
 
 def counted(count: int, noun: str) -> str:
-    """`1 event`, `2,000 events`."""
+    """Return `1 event`, `2,000 events`."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"

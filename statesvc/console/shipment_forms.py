@@ -1,4 +1,4 @@
-"""What operators do about a shipment: place or release a legal hold on its number, make its personal data unreadable."""
+"""Forms for a shipment: place or release a legal hold on its number, make its personal data unreadable."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -12,7 +12,7 @@ _HOLDS: Final = "/v1/legal-holds"
 
 
 async def _hold_in_force(visit: PageRequest, asked: AskedShipment) -> Mapping[str, Any] | None:
-    """The hold on the number."""
+    """Return the hold on the number."""
     holds = (await visit.call_api(f"GET {_HOLDS}", **asked.number, limit=1))["items"]
     return holds[0] if holds else None
 
@@ -22,7 +22,7 @@ def _named(asked: AskedShipment) -> str:
 
 
 async def _bearers(visit: PageRequest, asked: AskedShipment) -> str:
-    """How many shipments have the number."""
+    """Return how many shipments have the number."""
     shipment = await visit.call_api(f"GET {CALL}", **asked.number)
     return counted(1 + len(shipment["others"]), "shipment")
 
@@ -91,7 +91,7 @@ async def _erase(visit: PageRequest, values: Values) -> Done:
 
 
 def shipment_actions() -> list[FormAction]:
-    """The rows of the table."""
+    """Return the rows of the table."""
     about: dict[str, Any] = {"scope": Scope.ADMIN, "section": LIST, "back": ONE}
     return [
         FormAction(

@@ -1,4 +1,4 @@
-"""What is on record about a shipment, as sentences: made of the API's answers alone. Pure."""
+"""Sentences about what is on record of a shipment: made of the API's answers alone. Pure."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -42,7 +42,7 @@ class TimelineLine:
 
 
 def timeline_lines(events: Sequence[Event], moves: Mapping[int, str] | None = None) -> list[TimelineLine]:
-    """The events in the order in which they are given. `moves`: by version, the status that an event led to."""
+    """Return the events' lines in the order in which they are given. `moves`: by version, the status that an event led to."""
     moves = moves or {}
     known = {event["event_id"]: event for event in events}
     readings = _readings(events)
@@ -62,7 +62,7 @@ def timeline_lines(events: Sequence[Event], moves: Mapping[int, str] | None = No
 
 
 def causes_of(transitions: Sequence[Event], recorded: Sequence[Event]) -> dict[int, int]:
-    """By a transition's sequence the version of the event that it is due to: of those of its message, the last that says the new status.
+    """Return by a transition's sequence the version of its cause: of the events of its message, the last that says the new status.
 
     `recorded`: the audit's events. A transition itself names the last event of its message, whatever that says.
     """
@@ -77,7 +77,7 @@ def causes_of(transitions: Sequence[Event], recorded: Sequence[Event]) -> dict[i
 
 
 def what_it_says(event: Event) -> str:
-    """In a few words, the first with a capital."""
+    """Return what it says in a few words, the first with a capital."""
     said = spaced(event["status"]) if event["status"] else ""
     match event["kind"]:
         case Kind.UNMAPPED:
@@ -93,13 +93,13 @@ def what_it_says(event: Event) -> str:
 
 
 def place_of(event: Event) -> str:
-    """As exact as the carrier printed it, and this reader may see it."""
+    """Return the place as exactly as the carrier printed it, and this reader may see it."""
     place = event["location"]
     return ", ".join(place[part] for part in ("facility", "city", "region", "postal_code", "country") if place[part])
 
 
 def conflict_sentences(conflict: Event, known: Event | None) -> list[str]:
-    """What contradicted what, and what came of it. `known`: the event that came first, where it is at hand."""
+    """Return what contradicted what, and what came of it. `known`: the event that came first, where it is at hand."""
     sentences = [
         f"The carrier sent an event under an id that it had used before ({conflict['event_id']}), with other facts.",
         "What came first counts; this changed nothing.",
@@ -114,12 +114,12 @@ def conflict_sentences(conflict: Event, known: Event | None) -> list[str]:
 
 
 def flag_sentences(flags: Sequence[str]) -> list[tuple[str, str]]:
-    """What was odd, or did not happen: each flag with its meaning."""
+    """Return each flag with its meaning: what was odd, or did not happen."""
     return [(spaced(flag), REMARKS.get(flag, "")) for flag in flags]
 
 
 def seals_of(events: Sequence[Event]) -> list[datetime]:
-    """The instants at which something of it became final, in order: what was known changed at each of them.
+    """Return the instants at which something of it became final, in order: what was known changed at each of them.
 
     Up to the full millisecond, which is as exact as a form of a browser can say it.
     """
@@ -151,13 +151,13 @@ def _lag_seconds(event: Event) -> float | None:
 
 
 def _readings(events: Sequence[Event]) -> Mapping[str, str | None]:
-    """The status that each scan still stands for, once all corrections are applied."""
+    """Return the status that each scan still stands for, once all corrections are applied."""
     facts = {event["event_id"]: fact_from_canonical({**event, "raw": _raw(event)}) for event in events}
     return {fact.event_id: fact.status for fact in correct(facts).facts if fact.kind is Kind.SCAN}
 
 
 def _raw(event: Event) -> dict[str, str | None]:
-    """Type and code, which the API joins."""
+    """Split type and code, which the API joins."""
     first, slash, rest = (event["carrier_code"] or "").partition("/")
     return {"type": first, "code": rest.partition("/")[0]} if slash else {"type": None, "code": first or None}
 

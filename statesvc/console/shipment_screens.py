@@ -47,7 +47,7 @@ _SILENCES: Final = {"P1D": "a day", "P3D": "three days", "P7D": "a week", "P30D"
 
 
 def path_of(shipment: Mapping[str, Any], *, as_of: str | None = None, is_one_of_several: bool = False) -> str:
-    """Of a shipment's page. `is_one_of_several`: the number alone leads to another one."""
+    """Return the path of a shipment's page. `is_one_of_several`: the number alone leads to another one."""
     query = {"as_of": as_of} if as_of else {}
     if is_one_of_several or shipment["discriminator"]:
         query["discriminator"] = shipment["discriminator"]
@@ -59,7 +59,7 @@ def path_of(shipment: Mapping[str, Any], *, as_of: str | None = None, is_one_of_
 
 
 async def show_list(visit: PageRequest) -> Mapping[str, Any] | Redirect:
-    """What was searched for, or a page of those that the filters leave; one alone is shown at once."""
+    """Show what was searched for, or a page of those that the filters leave; one alone is shown at once."""
     wanted = {name: visit.query(name).strip() for name in ("carrier_id", "status", "reason", "flag", "in_trouble", "stalled_for")}
     sought = visit.query("q").strip()
     too_many = ""
@@ -96,7 +96,7 @@ async def _page(visit: PageRequest, wanted: Mapping[str, str]) -> Json:
 
 
 async def _found(visit: PageRequest, sought: str) -> Json:
-    """By the number, whichever carrier's it is, by what a shipper attached, by a part of the number; by the id."""
+    """Find by the number, whichever carrier's it is, by what a shipper attached, by a part of the number; by the id."""
     for wanted in () if _is_uuid(sought) else searches(sought):
         page = await _unless(Code.INVALID_REQUEST, visit.call_api("GET /v1/shipments", **wanted, order="newest", limit=LIMIT_MAX))
         if page is not None and page["items"]:
@@ -108,7 +108,7 @@ async def _found(visit: PageRequest, sought: str) -> Json:
 
 
 async def _unless(code: Code, asked: Awaitable[Json]) -> Json | None:
-    """The answer; None where it is this problem."""
+    """Return the answer; None where it is this problem."""
     try:
         return await asked
     except Problem as problem:
@@ -126,7 +126,7 @@ def _is_uuid(text: str) -> bool:
 
 
 async def show_holds(visit: PageRequest) -> Mapping[str, Any]:
-    """A page of the legal holds in force, or of all, the newest first."""
+    """Show a page of the legal holds in force, or of all, the newest first."""
     released = visit.query("all") == "1"
     page = await visit.call_api("GET /v1/legal-holds", released=released, cursor=visit.query("cursor") or None)
     holds = [(hold, path_of({**hold, "discriminator": ""})) for hold in page["items"]]
@@ -138,7 +138,7 @@ async def show_holds(visit: PageRequest) -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class AskedShipment:
-    """Which one, and as of when: what its calls take."""
+    """A shipment, and as of when: the parameters of its calls."""
 
     carrier_id: str
     tracking_number: str
@@ -147,7 +147,7 @@ class AskedShipment:
 
     @classmethod
     def of(cls, visit: PageRequest) -> "AskedShipment":
-        """From the page's address. A time without a zone, as forms send it, is UTC. Raises Problem."""
+        """Parse the page's address. A time without a zone, as forms send it, is UTC. Raises Problem."""
         return cls(
             carrier_id=visit.path("carrier_id"),
             tracking_number=visit.path("tracking_number"),
@@ -156,28 +156,28 @@ class AskedShipment:
         )
 
     def at(self, as_of: str) -> "AskedShipment":
-        """The same as of another time; empty: now. Raises Problem."""
+        """Return the shipment as of another time; empty: now. Raises Problem."""
         return replace(self, as_of=_instant(as_of))
 
     def given(self, *, as_of: bool = True) -> dict[str, Json]:
-        """As parameters."""
+        """Return it as parameters."""
         number = {**self.number, "discriminator": self.discriminator}
         return {**number, "as_of": self.as_of} if as_of else number
 
     @property
     def number(self) -> dict[str, Json]:
-        """Whose several shipments may be."""
+        """Carrier and number, which several shipments may have."""
         return {"carrier_id": self.carrier_id, "tracking_number": self.tracking_number}
 
     @property
     def as_of_field(self) -> str:
-        """As the field of a form has it: UTC, to the millisecond; empty: now."""
+        """Time as the field of a form has it: UTC, to the millisecond; empty: now."""
         if self.as_of is None:
             return ""
         return datetime.fromisoformat(self.as_of).astimezone(UTC).replace(tzinfo=None).isoformat(timespec="milliseconds")
 
     def path(self, end: str = "", *, tab: str | None = None) -> str:
-        """Of one of its pages."""
+        """Return the path of one of its pages."""
         named = {"discriminator": self.discriminator, "as_of": self.as_of, "tab": tab}
         query = urlencode({name: value for name, value in named.items() if value is not None})
         path = f"{LIST}/{quote(self.carrier_id, safe='')}/{quote(self.tracking_number, safe='')}{end}"
@@ -185,7 +185,7 @@ class AskedShipment:
 
 
 async def show_one(visit: PageRequest) -> Mapping[str, Any] | Redirect:
-    """Its page. `seen`: a step of the slider, which stands for a time."""
+    """Show its page. `seen`: a step of the slider, which stands for a time."""
     asked = AskedShipment.of(visit)
     if visit.query("seen"):
         seals = seals_of(await _history(visit, asked, as_of=False))
@@ -198,12 +198,12 @@ async def show_one(visit: PageRequest) -> Mapping[str, Any] | Redirect:
 
 
 async def disclose_personal(visit: PageRequest, _values: Values) -> Shown:
-    """The same with what is personal in it, which the API records."""
+    """Show its page with what is personal in it, which the API records."""
     return Shown("shipment.html", await _record(visit, AskedShipment.of(visit), include="personal"))
 
 
 async def _record(visit: PageRequest, asked: AskedShipment, include: str | None = None) -> dict[str, Any]:
-    """All that the page shows, as far as the scopes of the key go."""
+    """Return all that the page shows, as far as the scopes of the key go."""
     full = await _history(visit, asked, as_of=False) if asked.as_of else None
     values = {
         "title": f"{carrier_name(asked.carrier_id)} {asked.tracking_number}",
@@ -261,7 +261,7 @@ async def _record(visit: PageRequest, asked: AskedShipment, include: str | None 
 
 
 async def _receivers(visit: PageRequest, notifications: Sequence[Mapping[str, Any]]) -> Mapping[str, str]:
-    """By id, what to call the subscriptions that were notified: their names, or hosts; as far as the key may see them."""
+    """Return by id what to call the subscriptions that were notified: their names, or hosts; as far as the key may see them."""
     if not visit.has(Scope.SUBSCRIPTIONS):
         return {}
     names: dict[str, str] = {}
@@ -273,7 +273,7 @@ async def _receivers(visit: PageRequest, notifications: Sequence[Mapping[str, An
 
 
 async def _whole_history(visit: PageRequest, asked: AskedShipment, include: str | None) -> dict[str, Any]:
-    """The events in timeline order, as far as `_EVENTS_MAX`: the newest stand first on the page, and come last from the API."""
+    """Return the events in timeline order, as far as `_EVENTS_MAX`: the newest stand first on the page, and come last from the API."""
     page: dict[str, Any] = {}
     cursor = visit.query("cursor") or None
     while True:
@@ -290,7 +290,7 @@ async def _whole_history(visit: PageRequest, asked: AskedShipment, include: str 
 
 
 def _step(seals: Sequence[datetime], asked: AskedShipment) -> int:
-    """The slider's place: the last seal by then, from 1; 0 before the first."""
+    """Return the slider's position: the last seal by then, from 1; 0 before the first."""
     if asked.as_of is None:
         return len(seals)
     return bisect_right(seals, datetime.fromisoformat(asked.as_of))
@@ -303,7 +303,7 @@ async def _history(visit: PageRequest, asked: AskedShipment, *, as_of: bool) -> 
 
 
 async def _audit(visit: PageRequest, asked: AskedShipment, include: str | None) -> Json:
-    """The record; without the scope, the state alone."""
+    """Return the record; without the scope, the state alone."""
     if visit.has(Scope.AUDIT):
         return await visit.call_api(f"GET {CALL}/audit", **asked.given(), include=include)
     return await _state_alone(visit, asked, include)
@@ -330,7 +330,7 @@ def _instant(text: str) -> str | None:
 
 
 def shipment_pages() -> tuple[list[Screen], list[PersonalDataRequest]]:
-    """The rows of the tables."""
+    """Return the rows of the tables."""
     return [
         Screen(
             path=LIST,

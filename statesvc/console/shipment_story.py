@@ -1,4 +1,4 @@
-"""What a page about a shipment says first: the answer in a sentence, what to weigh, and who was notified of each statement. Pure."""
+"""Summary of a shipment's page: the answer in a sentence, what to weigh, and who was notified of each statement. Pure."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ _STYLES: Final[Mapping[Status, str]] = {
 
 
 def status_style(status: str) -> str:
-    """The colour and shape of a status."""
+    """Return the colour and shape of a status."""
     return _STYLES.get(Status(status), "move")
 
 
@@ -44,7 +44,7 @@ class StatusSentence:
 
 
 def answer_of(shipment: Mapping[str, Any], lines: Sequence[TimelineLine]) -> StatusSentence:
-    """Of the statement that made the status, where it is at hand. `lines`: in timeline order."""
+    """Return the answer by the statement that made the status, where it is at hand. `lines`: in timeline order."""
     line = _cause(shipment["status"], lines)
     what = spaced(shipment["status"]) + (f" ({spaced(shipment['reason'])})" if shipment["reason"] else "")
     what = what[:1].upper() + what[1:]
@@ -76,7 +76,7 @@ class Warned:
 
 
 def contradicting(shipment: Mapping[str, Any], lines: Sequence[TimelineLine]) -> list[Warned]:
-    """The scans after the end that say something else, where the shipment is marked for one."""
+    """Return the scans after the end that say something else, where the shipment is marked for one."""
     cause = _cause(shipment["status"], lines)
     if Flag.CONTRADICTED not in shipment["flags"] or cause is None:
         return []
@@ -103,7 +103,7 @@ def _sentence(line: TimelineLine, ended: datetime, status: str) -> str:
 
 
 def came_late(lines: Sequence[TimelineLine]) -> Mapping[int, int]:
-    """By version: the latest statement that came before it and is of a later time. `lines`: in timeline order."""
+    """Return by version the latest statement that came before it and is of a later time. `lines`: in timeline order."""
     late: dict[int, int] = {}
     for place, line in enumerate(lines):
         version = line.event["version"]
@@ -114,7 +114,7 @@ def came_late(lines: Sequence[TimelineLine]) -> Mapping[int, int]:
 
 
 def told_of(notifications: Sequence[Event], causes: Mapping[int, int], names: Mapping[str, str]) -> Mapping[int, Sequence[str]]:
-    """By version: who was notified of it, in sentences. `names`: of subscriptions, by id."""
+    """Return by version who was notified of it, in sentences. `names`: of subscriptions, by id."""
     told: dict[int, list[str]] = defaultdict(list)
     for one in notifications:
         if one["sequence"] > 0:
@@ -138,7 +138,7 @@ def _told(notification: Event, names: Mapping[str, str]) -> str:
 
 
 def told_times(notifications: Sequence[Event]) -> Iterator[str]:
-    """When each was taken by its receiver."""
+    """Yield when each was taken by its receiver."""
     for one in notifications:
         if one["outcome"] == "delivered" and one["attempts"]:
             yield one["attempts"][-1]["started_at"]

@@ -1,4 +1,4 @@
-"""What operators do with a subscription: pause, resume, test, send a range again, make a new secret, bound its rate, delete."""
+"""Forms for a subscription: pause, resume, test, send a range again, make a new secret, bound its rate, delete."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -190,7 +190,7 @@ async def _delete(visit: PageRequest, _values: Values) -> Done:
 
 
 def subscription_actions() -> list[FormAction]:
-    """The rows of the table."""
+    """Return the rows of the table."""
     about: dict[str, Any] = {"scope": Scope.SUBSCRIPTIONS, "section": LIST, "back": ONE}
     return [
         FormAction(path=ONE + "/pause", title="Pause", button="Pause it", dry_run=_would_pause, carry_out=_pause, **about),

@@ -25,7 +25,7 @@ _ATTEMPTS: Final = 60
 
 
 async def show_list(visit: PageRequest) -> Mapping[str, Any]:
-    """A page; before the first one those that need a human."""
+    """Show a page; before the first one those that need a human."""
     state, cursor = visit.query("state"), visit.query("cursor")
     troubled: list[Any] = []
     if not state and not cursor:
@@ -50,11 +50,11 @@ class SubscriptionScreen:
     pool: Connections
 
     async def show(self, visit: PageRequest) -> Mapping[str, Any]:
-        """Without what its receiver answered."""
+        """Show it without what its receiver answered."""
         return await self._values(visit, visit.query("cursor"))
 
     async def show_answers(self, visit: PageRequest, values: Values) -> Shown:
-        """The same with the answers."""
+        """Show it with what its receiver answered."""
         return Shown("subscription.html", await self._values(visit, values.get("cursor", ""), with_answers=True))
 
     async def _values(self, visit: PageRequest, cursor: str, *, with_answers: bool = False) -> Mapping[str, Any]:
@@ -93,7 +93,7 @@ class SubscriptionScreen:
 
 
 def attempt_chart(attempts: Sequence[Mapping[str, Any]]) -> Any:  # noqa: ANN401 - markup
-    """How long each took, the oldest first: delivered, or not. Two at least, so that there is something to compare."""
+    """Draw how long each took, the oldest first: delivered, or not. Two at least, so that there is something to compare."""
     if len(attempts) < 2:
         return ""
     columns = []
@@ -109,7 +109,7 @@ def attempt_chart(attempts: Sequence[Mapping[str, Any]]) -> Any:  # noqa: ANN401
 
 
 def subscription_pages(pool: Connections) -> tuple[list[Screen], list[FormAction], list[PersonalDataRequest]]:
-    """The rows of the tables."""
+    """Return the rows of the tables."""
     screen = SubscriptionScreen(pool)
     about: dict[str, Any] = {"scope": Scope.SUBSCRIPTIONS, "section": LIST}
     return (

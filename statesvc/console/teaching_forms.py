@@ -1,4 +1,4 @@
-"""What operators do about codes: map one, take a mapping back, have its history read again."""
+"""Forms for codes: map one, take a mapping back, have its history read again."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -17,7 +17,7 @@ _MAPPINGS: Final = "/v1/carriers/{carrier_id}/mappings"
 
 
 def code_in_words(code: Mapping[str, Any]) -> str:
-    """Type, code and reason as histories join them."""
+    """Join type, code and reason as histories do."""
     return "/".join(code[name] for name in _PARTS[:3] if code.get(name))
 
 
@@ -39,7 +39,7 @@ async def _would_teach(visit: PageRequest, values: Values) -> DryRun:
 
 
 async def _preview(visit: PageRequest, wanted: Mapping[str, Any], *, needs_events: bool = False) -> DryRun:
-    """What the mapping would change if its history were read again."""
+    """Preview what the mapping would change if its history were read again."""
     found = await visit.call_api(f"POST {_MAPPINGS}/preview", wanted, carrier_id=visit.path("carrier_id"))
     more = " at least" if found["counts_capped"] else ""
     events, shipments, messages = (counted(found[name], name.removesuffix("s")) for name in ("events", "shipments", "messages"))
@@ -76,7 +76,7 @@ async def _teach(visit: PageRequest, values: Values) -> Done:
 
 
 async def _row(visit: PageRequest) -> Mapping[str, Any]:
-    """The row that the path names, with its text where it is about one: only the text itself can name it to the API."""
+    """Return the row that the path names, with its text where it is about one: only the text itself can name it to the API."""
     asked = {"carrier_id": visit.path("carrier_id"), "revision": visit.path("revision")}
     row = _of_revision(await visit.call_api(f"GET {_MAPPINGS}/{{revision}}", **asked), asked["revision"])
     if row["raw_text"] is None:
@@ -142,7 +142,7 @@ def _meaning_in_words(meaning: Mapping[str, Any]) -> str:
 
 
 def teaching_actions() -> list[FormAction]:
-    """The rows of the table."""
+    """Return the rows of the table."""
     about: dict[str, Any] = {"scope": Scope.OPS, "section": "/console/carriers"}
     return [
         FormAction(

@@ -16,12 +16,12 @@ _SAMPLES: Final = 20
 
 
 async def show_code(visit: PageRequest) -> Mapping[str, Any]:
-    """Events with one unknown code, without their texts."""
+    """Show events with one unknown code, without their texts."""
     return await _code(visit, {name: visit.query(name) for name in ("raw_type", "raw_code")})
 
 
 async def _show_texts(visit: PageRequest, values: Values) -> Shown:
-    """The same with what the carrier printed."""
+    """Show the events with what the carrier printed."""
     return Shown("code.html", await _code(visit, values, include="personal"))
 
 
@@ -44,14 +44,14 @@ async def _code(visit: PageRequest, values: Values, *, include: str | None = Non
 
 
 def _parts(sample: Mapping[str, Any]) -> dict[str, str]:
-    """What the form that maps it begins with."""
+    """Return what the form that maps it begins with."""
     code = {name: sample[name] for name in ("raw_type", "raw_code", "raw_reason") if sample[name] is not None}
     meant = sample["proposed"] or {}
     return code | {name: meant[name] for name in ("status", "reason") if meant.get(name)}
 
 
 async def show_mapping(visit: PageRequest) -> Mapping[str, Any]:
-    """One row, and what came before and after it."""
+    """Show one row, and what came before and after it."""
     carrier_id = _carrier_id(visit)
     rows = await visit.call_api("GET /v1/carriers/{carrier_id}/mappings/{revision}", carrier_id=carrier_id, revision=visit.path("revision"))
     revision = int(visit.path("revision"))
@@ -66,7 +66,7 @@ async def show_mapping(visit: PageRequest) -> Mapping[str, Any]:
 
 
 async def show_export(visit: PageRequest) -> Mapping[str, Any]:
-    """The patch, without mappings of texts."""
+    """Show the patch, without mappings of texts."""
     return await _export(visit)
 
 
@@ -93,7 +93,7 @@ def _carrier_id(visit: PageRequest) -> str:
 
 
 def teaching_pages() -> tuple[list[Screen], list[FormAction], list[PersonalDataRequest]]:
-    """The rows of the tables."""
+    """Return the rows of the tables."""
     about: dict[str, Any] = {"scope": Scope.OPS, "section": "/console/carriers"}
     personal: dict[str, Any] = {**about, "scope": Scope.PII}
     return (

@@ -25,14 +25,13 @@ _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
 
 @dataclass(frozen=True, slots=True)
 class WebSession:
-    """Who is at the browser, and whether this session may change anything: no more than its key may."""
+    """Person at the browser, and whether this session may change anything: no more than its key may."""
 
     token: str
     caller: Caller
     may_change: bool
 
     def may(self, scope: Scope | None) -> bool:
-        """Whether its key has the scope."""
         return scope is None or self.caller.has(scope)
 
 
@@ -57,40 +56,40 @@ class Cookie:
         self.token = request.cookies.get(self._name, "")
 
     def set(self, response: web.StreamResponse, token: str) -> None:
-        """Gives the browser a token."""
+        """Give the browser a token."""
         response.set_cookie(
             self._name, token, max_age=int(self._seconds), path="/", httponly=True, secure=self._is_secure, samesite=self._same_site
         )
 
     def clear(self, response: web.StreamResponse) -> None:
-        """Takes it back."""
+        """Take the token back."""
         response.del_cookie(self._name, path="/", httponly=True, secure=self._is_secure, samesite=self._same_site)
 
 
 def fresh_token() -> str:
-    """256 random bits."""
+    """Generate 256 random bits."""
     return secrets.token_urlsafe(32)
 
 
 def form_token(token: str) -> str:
-    """What a form has to send along: only a page that was made for this token can know it."""
+    """Return what a form has to send along: only a page that was made for this token can know it."""
     return hmac.new(token.encode(), b"form", hashlib.sha256).hexdigest()
 
 
 def is_form_token(token: str, sent: str) -> bool:
-    """Whether a form was made for this token, in constant time."""
+    """Return whether a form was made for this token, in constant time."""
     return bool(token) and hmac.compare_digest(form_token(token).encode(), sent.encode("utf-8", "replace"))
 
 
 class WebSessions:
-    """Those of the database."""
+    """Sessions in the database."""
 
     def __init__(self, pool: Connections, keys: Keys) -> None:
         self._pool = pool
         self._keys = keys
 
     async def begin(self, key: str, *, may_change: bool) -> str | None:
-        """The token of a new session; None where the key is not good."""
+        """Begin a session and return its token; None where the key is not good."""
         digest = key_hash(key)
         caller = await self._keys.holder(key)
         if caller is None:
@@ -111,7 +110,7 @@ class WebSessions:
         return token
 
     async def find(self, token: str) -> WebSession | None:
-        """The session of a token, if it has not ended."""
+        """Return the session of a token, if it has not ended."""
         if not token:
             return None
         async with self._pool.connection() as connection:
@@ -123,12 +122,11 @@ class WebSessions:
         return None if caller is None else WebSession(token, caller, may_change)
 
     async def set_may_change(self, token: str, *, may_change: bool) -> None:
-        """Allows or ends changes."""
+        """Allow or end changes."""
         async with self._pool.connection() as connection:
             await connection.execute(_SQL["set_may_change"], {"token_hash": _hash(token), "may_change": may_change})
 
     async def end(self, token: str) -> None:
-        """Ends it."""
         async with self._pool.connection() as connection:
             await connection.execute(_SQL["end"], {"token_hash": _hash(token)})
 

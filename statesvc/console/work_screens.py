@@ -1,4 +1,4 @@
-"""What waits, who works on it, and what operators did."""
+"""Screens of work: what waits, who works on it, and what operators did."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -14,7 +14,7 @@ _STATES: Final = ("ready", "leased", "scheduled", "held")
 
 
 async def show_queue(visit: PageRequest) -> Mapping[str, Any]:
-    """Lanes with something in them, the fullest first; the way out."""
+    """Show lanes with something in them, the fullest first; the way out."""
     depths = await visit.call_api("GET /v1/queue")
     lanes = [(carrier_id, lane, sum(lane[state] for state in _STATES)) for carrier_id, lane in depths["carriers"].items()]
     lanes = sorted((each for each in lanes if each[2]), key=lambda each: -each[2])
@@ -27,7 +27,7 @@ async def show_queue(visit: PageRequest) -> Mapping[str, Any]:
 
 
 async def show_workers(visit: PageRequest) -> Mapping[str, Any]:
-    """Every process, those in trouble first."""
+    """Show every process, those in trouble first."""
     found = await visit.call_api("GET /v1/workers")
     order = ("silent", "stopping", "foreign", "alive")
     workers = sorted(found["items"], key=lambda worker: (order.index(worker["state"]), worker["role"] or "", worker["worker_id"]))
@@ -36,21 +36,21 @@ async def show_workers(visit: PageRequest) -> Mapping[str, Any]:
 
 
 async def show_record(visit: PageRequest) -> Mapping[str, Any]:
-    """A page of actions, the newest first."""
+    """Show a page of actions, the newest first."""
     wanted = {name: visit.query(name) for name in ("actor", "verb", "target")}
     page = await visit.call_api("GET /v1/actions", **wanted, cursor=visit.query("cursor") or None)
     return {"wanted": wanted, "actions": page["items"], "next_cursor": page["next_cursor"]}
 
 
 async def show_notices(visit: PageRequest) -> Mapping[str, Any]:
-    """A page of notices, the newest first."""
+    """Show a page of notices, the newest first."""
     unseen = visit.query("all") != "1"
     page = await visit.call_api("GET /v1/notices", unseen=unseen, cursor=visit.query("cursor") or None)
     return {"unseen": unseen, "notices": page["items"], "next_cursor": page["next_cursor"]}
 
 
 def work_pages() -> list[Screen]:
-    """The rows of the table."""
+    """Return the rows of the table."""
     return [
         Screen(path=QUEUE, title="Queue", template="queue.html", scope=Scope.OPS, show=show_queue, menu="Queue"),
         Screen(

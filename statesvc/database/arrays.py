@@ -48,31 +48,31 @@ psycopg.adapters.register_dumper(Array, _ArrayDumper)
 
 
 def encoded(rows: Iterable[Sequence[Any]], names: Columns) -> dict[str, Array]:
-    """Rows as one array a column, the form that `unnest` takes."""
+    """Encode rows as one array a column, the form that `unnest` takes."""
     members = list(zip(*rows, strict=True)) or [()] * len(names)
     return {name: encode(column) for (name, encode), column in zip(names.items(), members, strict=True)}
 
 
 def uuids(members: Sequence[UUID]) -> Array:
-    """Of `uuid`; none of them NULL."""
+    """Encode an array of `uuid`; none of them NULL."""
     size = _length(16)
     return _array(_UUID, len(members), size + size.join([member.int.to_bytes(16) for member in members]))
 
 
 def uuids_or_null(members: Sequence[UUID | None]) -> Array:
-    """Of `uuid`."""
+    """Encode an array of `uuid`."""
     size = _length(16)
     return _array(_UUID, len(members), b"".join([_NULL if member is None else size + member.bytes for member in members]))
 
 
 def texts(members: Sequence[str | None]) -> Array:
-    """Of `text`."""
+    """Encode an array of `text`."""
     sized = [_NULL if member is None else _length(len(text := member.encode())) + text for member in members]
     return _array(_TEXT, len(members), b"".join(sized))
 
 
 def byteas(members: Sequence[bytes | None]) -> Array:
-    """Of `bytea`."""
+    """Encode an array of `bytea`."""
     parts: list[bytes] = []
     for member in members:
         if member is None:
@@ -84,30 +84,30 @@ def byteas(members: Sequence[bytes | None]) -> Array:
 
 
 def ints(members: Sequence[int]) -> Array:
-    """Of `int`; none of them NULL."""
+    """Encode an array of `int`; none of them NULL."""
     sized = [4] * (2 * len(members))
     sized[1::2] = members
     return _array(_INT4, len(members), pack(f"!{len(sized)}i", *sized))
 
 
 def bools(members: Sequence[bool]) -> Array:
-    """Of `bool`; none of them NULL."""
+    """Encode an array of `bool`; none of them NULL."""
     return _array(_BOOL, len(members), b"".join([_TRUE if member else _FALSE for member in members]))
 
 
 def timestamps(members: Sequence[datetime | None]) -> Array:
-    """Of `timestamptz`, from times with an offset."""
+    """Encode an array of `timestamptz`, from times with an offset."""
     return _array(_TIMESTAMPTZ, len(members), b"".join([_NULL if member is None else _time(member) for member in members]))
 
 
 @lru_cache(maxsize=4096)
 def _time(instant: datetime) -> bytes:
-    """Cached, because an event's time stands in several columns and a batch's clock in every row."""
+    """Encode a time; cached, because an event's time stands in several columns and a batch's clock in every row."""
     return pack("!iq", 8, (instant - _EPOCH) // _MICROSECOND)
 
 
 def _array(oid: int, count: int, members: bytes) -> Array:
-    """Dimensions, whether there may be NULLs, type, size and first index of the one dimension; then each member after its length."""
+    """Encode dimensions, whether there may be NULLs, type, size and first index of the one dimension; then each member after its length."""
     if not count:
         return Array(pack("!iiI", 0, 0, oid))
     return Array(pack("!iiIii", 1, 1, oid, count, 1) + members)

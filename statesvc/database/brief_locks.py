@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 async def until_let_go(take: Callable[[], Awaitable[T]], *, tries: int) -> T | None:
-    """What `take` answers; None: others held what it needs at every attempt. Database errors but the transient ones pass through."""
+    """Return what `take` answers; None: others held what it needs at every attempt. Database errors but the transient ones pass through."""
     for attempt in range(tries):
         try:
             return await take()

@@ -9,7 +9,7 @@ _UNITS: Final = (("days", 86_400.0), ("hours", 3600.0), ("minutes", 60.0))
 
 
 def clock_fault(database: datetime, machine: float, *, seconds_max: float = FAR_SECONDS) -> str | None:
-    """What is wrong, as a sentence without its end; None: they agree. `machine`: seconds since 1970."""
+    """Return what is wrong, as a sentence without its end; None: they agree. `machine`: seconds since 1970."""
     ahead = database.timestamp() - machine
     if abs(ahead) <= seconds_max:
         return None

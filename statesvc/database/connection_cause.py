@@ -1,4 +1,4 @@
-"""Why a connection failed, in one word for logs."""
+"""Causes of failed connections, in one word for logs."""
 
 import re
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from psycopg_pool import PoolTimeout
 
 
 class ConnectionCause(StrEnum):
-    """Why there is no connection, in one word for logs."""
+    """Cause of a failed connection, in one word for logs."""
 
     AUTH = "auth"
     """The server did not believe who asked: password, user, or an address that it does not let in."""
@@ -63,7 +63,7 @@ _CAUSES_BY_TEXT: Final = tuple(
 
 
 def connection_cause(error: BaseException) -> ConnectionCause | None:
-    """Why there is no connection, or no more; None where the error is about something else, or in words that are not known."""
+    """Return why there is no connection, or no more; None where the error is about something else, or in words that are not known."""
     if not isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) or isinstance(error, PoolTimeout):
         return None
     if (code := error.sqlstate) is not None:

@@ -24,7 +24,7 @@ _SOCKET_NAME: Final = ".s.PGSQL.65535"
 
 
 def take_lock(data_dir: Path) -> int:
-    """A descriptor that holds the data for this process until it is closed. Raises `DataInUseError`."""
+    """Lock the data for this process: return a descriptor that holds it until it is closed. Raises `DataInUseError`."""
     descriptor = os.open(data_dir / _LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -38,18 +38,17 @@ def take_lock(data_dir: Path) -> int:
 
 
 def make_passwords(data_dir: Path) -> dict[str, str]:
-    """New passwords by role, stored."""
+    """Generate and store passwords by role."""
     return _keep_passwords(data_dir, {})
 
 
 def complete_passwords(data_dir: Path) -> dict[str, str]:
-    """The passwords by role, with new ones for roles that came with a later release."""
+    """Return the passwords by role, with new ones for roles that came with a later release."""
     passwords = read_passwords(data_dir)
     return passwords if passwords.keys() >= ROLES.keys() else _keep_passwords(data_dir, passwords)
 
 
 def read_passwords(data_dir: Path) -> dict[str, str]:
-    """The passwords by role."""
     path = data_dir / _PASSWORDS
     try:
         passwords: dict[str, str] = json.loads(path.read_text())
@@ -67,7 +66,7 @@ def _keep_passwords(data_dir: Path, known: Mapping[str, str]) -> dict[str, str]:
 
 
 def socket_dir(folder: Path, user: ServerUser) -> Path:
-    """The data folder itself; where its path is too long for a socket, a private folder under the system's temporary one."""
+    """Return the data folder itself; where its path is too long for a socket, a private folder under the system's temporary one."""
     if _fits(folder):
         return folder
     short = _short_dir(folder)
@@ -84,7 +83,7 @@ def socket_dir(folder: Path, user: ServerUser) -> Path:
 
 
 def remove_socket_dir(folder: Path) -> None:
-    """Removes what `socket_dir` made, once the server has left it."""
+    """Remove what `socket_dir` made, once the server has left it."""
     short = None if _fits(folder) else _short_dir(folder)
     if short is not None:
         with suppress(OSError):
@@ -92,7 +91,7 @@ def remove_socket_dir(folder: Path) -> None:
 
 
 def write_private(path: Path, text: str, user: ServerUser) -> None:
-    """Replaces a file as a whole; only `user` may read it."""
+    """Replace a file as a whole; only `user` may read it."""
     unfinished = path.with_name(path.name + ".unfinished")
     unfinished.unlink(missing_ok=True)
     descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)

@@ -33,7 +33,7 @@ class Dsns:
 
     @classmethod
     def from_settings(cls, settings: DatabaseSettings) -> Self | None:
-        """Those of DATABASE_URL; None when it is not set: then the embedded server's hold. Raises SettingError.
+        """Return the addresses of DATABASE_URL; None when it is not set: then the embedded server's hold. Raises SettingError.
 
         From then on this process asks the setting's command for the passwords that stand in none of them.
         """
@@ -50,7 +50,7 @@ class Dsns:
 
 
 def _well_formed(variable: str, url: SecretStr) -> str:
-    """The driver's own words may quote a password."""
+    """Return the address if it can be parsed; the driver's own words may quote a password."""
     try:
         conninfo_to_dict(url.get_secret_value())
     except ProgrammingError:
@@ -59,7 +59,7 @@ def _well_formed(variable: str, url: SecretStr) -> str:
 
 
 def database_name(settings: DatabaseSettings) -> str:
-    """Which database a command speaks of, for people: host and database, or the data folder. Never a password."""
+    """Return which database a command speaks of, for people: host and database, or the data folder. Never a password."""
     if settings.database_url is None:
         return str(settings.data_dir.absolute())
     given = conninfo_to_dict(settings.database_url.get_secret_value())

@@ -69,11 +69,11 @@ class EmbeddedServer:
 
     @classmethod
     def from_settings(cls, settings: DatabaseSettings) -> Self:
-        """The one that the settings describe. Raises EmbeddedServerError where it has no programs."""
+        """Return the server that the settings describe. Raises EmbeddedServerError where it has no programs."""
         return cls(settings.data_dir, binaries=settings.postgres_bin, tcp_port=settings.embedded_port)
 
     def start(self) -> Dsns:
-        """Makes the server if it is new, starts it, and answers its addresses. Raises `DataInUseError` while another process has it."""
+        """Make the server if it is new, start it, and return its addresses. Raises `DataInUseError` while another process has it."""
         made = not self._data_dir.exists()
         self._data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         owner = choose_user(self._folder)
@@ -102,7 +102,7 @@ class EmbeddedServer:
         return _dsns(place, passwords)
 
     def stop(self) -> None:
-        """Disconnects everybody, ends the server cleanly and releases the data. Does nothing while another process has it."""
+        """Disconnect everybody, end the server cleanly and release the data. Does nothing while another process has it."""
         if not self._may_stop():
             return
         if self._folder.exists():
@@ -113,7 +113,7 @@ class EmbeddedServer:
             self._lock = None
 
     def _may_stop(self) -> bool:
-        """Holds the lock, or takes that of a process that died."""
+        """Return whether this process may stop it: it holds the lock, or takes that of a process that died."""
         if self._lock is None and self._folder.exists():
             try:
                 self._lock = take_lock(self._data_dir)
@@ -122,14 +122,14 @@ class EmbeddedServer:
         return self._lock is not None
 
     def restart(self, *, immediate: bool = False) -> None:
-        """Ends the server and starts it again; `immediate`: as after a power cut, with recovery."""
+        """End the server and start it again; `immediate`: as after a power cut, with recovery."""
         self._control(self._user(), "restart", "-m", "immediate" if immediate else "fast", "-t", str(_START_SECONDS))
 
     def _user(self) -> ServerUser:
         return with_access(choose_user(self._folder), folder=self._folder, postgres=self._programs / "postgres")
 
     def _initialize(self, owner: ServerUser) -> None:
-        """Runs initdb in a folder that gets its name only when it is whole."""
+        """Run initdb in a folder that gets its name only when it is whole."""
         password = make_passwords(self._data_dir)["superuser"]
         unfinished = self._data_dir / f"{_FOLDER}.unfinished"
         shutil.rmtree(unfinished, ignore_errors=True)
@@ -169,7 +169,7 @@ class EmbeddedServer:
             self._control(user, "stop", "-m", "immediate", "-t", str(_STOP_SECONDS))
 
     def _start(self, user: ServerUser, *, patience_seconds: float) -> None:
-        """The processes of a server that was killed need some time to notice; until then PostgreSQL refuses to start."""
+        """Start the server; the processes of one that was killed need some time to notice, and until then PostgreSQL refuses to start."""
         deadline = time.monotonic() + patience_seconds
         while True:
             try:
@@ -182,11 +182,14 @@ class EmbeddedServer:
                 return
 
     def _while_recovering(self) -> tuple[str, ...]:
-        """A backup that is rolled forward takes no connections before it can be written: a reader would take it for the service's."""
+        """Return the options of a server that recovers.
+
+        It takes no connections before it can be written, lest a reader take it for the service's.
+        """
         return ("-o", "-c hot_standby=off") if (self._folder / _RECOVERY_SIGNAL).exists() else ()
 
     def _listening(self) -> Listening | None:
-        """Where `pg_ctl` does not wait: when recovery from an archive is over."""
+        """Return where it listens, for which `pg_ctl` does not wait: when recovery from an archive is over."""
         deadline = time.monotonic() + _START_SECONDS
         while (place := listening_at(self._folder)) is None and running_pid(self._folder) is not None and time.monotonic() < deadline:
             time.sleep(_POLL_SECONDS)
@@ -220,7 +223,7 @@ class EmbeddedServer:
 
 
 def locate(settings: DatabaseSettings) -> Dsns | None:
-    """The addresses of DATABASE_URL, or of the embedded server; None while that one is stopped. Raises `NoDataError`."""
+    """Return the addresses of DATABASE_URL, or of the embedded server; None while that one is stopped. Raises `NoDataError`."""
     given = Dsns.from_settings(settings)
     if given is not None:
         return given
@@ -235,7 +238,7 @@ def _absolute(path: Path) -> Path:
 
 
 def attach(data_dir: Path) -> Dsns | None:
-    """The addresses of the server that runs on this data directory; None when none does."""
+    """Return the addresses of the server that runs on this data directory; None when none does."""
     place = listening_at(_absolute(data_dir) / _FOLDER)
     return None if place is None else _dsns(place, read_passwords(data_dir))
 

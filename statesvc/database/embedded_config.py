@@ -1,4 +1,4 @@
-"""How the embedded server is configured: durable, for a small machine, and silent about the values in statements.
+"""Configuration of the embedded server: durable, for a small machine, and silent about the values in statements.
 
 Written to `statesvc.conf` in the data folder at every start; `postgresql.conf` includes it.
 """
@@ -64,7 +64,10 @@ _MEMORY_LIMIT: Final = Path("/sys/fs/cgroup/memory.max")
 
 
 def _buffers_mib() -> int:
-    """A quarter of the memory of this machine or container: what does not fit is written in a flood, and commits wait for the disk."""
+    """Return a quarter of the memory of this machine or container.
+
+    What does not fit is written in a flood, and commits wait for the disk.
+    """
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     try:
         limit = _MEMORY_LIMIT.read_text().strip()
@@ -76,12 +79,12 @@ def _buffers_mib() -> int:
 
 
 def _wal_mib(folder: Path) -> int:
-    """A sixteenth of the disk: the more of the log lies between two checkpoints, the fewer whole pages are written into it."""
+    """Return a sixteenth of the disk: the more of the log lies between two checkpoints, the fewer whole pages are written into it."""
     return max(WAL_MIB_MIN, min(_WAL_MIB_MAX, shutil.disk_usage(folder).total // _WAL_SHARE // 1024**2))
 
 
 def configuration(*, folder: Path, socket_dir: Path, tcp_port: int, overrides: Mapping[str, str]) -> str:
-    """The file's text, for a server whose data is in `folder`. Without a `tcp_port` the server listens on its socket alone."""
+    """Return the file's text, for a server whose data is in `folder`. Without a `tcp_port` the server listens on its socket alone."""
     reach = {
         "unix_socket_directories": str(socket_dir),
         "unix_socket_permissions": "0700",

@@ -1,4 +1,4 @@
-"""What keeps the embedded server from running, for the person who starts it."""
+"""Errors that keep the embedded server from running, for the person who starts it."""
 
 
 class EmbeddedServerError(RuntimeError):

@@ -19,7 +19,7 @@ class MasterKeyError(ValueError):
 
 
 def parse_master_keys(text: str) -> MasterKeys:
-    """Comma-separated base64 of 32 bytes each; the first is current."""
+    """Parse comma-separated base64 of 32 bytes each; the first is current."""
     keys = []
     for place, part in enumerate(filter(None, (piece.strip() for piece in text.split(","))), start=1):
         try:
@@ -37,7 +37,7 @@ def parse_master_keys(text: str) -> MasterKeys:
 
 
 async def load_keyring(connection: AsyncConnection[Any], master: MasterKeys) -> Keyring:
-    """Reads the service's keys, and makes those that are missing."""
+    """Read the service's keys, and make those that are missing."""
     found = await _read(connection, master)
     for name in _NAMES:
         if name not in found:
@@ -54,5 +54,5 @@ async def _read(connection: AsyncConnection[Any], master: MasterKeys) -> dict[st
 
 
 def service_context(name: str) -> bytes:
-    """What the wrap of one of the service's keys is bound to."""
+    """Return the context that the wrap of one of the service's keys is bound to."""
     return b"service\x1f" + name.encode()

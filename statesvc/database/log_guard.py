@@ -9,11 +9,11 @@ TRIGGERS: Final = ("statesvc_guard_command", "statesvc_guard_drop", "statesvc_gu
 
 
 def guard_script() -> str:
-    """The SQL that makes them; for `psql` as a superuser on the migrated database. May run again."""
+    """Return the SQL that makes them; for `psql` as a superuser on the migrated database. May run again."""
     return (files("statesvc.database") / "log_guard.sql").read_text("utf-8")
 
 
 async def install_guard(superuser_dsn: str) -> None:
-    """Makes them, or brings them to this release, in one transaction."""
+    """Make them, or bring them to this release, in one transaction."""
     async with await open_connection(superuser_dsn, application_name="statesvc guard") as connection, connection.transaction():
         await connection.execute(guard_script().encode())

@@ -1,4 +1,4 @@
-"""What a release ships in `migrations/`, and how a database compares with it (`migrations/__init__.py` says what the files are).
+"""Files that a release ships in `migrations/`, and their comparison with a database (`migrations/__init__.py` says what the files are).
 
 A numbered file is applied once and never edited after its release. A file of functions is applied again whenever its text changes. The
 database keeps a ledger of both.
@@ -38,21 +38,21 @@ class Migration:
 
     @property
     def label(self) -> str:
-        """As the file is called."""
+        """Name of the file."""
         return f"{self.version:04}_{self.name}"
 
     @property
     def sha256(self) -> str:
-        """Of the file's text, lower-case hex."""
+        """Checksum of the file's text, lower-case hex."""
         return _sha256(self.text)
 
     @property
     def in_transaction(self) -> bool:
-        """Whether the file is applied as a whole or not at all."""
+        """True if the file is applied as a whole or not at all."""
         return self.text.partition("\n")[0].strip() != NO_TRANSACTION
 
     def steps(self) -> list["Step"]:
-        """Its statements, when it runs without a transaction."""
+        """Return its statements, when it runs without a transaction."""
         return [Step.of(statement, self.label) for statement in split_statements(self.text)]
 
 
@@ -74,7 +74,7 @@ class Step:
 
     @classmethod
     def of(cls, statement: str, label: str) -> "Step":
-        """Raises `MigrationError` for an index that could not be built again after a crash."""
+        """Parse a statement. Raises `MigrationError` for an index that could not be built again after a crash."""
         if _CONCURRENT_INDEX.search(statement) is None:
             return cls(statement, None)
         found = _REPEATABLE_INDEX.search(statement)
@@ -94,12 +94,12 @@ class FunctionFile:
 
     @property
     def label(self) -> str:
-        """As the file is called."""
+        """Name of the file."""
         return f"{_FUNCTIONS}/{self.name}"
 
     @property
     def sha256(self) -> str:
-        """Of the file's text, lower-case hex."""
+        """Checksum of the file's text, lower-case hex."""
         return _sha256(self.text)
 
 
@@ -113,7 +113,7 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """What was applied to a database: version or name of the file -> checksum."""
+    """Record of what was applied to a database: version or name of the file -> checksum."""
 
     migrations: Mapping[int, str]
     functions: Mapping[str, str]
@@ -121,7 +121,7 @@ class Ledger:
 
 @dataclass(frozen=True, slots=True)
 class SchemaState:
-    """How a database compares with the files of this release."""
+    """Difference between a database and the files of this release."""
 
     migrations: tuple[Migration, ...]
     """Those that it lacks."""
@@ -132,12 +132,12 @@ class SchemaState:
 
     @property
     def pending(self) -> tuple[Migration | FunctionFile, ...]:
-        """What is to be applied, in its order."""
+        """Files to apply, in their order."""
         return (*self.migrations, *self.functions)
 
 
 def read_migrations(folder: Traversable | None = None) -> Release:
-    """The files of the folder, by default of the package `migrations`."""
+    """Read the files of the folder, by default of the package `migrations`."""
     folder = folder or files("migrations")
     found = sorted((int(name[1]), name[2], entry) for entry in folder.iterdir() if (name := _FILE.fullmatch(entry.name)))
     versions = [version for version, _, _ in found]
@@ -152,7 +152,7 @@ def read_migrations(folder: Traversable | None = None) -> Release:
 
 
 def compare(release: Release, ledger: Ledger) -> SchemaState:
-    """Raises `MigrationError` where the history of the database is another one.
+    """Compare a database with the release. Raises `MigrationError` where the history of the database is another one.
 
     The functions of a database that a later release migrated belong to that release, and are left alone.
     """

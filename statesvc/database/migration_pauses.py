@@ -56,7 +56,7 @@ class Pause:
 
 
 def pauses(migrations: Iterable[Migration]) -> Iterator[Pause]:
-    """Of these files, which are pending on a database that is in use, in their order."""
+    """Yield the pauses of these files, which are pending on a database that is in use, in their order."""
     made: set[str] = set()
     for migration in migrations:
         try:
@@ -74,7 +74,7 @@ def _bare(statement: str) -> str:
 
 
 def _reasons(statement: str) -> Iterator[tuple[str | None, str]]:
-    """The table that waits, and why."""
+    """Yield the table that waits, and why."""
     for pattern, why in _STATEMENTS:
         found = re.match(pattern, statement, re.IGNORECASE)
         if found is not None:
@@ -89,7 +89,7 @@ def _reasons(statement: str) -> Iterator[tuple[str | None, str]]:
 
 
 def _divided(actions: str) -> list[str]:
-    """At the commas outside of parentheses."""
+    """Split at the commas outside of parentheses."""
     found, depth = [""], 0
     for character in actions:
         depth += {"(": 1, ")": -1}.get(character, 0)

@@ -39,7 +39,7 @@ from statesvc.database.service_connection import encoding_fault
 from statesvc.database.sql_errors import Failure, failure
 
 LOCK_WAIT_SECONDS: Final = 300.0
-"""How long a migrator waits for another one to finish."""
+"""Time that a migrator waits for another one to finish."""
 _LOCK_POLL_SECONDS: Final = 0.25
 _TRIES: Final = 20
 _PAUSE_SECONDS: Final = 1.0
@@ -74,7 +74,7 @@ async def migrate(
     superuser_dsn: str | None = None,
     auditor_role: str = AUDITOR_ROLE,
 ) -> MigrationReport:
-    """Brings the schema to this release; `check_only` changes nothing. The owner's address leads past any pooler. Raises `MigrationError`.
+    """Migrate the schema to this release; `check_only` changes nothing. The owner's address leads past any pooler. Raises `MigrationError`.
 
     With a superuser, known as one or because the owner is, the guard of the log's tables is brought to this release too.
     """
@@ -100,7 +100,7 @@ async def migrate(
 
 
 async def read_ledger(connection: AsyncConnection[Any]) -> Ledger:
-    """Empty for a database without schema. Any role of the service may ask."""
+    """Read the ledger; empty for a database without schema. Any role of the service may ask."""
     migrations: dict[int, str] = {}
     functions: dict[str, str] = {}
     if await _value(connection, _SQL["has_ledger"]):
@@ -164,7 +164,7 @@ async def _build_concurrently(connection: AsyncConnection[Any], index: Concurren
 
 
 async def _index_partitions(connection: AsyncConnection[Any], index: ConcurrentIndex) -> None:
-    """Declared on the parent alone, built on each partition, attached: PostgreSQL builds none on a partitioned table concurrently."""
+    """Declare on the parent alone, build on each partition, attach: PostgreSQL builds none on a partitioned table concurrently."""
     await connection.execute(f"CREATE INDEX IF NOT EXISTS {index.name} ON ONLY {index.schema}.{index.table} {index.keys}".encode())
     # again, because a partition may be made meanwhile
     while partition := await _value(connection, _SQL["partition_without_index"], index._asdict()):
@@ -191,7 +191,7 @@ async def _record(connection: AsyncConnection[Any], migration: Migration, begun:
 
 
 async def _grant(connection: AsyncConnection[Any], service_dsn: str, folder: Traversable) -> None:
-    """Gives the role that the service logs in as what it needs; an owner has it all."""
+    """Grant the role that the service logs in as what it needs; an owner has it all."""
     if not (folder / _PRIVILEGES).is_file():
         return
     async with await _connect(service_dsn) as service:
@@ -230,7 +230,10 @@ async def _make_partitions(connection: AsyncConnection[Any]) -> None:
 
 
 async def _patiently(label: str, action: Callable[[], Awaitable[object]]) -> None:
-    """Yields to traffic: a lock that is not granted soon is requested again later, so that nothing queues behind it for long."""
+    """Run an action that yields to traffic.
+
+    A lock that is not granted soon is requested again later, so that nothing queues behind it for long.
+    """
     for attempt in range(1, _TRIES + 1):
         try:
             await action()
@@ -283,7 +286,7 @@ def _milliseconds_since(begun: float) -> int:
 
 
 async def apply_functions(connection: AsyncConnection[Any], files: Sequence[FunctionFile]) -> None:
-    """All of them, or none: what the last text of a file made is dropped, then the new text is run.
+    """Apply all of them, or none: what the last text of a file made is dropped, then the new text is run.
 
     So a database that was upgraded has the functions of a new one, whatever became of their signatures, and none that no file has any
     more. A call that comes meanwhile waits for nothing and finds either the old functions or the new ones.

@@ -23,7 +23,7 @@ _ENCODINGS: Final = frozenset({"UTF8"})
 async def open_connection(
     dsn: str, *, application_name: LiteralString, limits: SessionLimits = PATIENT, direct: bool = True, writes: bool = True
 ) -> ServiceConnection:
-    """An autocommit connection that never prepares statements by itself.
+    """Open an autocommit connection that never prepares statements by itself.
 
     `direct=False` behind a pooler in transaction mode; `writes=False` where a server that only reads will do.
     """
@@ -50,7 +50,7 @@ async def open_connection(
 def open_sync_connection(
     dsn: str, *, application_name: LiteralString, limits: SessionLimits = PATIENT, writes: bool = True
 ) -> Connection[Any]:
-    """The same without an event loop; it has no deadline."""
+    """Open such a connection without an event loop; it has no deadline."""
     options = {"autocommit": True, "prepare_threshold": None, **parameters(dsn, application_name, writes=writes)}
     command = password_command()
     password = None if command is None else command.password_now(dsn)

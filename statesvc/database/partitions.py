@@ -25,11 +25,11 @@ class MissingPartition:
 
     @property
     def can_be_made(self) -> bool:
-        """Whether an empty one does: nothing was in it."""
+        """True if an empty partition will do: nothing was in it."""
         return not self.is_there and not self.held
 
     def __str__(self) -> str:
-        """What is wrong, and what to do."""
+        """Say what is wrong, and what to do."""
         if self.is_there:
             return (
                 f"the table statesvc.{self.name} is no partition of statesvc.{self.table}: as the owner, ALTER TABLE statesvc.{self.table} "
@@ -53,12 +53,12 @@ class MissingPartitionError(RuntimeError):
 
 
 async def missing_partitions(connection: AsyncConnection[Any]) -> list[MissingPartition]:
-    """Those that writing needs now or soon, and those whose sealed entries are gone with them."""
+    """Return those that writing needs now or soon, and those whose sealed entries are gone with them."""
     return [MissingPartition(*row) for row in await (await connection.execute(_SQL["missing"])).fetchall()]
 
 
 async def require_partitions(connection: AsyncConnection[Any]) -> None:
-    """Makes what is only not made yet. Raises MissingPartitionError for what needs a human."""
+    """Create what is only not made yet. Raises MissingPartitionError for what needs a human."""
     missing = await missing_partitions(connection)
     if missing and all(each.can_be_made for each in missing):
         await connection.execute(_SQL["ensure"])

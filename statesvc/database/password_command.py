@@ -33,7 +33,7 @@ class PasswordCommand:
         self._asking = asyncio.Lock()
 
     async def password(self, dsn: str) -> str | None:
-        """Raises PasswordCommandError. None where the address has a password, or says where one is."""
+        """Return the password; None where the address has one, or says where one is. Raises PasswordCommandError."""
         words = self._words_for(dsn)
         if words is None:
             return None
@@ -41,12 +41,12 @@ class PasswordCommand:
             return self._recent(words) or self._keep(words, await asyncio.to_thread(_printed, words))
 
     def password_now(self, dsn: str) -> str | None:
-        """The same without an event loop."""
+        """Return the password without an event loop."""
         words = self._words_for(dsn)
         return None if words is None else self._recent(words) or self._keep(words, _printed(words))
 
     def forget(self) -> None:
-        """What was printed was refused."""
+        """Forget what was printed: it was refused."""
         self._printed.clear()
 
     def _words_for(self, dsn: str) -> tuple[str, ...] | None:
@@ -73,17 +73,20 @@ class _Chosen:
 
 
 def choose_password_command(command: str | None) -> None:
-    """For all connections of this process from now on; a process that it spawns must be told. None: passwords stand in the addresses."""
+    """Choose the command for all connections of this process; a process that it spawns must be told.
+
+    None: passwords are in the addresses.
+    """
     _Chosen.command = None if command is None else PasswordCommand(command)
 
 
 def password_command() -> PasswordCommand | None:
-    """The one that was chosen."""
+    """Return the command that was chosen."""
     return _Chosen.command
 
 
 def chosen_password_command() -> str | None:
-    """The one that was chosen, for a process that is spawned."""
+    """Return the command line that was chosen, for a process that is spawned."""
     return None if _Chosen.command is None else _Chosen.command.command
 
 

@@ -7,22 +7,24 @@ T = TypeVar("T")
 
 
 class Rows(Protocol):
-    """What a statement answers."""
+    """Answer of a statement."""
 
-    async def fetchall(self) -> list[Any]:
-        """Its rows."""
+    async def fetchall(self) -> list[Any]: ...
 
     async def fetchone(self) -> Any:  # noqa: ANN401 - a row, as psycopg gives it
-        """The first of them."""
+        """Fetch the first row."""
 
 
 class Sender(Protocol):
-    """What takes statements: a connection, which waits for each, or a pipeline on one, which waits for answers that are asked for."""
+    """Anything that takes statements.
+
+    A connection, which waits for each, or a pipeline on one, which waits for answers that are asked for.
+    """
 
     async def execute(
         self, query: LiteralString, params: Mapping[str, Any] | None = None, *, prepare: bool | None = None, binary: bool = False
     ) -> Rows:
-        """Executes a statement, or adds it to the pipeline."""
+        """Execute a statement, or add it to the pipeline."""
 
 
 class Pending(Generic[T]):
@@ -35,17 +37,17 @@ class Pending(Generic[T]):
         self._read = read
 
     async def rows(self) -> T:
-        """The answer, as `read` made it of the rows."""
+        """Return the answer, as `read` made it of the rows."""
         return self._read(await self._answer.fetchall())
 
 
 async def send(connection: Sender, query: LiteralString, parameters: Mapping[str, Any], read: Callable[[list[Any]], T]) -> Pending[T]:
-    """Sends a query; in a pipeline without waiting for it. Rows come in binary, which spares decoding bytea."""
+    """Send a query; in a pipeline without waiting for it. Rows come in binary, which spares decoding bytea."""
     return Pending(await connection.execute(query, parameters, binary=True), read)
 
 
 def columns(rows: Sequence[Sequence[Any]], names: Sequence[str]) -> dict[str, list[Any]]:
-    """Rows as one array a column, the form that `unnest` takes."""
+    """Return rows as one array a column, the form that `unnest` takes."""
     if not rows:
         return {name: [] for name in names}
     return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))

@@ -45,7 +45,7 @@ _Prepared = tuple[bytes, tuple[int, ...]]
 
 @dataclass(slots=True)
 class _PreparedStatements:
-    """What one connection has prepared."""
+    """Statements that one connection has prepared."""
 
     names: dict[_Prepared, bytes] = field(default_factory=dict)
     numbers: Iterator[int] = field(default_factory=count)
@@ -64,13 +64,13 @@ class PipelinedRows:
         self.result: PGresult | None = None
 
     async def fetchall(self) -> list[Any]:
-        """Its rows. Waits for them, and so for the answers to all statements before it."""
+        """Wait for the rows, and so for the answers to all statements before it."""
         if self.result is None:
             await self._pipeline.flush()
         return self._pipeline.rows_of(self.result)
 
     async def fetchone(self) -> Any:  # noqa: ANN401 - a row, as psycopg gives it
-        """The first row; None where there is none."""
+        """Fetch the first row; None where there is none."""
         rows = await self.fetchall()
         return rows[0] if rows else None
 
@@ -106,12 +106,12 @@ class Pipeline:
         self._preparing: dict[_Prepared, bytes] = {}
         self._awaited: deque[PipelinedRows | _Preparing | _End] = deque()
         self._before_first_answer: list[_Statement] | None = []
-        """What was sent before the first answer; None once that has come."""
+        """Statements that were sent before the first answer; None once that has come."""
 
     async def execute(
         self, query: LiteralString, params: Mapping[str, Any] | None = None, *, prepare: bool | None = None, binary: bool = False
     ) -> PipelinedRows:
-        """Adds a statement. What fails in it is raised when an answer is waited for, or at the end."""
+        """Add a statement. What fails in it is raised when an answer is waited for, or at the end."""
         numbered = _Numbered(query.encode(), (), ()) if params is None else _numbered(query)
         values: Sequence[Buffer | None] = ()
         types: tuple[int, ...] = ()
@@ -128,16 +128,16 @@ class Pipeline:
         return statement.rows
 
     async def flush(self) -> None:
-        """Sends what was added, and waits for the answers. Raises the first error among them."""
+        """Send what was added, and wait for the answers. Raises the first error among them."""
         if self._awaited:
             await self._send_and_wait(self._pgconn.send_flush_request)
 
     async def end(self) -> None:
-        """The same for the last time."""
+        """Send what was added for the last time, and wait for the answers."""
         await self._send_and_wait(self._sync)
 
     async def rollback(self) -> None:
-        """Ends the transaction, whatever has failed in it. Not psycopg's: that would forget all that is prepared."""
+        """End the transaction, whatever has failed in it. Not psycopg's: that would forget all that is prepared."""
         self._before_first_answer = None
         await self.end()
         if self._pgconn.transaction_status != TransactionStatus.IDLE:
@@ -145,7 +145,7 @@ class Pipeline:
             await self.end()
 
     def rows_of(self, result: PGresult | None) -> list[Any]:
-        """The rows of an answer; none of a statement that answers none."""
+        """Return the rows of an answer; none for a statement that returns none."""
         if result is None or result.status != ExecStatus.TUPLES_OK:
             return []
         self._transformer.set_pgresult(result)
@@ -219,7 +219,7 @@ class Pipeline:
 
 @asynccontextmanager
 async def pipelined_transaction(connection: AsyncConnection[Any]) -> AsyncIterator[Pipeline]:
-    """A transaction in a pipeline; the connection is in autocommit and idle. What fails at the end is raised after the body.
+    """Open a transaction in a pipeline; the connection is in autocommit and idle. What fails at the end is raised after the body.
 
     Behind a pooler it begins with its limits. Until it ends, the connection itself must not be used: its answers would not come.
 
@@ -249,7 +249,7 @@ async def pipelined_transaction(connection: AsyncConnection[Any]) -> AsyncIterat
 
 @lru_cache(maxsize=512)
 def _numbered(query: LiteralString) -> _Numbered:
-    """As psycopg reads a query: `%(name)s`, `%(name)b`, and `%%` for a percent sign."""
+    """Parse the placeholders of a query as psycopg does: `%(name)s`, `%(name)b`, and `%%` for a percent sign."""
     found: dict[str, PyFormat] = {}
 
     def number(match: re.Match[str]) -> str:

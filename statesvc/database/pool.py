@@ -26,7 +26,7 @@ from statesvc.database.sql_errors import login_fault
 RECONNECT_SECONDS: Final = 3.0
 """A burst of tries (jittered, doubling) ends after this; the next request starts a new one, so recovery never waits minutes."""
 _FAILURE_SECONDS: Final = 30.0
-"""How often a pool says that connections still fail for the same reason."""
+"""Interval at which a pool logs that connections still fail for the same reason."""
 _PREPARE_AFTER: Final = 2
 """Executions of one statement after which it is prepared."""
 
@@ -41,7 +41,7 @@ class PoolLimits(SessionLimits):
     acquire_seconds: float
     connections_min: int = 2
     idle_seconds: float = 60.0
-    """How often the pool gives one up that was not needed meanwhile: where connections are few, somebody else waits for it."""
+    """Time after which the pool gives up one that was not needed meanwhile: where connections are few, somebody else waits for it."""
 
 
 class Pool(AsyncConnectionPool[AsyncConnection[Any]]):
@@ -54,7 +54,7 @@ class Pool(AsyncConnectionPool[AsyncConnection[Any]]):
         self._said: tuple[ConnectionCause | None, float] = (None, float("-inf"))
 
     def failed(self, error: psycopg.Error) -> None:
-        """Notes that a connection did not open, and says so: at once, and now and then while it goes on."""
+        """Note that a connection did not open, and log it: at once, and now and then while it goes on."""
         self.fault = error
         cause, now = connection_cause(error), time.monotonic()
         if cause is not self._said[0] or now - self._said[1] >= _FAILURE_SECONDS:
@@ -62,7 +62,7 @@ class Pool(AsyncConnectionPool[AsyncConnection[Any]]):
             _log.warning("connection_failed", pool=self.name, error=error)
 
     async def putconn(self, conn: AsyncConnection[Any]) -> None:
-        """As psycopg's; a connection with a fault takes its siblings along."""
+        """Return a connection; one with a fault takes its siblings along."""
         if isinstance(conn, ServiceConnection) and conn.fault is not None:
             if isinstance(conn, PooledConnection) and isinstance(conn.fault, psycopg.errors.ReadOnlySqlTransaction):
                 await conn.end_reading_session()
@@ -71,7 +71,7 @@ class Pool(AsyncConnectionPool[AsyncConnection[Any]]):
         await super().putconn(conn)
 
     async def replace_all(self, conn: ServiceConnection) -> None:
-        """Replaces this connection and whatever was open at the same time. Those in use follow when they come back."""
+        """Replace this connection and whatever was open at the same time. Those in use follow when they come back."""
         if conn.opened_at > self._replaced_at:
             _log.warning("connections_replaced", pool=self.name, error=conn.fault)
             self._replaced_at = time.monotonic()
@@ -81,7 +81,7 @@ class Pool(AsyncConnectionPool[AsyncConnection[Any]]):
 def make_pool(
     dsn: str, *, name: str, limits: PoolLimits, prepared_statements: bool = True, direct: bool = True, writes: bool = True
 ) -> Pool:
-    """A pool that is not open yet: `await pool.open()`.
+    """Make a pool that is not open yet: `await pool.open()`.
 
     `name` shows in pg_stat_activity; `direct=False` behind a pooler in transaction mode; `writes=False` to read from a standby.
     """
@@ -127,7 +127,7 @@ def make_pool(
 
 
 async def check_idle(connection: AsyncConnection[Any]) -> None:
-    """Raises for a connection that died while it was idle.
+    """Raise for a connection that died while it was idle.
 
     Asks the server only where the socket has something to say, an end of file or a closing message: a healthy one costs one system call.
     """
@@ -138,15 +138,15 @@ async def check_idle(connection: AsyncConnection[Any]) -> None:
 
 
 def connection_fault(pool: object) -> str | None:
-    """Why this pool could not open a connection lately, without names and addresses; None: it could, or is no pool."""
+    """Return why this pool could not open a connection lately, without names and addresses; None: it could, or is no pool."""
     return login_fault(pool.fault) if isinstance(pool, Pool) and isinstance(pool.fault, psycopg.OperationalError) else None
 
 
 class Connections(Protocol):
-    """What of a psycopg pool is needed."""
+    """The part of a psycopg pool that is needed."""
 
     def connection(self) -> AbstractAsyncContextManager[AsyncConnection[Any]]:
-        """A connection for a while."""
+        """Provide a connection for a while."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,5 +156,5 @@ class SingleConnection:
     held: AsyncConnection[Any]
 
     def connection(self) -> AbstractAsyncContextManager[AsyncConnection[Any]]:
-        """Always the same one, left open."""
+        """Provide the connection: always the same one, left open."""
         return nullcontext(self.held)

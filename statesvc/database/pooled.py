@@ -28,7 +28,7 @@ class PooledConnection(RetryingConnection):
     _limits: tuple[LiteralString, ...] = ()
 
     def limit_transactions(self, timeouts: Mapping[LiteralString, int]) -> None:
-        """From now on each transaction has our settings and these limits, and so has each statement outside of one."""
+        """Give each transaction, and each statement outside of one, our settings and these limits from now on."""
         self._settings = MappingProxyType({**TRANSACTION_SETTINGS, **{name: str(milliseconds) for name, milliseconds in timeouts.items()}})
         self._limits = (
             *(f"SET LOCAL {name} = '{value}'" for name, value in TRANSACTION_SETTINGS.items()),
@@ -47,7 +47,7 @@ class PooledConnection(RetryingConnection):
         return self._limits
 
     async def end_reading_session(self) -> None:
-        """After a write was refused: has the pooler log in anew. Its server connections keep a default that was taken back meanwhile."""
+        """Have the pooler log in anew after a refused write: its server connections keep a default that was taken back meanwhile."""
         with suppress(psycopg.Error):
             await self.execute(_SQL["end_reading_session"], prepare=False)
 
@@ -57,7 +57,7 @@ class PooledConnection(RetryingConnection):
         savepoint_name: str | None = None,
         force_rollback: bool = False,  # noqa: FBT001, FBT002 - psycopg's signature
     ) -> AsyncIterator[AsyncTransaction]:
-        """As psycopg's; the outermost one begins with the limits."""
+        """Open a transaction; the outermost one begins with the limits."""
         outermost = self.is_idle
         async with super().transaction(savepoint_name, force_rollback) as transaction:
             if outermost and self.pgconn.pipeline_status:
@@ -69,7 +69,7 @@ class PooledConnection(RetryingConnection):
 
     @asynccontextmanager
     async def lone_statement(self) -> AsyncIterator[None]:
-        """The transaction of one statement, which travels together with it."""
+        """Open the transaction of one statement, which travels together with it."""
         try:
             async with self.pipeline():
                 cursor = AsyncCursor(self)
@@ -86,12 +86,11 @@ class PooledConnection(RetryingConnection):
 
 
 class PooledCursor(AsyncCursor[Any]):
-    """Of a `PooledConnection`: what it executes outside a transaction has the connection's settings and limits."""
+    """Cursor of a `PooledConnection`: what it executes outside a transaction has the connection's settings and limits."""
 
     __slots__ = ()
 
     async def execute(self, *arguments: Any, **options: Any) -> "PooledCursor":  # noqa: ANN401 - psycopg's overloads, passed on
-        """As psycopg's."""
         connection = self.connection
         if isinstance(connection, PooledConnection) and connection.is_idle and connection.limits:
             async with connection.lone_statement():

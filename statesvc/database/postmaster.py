@@ -1,4 +1,4 @@
-"""What `postmaster.pid` says about a server, checked against the process it names: after a crash another process may have its id."""
+"""Reader of `postmaster.pid`, checked against the process that it names: after a crash another process may have its id."""
 
 import subprocess
 from pathlib import Path
@@ -9,26 +9,26 @@ _READY: Final = "ready"
 
 
 class Listening(NamedTuple):
-    """Where a server takes connections."""
+    """Address on which a server takes connections."""
 
     socket_dir: Path
     port: int
 
 
 def running_pid(folder: Path) -> int | None:
-    """The process that serves the data folder; None when none does."""
+    """Return the process that serves the data folder; None when none does."""
     pid = recorded_pid(folder)
     return pid if pid is not None and str(folder) in _command_line(pid).split("\0") else None
 
 
 def recorded_pid(folder: Path) -> int | None:
-    """What the file says, true or not."""
+    """Return the process that the file names, true or not."""
     lines = _lines(folder)
     return int(lines[0]) if lines and lines[0].isdigit() else None
 
 
 def listening_at(folder: Path) -> Listening | None:
-    """Where a running server that takes connections is reached."""
+    """Return the address of a running server that takes connections."""
     lines = _lines(folder)
     if len(lines) < 8 or lines[7] != _READY or running_pid(folder) is None:
         return None
@@ -43,7 +43,7 @@ def _lines(folder: Path) -> list[str]:
 
 
 def _command_line(pid: int) -> str:
-    """Arguments joined by NUL; empty when the process is gone."""
+    """Return arguments joined by NUL; empty when the process is gone."""
     if Path("/proc/self/cmdline").exists():
         try:
             return Path(f"/proc/{pid}/cmdline").read_text(errors="replace")

@@ -35,6 +35,6 @@ class Queries(Mapping[str, LiteralString]):
 
 @cache
 def queries(package: str, name: str) -> Queries:
-    """The queries of `name`.sql in `package` (a module's `__package__`)."""
+    """Load the queries of `name`.sql in `package` (a module's `__package__`)."""
     resource = files(package) / f"{name}.sql"
     return Queries(resource.read_text("utf-8"), f"{package}/{name}.sql")

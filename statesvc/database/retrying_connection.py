@@ -13,11 +13,11 @@ _AGAIN_SECONDS: Final = (0.05, 0.1, 0.2, *[0.4] * 6)
 
 
 class RetryingConnection(ServiceConnection):
-    """For pools. `connect` takes psycopg's own arguments."""
+    """Connection of a pool. `connect` takes psycopg's own arguments."""
 
     @classmethod
     async def connect(cls, conninfo: str = "", **options: Any) -> Self:  # noqa: ANN401 - psycopg's, passed on
-        """The option `failed` is called with the error of each try. Raises OperationalError when the last one did."""
+        """Connect; the option `failed` is called with the error of each try. Raises OperationalError when the last one failed."""
         failed: Callable[[psycopg.Error], None] | None = options.pop("failed", None)
         for pause in _AGAIN_SECONDS:
             try:

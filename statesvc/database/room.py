@@ -1,4 +1,4 @@
-"""How many connections the service's role may have: the least that its own limit, the database's and the server's leave it."""
+"""Bound of the service's connections: the least that the role's own limit, the database's and the server's leave it."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -20,12 +20,12 @@ class Bound:
 
     @property
     def left(self) -> int:
-        """What the role may have beside others."""
+        """Connections that the role may have beside others."""
         return max(0, self.connections - self.others)
 
 
 async def read_room(connection: AsyncConnection[Any]) -> Bound:
-    """The narrowest bound of the role that asks."""
+    """Read the narrowest bound of the role that asks."""
     row = await (await connection.execute(_SQL["room"], prepare=False)).fetchone()
     assert row is not None  # noqa: S101 - the role that asks and its database are there
     role, database, role_limit, database_limit, server_limit, reserved, in_database, on_server = row

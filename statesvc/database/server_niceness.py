@@ -21,7 +21,7 @@ NICENESS: Final = 10
 
 
 def lower_priority(connection: BaseConnection[Any]) -> bool:
-    """Makes the connection's server process nicer. False where it is elsewhere, or not ours to touch: then it is as fast as the others."""
+    """Make the connection's server process nicer. False where it is elsewhere, or not ours to touch: then it is as fast as the others."""
     pid = connection.info.backend_pid
     if not _is_child(pid, of=_listener(connection.fileno())):
         return False
@@ -29,7 +29,7 @@ def lower_priority(connection: BaseConnection[Any]) -> bool:
 
 
 def _listener(descriptor: int) -> int | None:
-    """The process that listens at the other end of a unix socket; None for a socket of another kind."""
+    """Return the process that listens at the other end of a unix socket; None for a socket of another kind."""
     with suppress(OSError, AttributeError), socket.socket(fileno=os.dup(descriptor)) as peer:
         if peer.family == socket.AF_UNIX:
             pid, _, _ = _CREDENTIALS.unpack(peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
@@ -38,7 +38,7 @@ def _listener(descriptor: int) -> int | None:
 
 
 def _is_child(pid: int, *, of: int | None) -> bool:
-    """A server of another machine, or behind a pooler, names a process that may be anyone's here."""
+    """Return whether the process is our server's: one of another machine, or behind a pooler, names a process that may be anyone's here."""
     if not of:
         return False
     try:

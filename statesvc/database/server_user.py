@@ -1,4 +1,4 @@
-"""Which system user runs the embedded server: PostgreSQL refuses to run as root.
+"""Choice of the system user that runs the embedded server: PostgreSQL refuses to run as root.
 
 An ordinary user runs it as themselves. Root hands it to a system user that owns the data folder and nothing else. Where a
 folder above the data or the programs lets nobody but root in (a checkout under /root), no permission is changed: the server
@@ -25,7 +25,7 @@ _CAPABILITIES: Final = ("dac_read_search", "dac_override")
 
 @dataclass(frozen=True, slots=True)
 class ServerUser:
-    """How the server's programs are run. Without `uid`: as ourselves."""
+    """User that the server's programs run as. Without `uid`: as ourselves."""
 
     uid: int | None = None
     gid: int | None = None
@@ -34,7 +34,7 @@ class ServerUser:
     def run(
         self, command: Iterable[str | Path], *, environment: Mapping[str, str] | None = None, stdin: str = ""
     ) -> subprocess.CompletedProcess[str]:
-        """Runs a program to its end. Its output goes through a file: the daemon that `pg_ctl` leaves behind would hold a pipe open."""
+        """Run a program to its end. Its output goes through a file: the daemon that `pg_ctl` leaves behind would hold a pipe open."""
         with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as given:
             given.write(stdin)
             given.seek(0)
@@ -56,7 +56,7 @@ class ServerUser:
             return subprocess.CompletedProcess(ended.args, ended.returncode, output.read())
 
     def give(self, path: Path) -> None:
-        """Makes the server own a file or folder."""
+        """Make the server own a file or folder."""
         if self.uid is not None and self.gid is not None:
             os.chown(path, self.uid, self.gid, follow_symlinks=False)
 
@@ -77,7 +77,7 @@ class ServerUser:
 
 
 def choose_user(folder: Path) -> ServerUser:
-    """Ourselves; for root the present owner of the data folder, else `postgres`, else a new system user `statesvc`."""
+    """Choose ourselves; for root the present owner of the data folder, else `postgres`, else a new system user `statesvc`."""
     if os.geteuid() != 0:
         return ServerUser()
     owner = folder.stat().st_uid if folder.exists() else 0
@@ -86,7 +86,7 @@ def choose_user(folder: Path) -> ServerUser:
 
 
 def with_access(user: ServerUser, *, folder: Path, postgres: Path) -> ServerUser:
-    """The user with what it needs to reach its data and its programs. Tried, not computed: ACLs and mounts have a say too."""
+    """Return the user with what it needs to reach its data and its programs. Tried, not computed: ACLs and mounts have a say too."""
     candidates = [user]
     if user.uid is not None and shutil.which("setpriv"):
         candidates += [ServerUser(user.uid, user.gid, capability) for capability in _CAPABILITIES]
@@ -129,6 +129,6 @@ def _system_user() -> pwd.struct_passwd:
 
 
 def _clean_environment() -> dict[str, str]:
-    """Ours without PG* variables, which would lead the programs astray."""
+    """Return our environment without PG* variables, which would lead the programs astray."""
     inherited = {name: value for name, value in os.environ.items() if name in {"PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"}}
     return {"LC_ALL": "C", "TZ": "UTC", **inherited}

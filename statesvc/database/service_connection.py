@@ -30,7 +30,7 @@ KEEPALIVE: Final[Mapping[str, Any]] = MappingProxyType(
 """libpq parameters: a half-open socket is noticed within about 15 seconds."""
 CONNECT_TIMEOUT_SECONDS: Final = 5
 CANCEL_SECONDS: Final = 1.0
-"""How long a cancelled call may take to end."""
+"""Time that a cancelled call may take to end."""
 _INTERVAL_SECONDS: Final = 0.1
 _UNREAD_SECONDS: Final = 0.1
 """Time for an answer that is there and was not read yet: this process was stopped or busy, not the server."""
@@ -51,7 +51,7 @@ class ServiceConnection(AsyncConnection[Any]):
 
     @classmethod
     async def connect(cls, conninfo: str = "", **options: Any) -> Self:  # noqa: ANN401 - psycopg's, passed on
-        """As psycopg's; the password is asked for where the address has none."""
+        """Connect; the password is asked for where the address has none."""
         command = password_command()
         password = None if command is None else await command.password(conninfo)
         if command is None or password is None:
@@ -64,7 +64,7 @@ class ServiceConnection(AsyncConnection[Any]):
             raise
 
     async def wait(self, gen: PQGen[T], interval: float = _INTERVAL_SECONDS, timeout: float | None = None) -> T:  # noqa: ASYNC109 - psycopg's
-        """Every exchange with the server goes through here. Raises ServerSilentError."""
+        """Wait for the server; every exchange with it goes through here. Raises ServerSilentError."""
         if timeout is None and self.answer_seconds is not None:
             self._hang_up_within(self.answer_seconds)
         try:
@@ -81,7 +81,7 @@ class ServiceConnection(AsyncConnection[Any]):
                 self._deadline = None
 
     async def cancel_safe(self, *, timeout: float = CANCEL_SECONDS) -> None:  # noqa: ASYNC109 - psycopg's
-        """As psycopg's, which calls it when a waiting task is cancelled; a server that does not end the statement loses the connection."""
+        """Cancel when a waiting task is cancelled; a server that does not end the statement loses the connection."""
         self._hang_up_within(CANCEL_SECONDS)
         await super().cancel_safe(timeout=min(timeout, CANCEL_SECONDS))
 
@@ -108,7 +108,7 @@ class ServiceConnection(AsyncConnection[Any]):
 
 
 def parameters(dsn: str, application_name: str, *, writes: bool) -> dict[str, Any]:
-    """Libpq's parameters of a connection. Where the DSN does not say which of its servers it means, it is one that takes writes."""
+    """Return libpq's parameters. Where the DSN does not say which of its servers it means, it is one that takes writes."""
     given = conninfo_to_dict(dsn)
     wants = {"target_session_attrs": "read-write"} if writes and "target_session_attrs" not in given else {}
     return {
@@ -121,7 +121,7 @@ def parameters(dsn: str, application_name: str, *, writes: bool) -> dict[str, An
 
 
 def encoding_fault(connection: AsyncConnection[Any]) -> str | None:
-    """Why this database cannot hold what carriers say; None: it can."""
+    """Return why this database cannot hold what carriers say; None: it can."""
     encoding = connection.info.parameter_status("server_encoding")
     if encoding in {"UTF8", None}:
         return None
@@ -132,7 +132,7 @@ def encoding_fault(connection: AsyncConnection[Any]) -> str | None:
 
 
 def names_several_hosts(dsn: str) -> bool:
-    """Whether the DSN leaves it to libpq which of several servers to take."""
+    """Return whether the DSN leaves it to libpq which of several servers to take."""
     given = conninfo_to_dict(dsn)
     return any("," in str(given.get(name) or "") for name in ("host", "hostaddr"))
 

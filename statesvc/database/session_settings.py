@@ -1,4 +1,4 @@
-"""What every session of ours has, whatever its role, its database or the environment says: our SQL and our parsing rely on it.
+"""Settings of every session of ours, whatever its role, its database or the environment says: our SQL and our parsing rely on them.
 
 Set on the session in one statement after the login, not in the startup packet: PgBouncer refuses `options` there. The encoding alone is
 part of the login (`service_connection`), because without it nothing can be read.
@@ -37,35 +37,38 @@ CARRIED_BY_POOLERS: Final = frozenset({"DateStyle", "TimeZone", "standard_confor
 TRANSACTION_SETTINGS: Final[Mapping[LiteralString, LiteralString]] = MappingProxyType(
     {name: setting for name, setting in SESSION_SETTINGS.items() if name not in CARRIED_BY_POOLERS}
 )
-"""What each transaction behind a pooler sets. All of it: what one server connection has says nothing about the next."""
+"""Settings of each transaction behind a pooler. All of them: what one server connection has says nothing about the next."""
 BEGIN: Final[LiteralString] = f"BEGIN ISOLATION LEVEL {READ_COMMITTED}"
 """Begins a transaction that is ours whatever the server connection has as its default."""
 WHOLE_TRANSACTIONS_SINCE: Final = 17_00_00
 ANSWER_MARGIN_SECONDS: Final = 2.0
-"""What a server gets beyond its own time limits to say that they are over."""
+"""Time that a server gets beyond its own limits to say that they are over."""
 
 _SQL = queries("statesvc.database", "session_settings")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionLimits:
-    """How long a session may take for what. 0: as long as it takes."""
+    """Limits of a session. 0: as long as it takes."""
 
     statement_seconds: float = 0.0
     lock_seconds: float = 0.0
     idle_in_transaction_seconds: float = 0.0
     transaction_seconds: float | None = None
-    """Of a whole transaction. A client that stops inside a pipeline is not idle to PostgreSQL: only this limit ends it (PostgreSQL 17)."""
+    """Limit of a whole transaction.
+
+    A client that stops inside a pipeline is not idle to PostgreSQL: only this limit ends it (PostgreSQL 17).
+    """
 
     @property
     def answer_seconds(self) -> float | None:
-        """After how long without an answer the client hangs up: the server's own limits would have ended it. None: it waits."""
+        """Time without an answer after which the client hangs up: the server's own limits would have ended it. None: it waits."""
         if not self.statement_seconds:
             return None
         return max(self.statement_seconds, self.transaction_seconds or 0.0) + ANSWER_MARGIN_SECONDS
 
     def timeouts(self, *, server_version: int) -> dict[LiteralString, int]:
-        """The settings of a server of this version, in milliseconds."""
+        """Return the settings of a server of this version, in milliseconds."""
         limits: dict[LiteralString, float] = {
             "statement_timeout": self.statement_seconds,
             "lock_timeout": self.lock_seconds,
@@ -76,28 +79,28 @@ class SessionLimits:
         return {name: round(seconds * 1000) for name, seconds in limits.items()}
 
     def settings(self, *, server_version: int) -> dict[str, str]:
-        """All settings of a session that is ours alone."""
+        """Return all settings of a session that is ours alone."""
         timeouts = {name: str(milliseconds) for name, milliseconds in self.timeouts(server_version=server_version).items()}
         return {**SESSION_SETTINGS, ISOLATION: READ_COMMITTED, "idle_session_timeout": "0", **timeouts}
 
 
 async def prepare_session(connection: AsyncConnection[Any], limits: SessionLimits) -> None:
-    """Makes the session ours; one round trip."""
+    """Make the session ours; one round trip."""
     await connection.execute(_SQL["set"], setting_arrays(limits.settings(server_version=connection.info.server_version)), prepare=False)
 
 
 def prepare_sync_session(connection: Connection[Any], limits: SessionLimits) -> None:
-    """Makes the session ours; one round trip."""
+    """Make the session ours; one round trip."""
     connection.execute(_SQL["set"], setting_arrays(limits.settings(server_version=connection.info.server_version)), prepare=False)
 
 
 async def prepare_pooled_session(connection: AsyncConnection[Any]) -> None:
-    """The same through a pooler in transaction mode, where a session is nobody's own; each transaction sets the rest."""
+    """Prepare the session through a pooler in transaction mode, where a session is nobody's own; each transaction sets the rest."""
     await connection.execute(_SQL["set"], setting_arrays({name: SESSION_SETTINGS[name] for name in CARRIED_BY_POOLERS}), prepare=False)
     # psycopg says it with each BEGIN
     await connection.set_isolation_level(IsolationLevel.READ_COMMITTED)
 
 
 def setting_arrays(settings: Mapping[str, str]) -> dict[str, list[str]]:
-    """The parameters of `set` and `set_local`."""
+    """Return the parameters of `set` and `set_local`."""
     return {"names": list(settings), "settings": list(settings.values())}

@@ -1,4 +1,4 @@
-"""What a database error means for its caller: one table from SQLSTATE to what to do next."""
+"""Meaning of database errors for their callers: one table from SQLSTATE to what to do next."""
 
 import re
 from collections.abc import Mapping
@@ -96,7 +96,7 @@ ADVICE: Final[Mapping[str, LiteralString]] = MappingProxyType(
 
 
 def failure(error: psycopg.Error | OSError | TimeoutError) -> Failure:
-    """What went wrong, without reading the error's text."""
+    """Classify the error without reading its text."""
     match error:
         case PoolTimeout() | PoolClosed() | TooManyRequests():
             return Failure.UNAVAILABLE
@@ -113,12 +113,12 @@ def failure(error: psycopg.Error | OSError | TimeoutError) -> Failure:
 
 
 def is_of_server(error: BaseException) -> bool:
-    """Whether it is about the server, so that none of the connections to it should be used any more."""
+    """Return whether it is about the server, so that none of the connections to it should be used any more."""
     return isinstance(error, ServerSilentError) or (isinstance(error, psycopg.Error) and error.sqlstate in OF_SERVER)
 
 
 def advice(error: BaseException) -> str | None:
-    """What to do about it, where its name misleads; of a login that failed why, which has no code of its own."""
+    """Return what to do about it, where its name misleads; for a failed login why, which has no code of its own."""
     if not isinstance(error, psycopg.Error):
         return None
     if isinstance(error, psycopg.errors.CheckViolation) and error.diag.constraint_name is None:
@@ -129,7 +129,7 @@ def advice(error: BaseException) -> str | None:
 
 
 def login_fault(error: psycopg.OperationalError) -> str | None:
-    """Why there is no connection, in libpq's words, without names and addresses."""
+    """Return why there is no connection, in libpq's words, without names and addresses."""
     line = str(error).split("\n", 1)[0]
     said = _LOGIN.fullmatch(line)
     return None if said is None else _QUOTED.sub("...", said["why"])

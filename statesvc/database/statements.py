@@ -29,7 +29,7 @@ class StatementError(ValueError):
 
 
 def split_statements(text: str) -> list[str]:
-    """The statements without their semicolons; empty ones and lone comments are left out."""
+    """Return the statements without their semicolons; empty ones and lone comments are left out."""
     return [statement for piece in _pieces(text) if _says_something(statement := piece.strip())]
 
 

@@ -57,12 +57,12 @@ _REFUSED_IPV6: Final = tuple(
 
 
 def parse_networks(texts: Sequence[str]) -> tuple[Network, ...]:
-    """The allow-list from its CIDRs. `ValueError` names an invalid one."""
+    """Parse the allow-list from its CIDRs. `ValueError` names an invalid one."""
     return tuple(ip_network(text.strip(), strict=False) for text in texts if text.strip())
 
 
 def may_connect(text: str, allowed: Sequence[Network]) -> bool:
-    """May a subscriber have this address? `allowed` opens networks that are refused otherwise."""
+    """Return whether a subscriber may have this address. `allowed` opens networks that are refused otherwise."""
     address = _meant(ip_address(text))
     if is_allowed(text, allowed):
         return True
@@ -72,13 +72,13 @@ def may_connect(text: str, allowed: Sequence[Network]) -> bool:
 
 
 def is_allowed(text: str, allowed: Sequence[Network]) -> bool:
-    """Does this address lie in a network that was opened? Only there plain http is used."""
+    """Return whether this address lies in a network that was opened. Only there plain http is used."""
     address = _meant(ip_address(text))
     return any(address in network for network in allowed)
 
 
 def _meant(address: Address) -> Address:
-    """The IPv4 address inside an IPv6 one, else the address itself without its zone."""
+    """Return the IPv4 address inside an IPv6 one, else the address itself without its zone."""
     if isinstance(address, IPv4Address):
         return address
     plain = IPv6Address(int(address))
@@ -103,14 +103,14 @@ class Sockets:
         self._allowed = tuple(allowed)
 
     def open(self, addrinfo: tuple[Any, ...]) -> socket.socket:
-        """For what is encrypted. `AddressRefusedError` for one that no subscriber may have."""
+        """Open a socket for what is encrypted. `AddressRefusedError` for an address that no subscriber may have."""
         family, kind, protocol, _, where = addrinfo
         if not may_connect(where[0], self._allowed):
             raise AddressRefusedError
         return socket.socket(family=family, type=kind, proto=protocol)
 
     def open_plain(self, addrinfo: tuple[Any, ...]) -> socket.socket:
-        """A name that was in an allowed network when its URL was taken may be elsewhere now: nothing goes there unencrypted."""
+        """Open a socket for plain http; a name that was in an allowed network when its URL was taken may be elsewhere now."""
         if not is_allowed(addrinfo[4][0], self._allowed):
             raise AddressRefusedError
         return self.open(addrinfo)

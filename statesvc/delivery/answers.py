@@ -19,7 +19,7 @@ _INTERIM: Final = re.compile(rb"HTTP/1\.[01] 1")
 _ANNOUNCES_BODY: Final = re.compile(
     rb"HTTP/1\.[01] 204\b.*\n(?:content-length:[ \t]*0*[1-9]|transfer-encoding:)", re.IGNORECASE | re.DOTALL
 )
-"""Of an answer that can have none: it may come later, and must not meet the next request."""
+"""Body announced by an answer that can have none: it may come later, and must not meet the next request."""
 
 
 class AnswerHandler(ResponseHandler):
@@ -30,12 +30,12 @@ class AnswerHandler(ResponseHandler):
         self._head: bytes | None = None
 
     def set_response_params(self, **params: Any) -> None:  # noqa: ANN401 - aiohttp's own
-        """Awaits the head of the next answer."""
+        """Await the head of the next answer."""
         self._head = b""
         super().set_response_params(**params)
 
     def data_received(self, data: bytes) -> None:
-        """Passes on what it is given; a head and what comes behind it one after the other."""
+        """Pass on what it is given; a head and what comes behind it one after the other."""
         while self._head is not None and data:
             before = len(self._head)
             self._head += data

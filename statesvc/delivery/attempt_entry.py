@@ -45,7 +45,7 @@ Keys = Mapping[UUID, SealingKey | None]
 
 
 class EndOutcome(StrEnum):
-    """How a notification ended. The words of the log: they only ever grow."""
+    """Outcome of a notification. The words of the log: they only ever grow."""
 
     DELIVERED = "delivered"
     GIVEN_UP = "given_up"
@@ -66,14 +66,14 @@ class EndedNotification:
     webhook_id: str
     outcome: EndOutcome
     created_at: datetime | None = None
-    """When what it tells was recorded; None: not known."""
+    """Time at which what it tells was recorded; None: not known."""
     gap: Gap | None = None
     made: Sequence[DeliveryAttempt] = ()
     sealed_key: bytes | None = field(repr=False)
 
     @classmethod
     def of(cls, queued: QueuedNotification, outcome: EndOutcome, made: Sequence[DeliveryAttempt]) -> Self:
-        """From its row in the outbox."""
+        """Make it from its row in the outbox."""
         return cls(
             subscription_id=queued.subscription_id,
             shipment_id=queued.shipment_id,
@@ -88,12 +88,12 @@ class EndedNotification:
 
     @property
     def key(self) -> tuple[UUID, UUID, int]:
-        """As the outbox names it."""
+        """Key as the outbox names it."""
         return self.subscription_id, self.shipment_id, self.sequence
 
     @property
     def may_have_more(self) -> bool:
-        """Whether other tries, or notifications that it covers, may end with it."""
+        """True if other tries, or notifications that it covers, may end with it."""
         is_first = bool(self.made) and self.made[0].queued.number == 1
         return self.outcome is not EndOutcome.LATE and (self.gap is not None or not is_first)
 
@@ -108,7 +108,7 @@ class _Covered:
 
 @dataclass(slots=True)
 class _Taken:
-    """What an end takes in: the recorded tries, and by sequence the notifications that end with it."""
+    """Entries that end with a notification: the recorded tries, and by sequence the notifications that it covers."""
 
     tries: list[MadeTry] = field(default_factory=list)
     covered: dict[int, _Covered] = field(default_factory=dict)
@@ -126,7 +126,7 @@ class _EndRow(NamedTuple):
 async def record_open_attempts(
     connection: Sender, keyring: Keyring, attempts: Sequence[DeliveryAttempt], *, now: datetime, worker: str
 ) -> None:
-    """Stores tries at notifications that have not ended."""
+    """Store tries at notifications that have not ended."""
     if not attempts:
         return
     keys = _keys(keyring, {one.queued.shipment_id: one.queued.sealed_key for one in attempts})
@@ -143,7 +143,7 @@ async def record_open_attempts(
 
 
 async def append_ends(connection: Sender, keyring: Keyring, ends: Sequence[EndedNotification], *, now: BatchStamp) -> list[bytes]:
-    """Appends them as the first entries of a batch. Returns their leaf hashes: the caller writes the batch row."""
+    """Append them as the first entries of a batch. Returns their leaf hashes: the caller writes the batch row."""
     if not ends:
         return []
     keys = _keys(keyring, {one.shipment_id: one.sealed_key for one in ends})
@@ -167,7 +167,7 @@ async def append_ends(connection: Sender, keyring: Keyring, ends: Sequence[Ended
 
 
 async def tried(connection: Sender, keys: Sequence[tuple[UUID, UUID, int]]) -> list[EndedNotification]:
-    """Those of these notifications with recorded tries, at them or at what they cover, as cancelled."""
+    """Return those of these notifications with recorded tries, at them or at what they cover, as cancelled."""
     cursor = await connection.execute(_SQL["tried"], columns(keys, _KEY_COLUMNS), binary=True)
     return [
         EndedNotification(
@@ -184,7 +184,7 @@ async def tried(connection: Sender, keys: Sequence[tuple[UUID, UUID, int]]) -> l
 
 
 async def _take(connection: Sender, ends: Sequence[EndedNotification], keys: Keys) -> dict[tuple[UUID, UUID, int], _Taken]:
-    """Takes the recorded tries out of the table."""
+    """Take the recorded tries out of the table."""
     taken = {one.key: _Taken() for one in ends}
     if not ends:
         return taken
@@ -219,7 +219,7 @@ class _Found(NamedTuple):
     to_sequence: int
 
     def made(self, key: SealingKey | None) -> MadeTry:
-        """The recorded try; its part only where it opens."""
+        """Return the recorded try; its part only where it opens."""
         number = self.number or 0
         context = attempt_context(self.shipment_id, self.webhook_id, number)
         return MadeTry(

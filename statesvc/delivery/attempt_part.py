@@ -22,7 +22,7 @@ Part = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryAttempt:
-    """What was sent, and how that ended. The number of the attempt is that of `queued`."""
+    """An attempt: the body sent, and the answer. The number of the attempt is that of `queued`."""
 
     queued: QueuedNotification
     answer: Answer
@@ -44,7 +44,7 @@ class MadeTry:
 
     @classmethod
     def of(cls, attempt: DeliveryAttempt) -> Self:
-        """Commits to the body under a fresh salt."""
+        """Commit to the body under a fresh salt."""
         salted_body = salted(attempt.body)
         answer = attempt.answer
         return cls(
@@ -60,7 +60,7 @@ class MadeTry:
         )
 
     def document(self) -> dict[str, Any]:
-        """Within the entry of its notification."""
+        """Return the document within the entry of its notification."""
         return try_document(
             number=self.number,
             started_at=self.started_at,
@@ -72,7 +72,7 @@ class MadeTry:
 
 
 def part_of(body_salt: bytes, response: bytes, headers: Sequence[tuple[str, str]] = (), *, stored_body: bytes | None = None) -> Part:
-    """The salt of the body's commitment, the beginning of the response as text, and the body if `stores_body`."""
+    """Return the salt of the body's commitment, the beginning of the response as text, and the body if `stores_body`."""
     part = {
         "body_salt": body_salt.hex(),
         "response": response[:RESPONSE_BYTES_MAX].decode("utf-8", "replace"),
@@ -82,43 +82,43 @@ def part_of(body_salt: bytes, response: bytes, headers: Sequence[tuple[str, str]
 
 
 def stores_body(attempt: DeliveryAttempt) -> bool:
-    """A thin body can be made again from its notification; a full one is stored as it was sent."""
+    """Return whether the body is stored: a thin one can be made again from its notification; a full one is stored as it was sent."""
     return attempt.body != body_of(replace(attempt.queued.notification, full=None))
 
 
 def _text(value: str) -> str:
-    """What a peer sent as a header need not be UTF-8: aiohttp keeps such bytes as lone surrogates."""
+    """Replace what is not UTF-8 in a header that a peer sent: aiohttp keeps such bytes as lone surrogates."""
     return value.encode("utf-8", "replace").decode()
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What is stored of a subscriber's answer."""
+    """The stored part of a subscriber's answer."""
 
     text: str = field(repr=False)
     headers: Sequence[tuple[str, str]] = field(repr=False)
 
     @classmethod
     def of(cls, part: Part) -> Self:
-        """From the part of one try."""
+        """Make it from the part of one try."""
         return cls(part["response"], [(name, value) for name, value in part["headers"]])
 
 
 @dataclass(frozen=True, slots=True)
 class SentBody:
-    """What opens the commitment of a try to its body. `stored`: the body, where it was not thin."""
+    """Opening of the commitment of a try to its body. `stored`: the body, where it was not thin."""
 
     salt: bytes = field(repr=False)
     stored: str | None = field(repr=False)
 
     @classmethod
     def of(cls, part: Part) -> Self:
-        """From the part of one try."""
+        """Make it from the part of one try."""
         return cls(bytes.fromhex(part["body_salt"]), part.get("body"))
 
 
 def ended_part(tries: Sequence[MadeTry], covered: Mapping[int, Sequence[MadeTry]]) -> bytes | None:
-    """The part of a notification's entry: those of its tries, and by sequence those of the notifications that end with it. None: none."""
+    """Return the part of a notification's entry: those of its tries, and by sequence of the notifications that end with it. None: none."""
     part: dict[str, Any] = {"tries": _numbered(tries)}
     if of_covered := [{"sequence": sequence, "tries": numbered} for sequence, made in covered.items() if (numbered := _numbered(made))]:
         part["covers"] = of_covered
@@ -130,13 +130,13 @@ def _numbered(tries: Sequence[MadeTry]) -> list[dict[str, Any]]:
 
 
 def opened_part(salted_part: bytes) -> Part:
-    """What a sealed part holds, of one try or of an entry."""
+    """Return what a sealed part holds, of one try or of an entry."""
     part: Part = orjson.loads(unsalted(salted_part))
     return part
 
 
 def parts_by_number(part: Part, sequence: int | None = None) -> dict[int, Part]:
-    """The parts of an entry's own tries, or of those at the covered notification `sequence`."""
+    """Return the parts of an entry's own tries, or of those at the covered notification `sequence`."""
     if sequence is None:
         return {one["number"]: one for one in part["tries"]}
     return {one["number"]: one for covered in part.get("covers", ()) if covered["sequence"] == sequence for one in covered["tries"]}

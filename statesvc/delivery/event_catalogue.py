@@ -33,16 +33,16 @@ class EventType:
 
     @property
     def name(self) -> str:
-        """As its schema is called: `ShipmentStatusChanged`."""
+        """Name of its schema: `ShipmentStatusChanged`."""
         return "".join(word.capitalize() for word in self.kind.replace(".", "_").split("_"))
 
     def example(self, payload: str, *, pii: bool) -> Mapping[str, Any]:
-        """The one that a subscription with this payload gets."""
+        """Return the example that a subscription with this payload gets."""
         return self.thin if payload == "thin" else self.personal if pii else self.full
 
 
 EXAMPLE_AT: Final = datetime(2026, 3, 3, 22, 30, 5, tzinfo=UTC)
-"""When the examples were recorded."""
+"""Time at which the examples were recorded."""
 _DELIVERED_AT: Final = datetime(2026, 3, 3, 17, 30, tzinfo=timezone(timedelta(hours=-5)))
 _NUMBER: Final = "1Z999AA10123456784"
 _EVENT: Final[StatedEvent] = {

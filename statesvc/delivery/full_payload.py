@@ -1,4 +1,4 @@
-"""What a notification with a full payload adds: the event that it names, and the shipment's state right after it.
+"""Full payloads: they add to a notification the event that it names, and the shipment's state right after it.
 
 Both are made from the log when they are sent, from the events up to the one named, so they are the same at every attempt. Only an erasure
 changes them: personal fields are absent then, and `erased` says so.
@@ -49,7 +49,7 @@ class Past:
     sealed_parts: list[bytes | None] = field(repr=False)
 
     def full(self, shipment_id: UUID, *, erased: bool, opener: Opener | None) -> Full:
-        """`opener` None: without personal fields."""
+        """Build the full part. `opener` None: without personal fields."""
         documents = [orjson.loads(canonical) for canonical in self.canonicals]
         row = rebuilt_row(shipment_id, self.canonicals)
         personal, signer = HIDDEN, Signer()
@@ -62,7 +62,7 @@ class Past:
 
 
 async def read_past(connection: Sender, named: Sequence[Named], *, thin: frozenset[UUID]) -> dict[Named, Past]:
-    """What each of these notifications was made from; none for the shipments `thin`, where a part is missing.
+    """Read what each of these notifications was made from; none for the shipments `thin`, where a part is missing.
 
     Raises ArchivedHistoryError where a part of another one is.
     """
@@ -85,7 +85,7 @@ async def read_past(connection: Sender, named: Sequence[Named], *, thin: frozens
 
 
 def full_of(past: Past | None, keyring: Keyring, shipment_id: UUID, sealed_key: bytes | None, *, pii: bool) -> Full | None:
-    """None where only the change can be sent. A key that does not open counts as none, and is logged as an error."""
+    """Build the full part; None where only the change can be sent. A key that does not open counts as none, and is logged as an error."""
     if past is None:
         return None
     try:

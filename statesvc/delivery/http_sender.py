@@ -55,7 +55,7 @@ class HttpSender:
                 await session.close()
 
     async def send(self, url: str, *, headers: Mapping[str, str], body: bytes) -> Answer:
-        """Posts `body`. Every failure of the other side is an answer, not an exception."""
+        """Post `body`. Every failure of the other side is an answer, not an exception."""
         target = webhook_url(url)
         session = self._plain_session if target.scheme == "http" else self._session
         if session is None:
@@ -93,7 +93,7 @@ def _recorded(headers: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 async def _beginning(response: ClientResponse) -> bytes:
-    """The body up to the bound; the status counts even if the receiver then stalls. If there is more, the connection is closed."""
+    """Read the body up to the bound; the status counts even if the receiver then stalls. If there is more, the connection is closed."""
     parts: list[bytes] = []
     left = RESPONSE_BYTES_MAX
     try:

@@ -25,7 +25,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notification:
-    """What a subscriber is notified of.
+    """A notification of a subscriber.
 
     `created_at`: when the change was recorded; `occurred_at`: when the carrier says it happened, in the offset in which it says so.
     """
@@ -40,16 +40,16 @@ class Notification:
     to_status: str
     sequence: int
     epoch: int | None = None
-    """Of the log; None: the first."""
+    """Epoch of the log; None: the first."""
     observed: Mapping[str, Any] | None = None
-    """Of an observation: `version`, of the shipment's last event then, and by which rule; `occurred_at` is since when it was so."""
+    """Observation: `version`, of the shipment's last event then, and by which rule; `occurred_at` is since when it was so."""
     gap: Gap | None = None
     full: Full | None = None
     """For subscriptions with a full payload: the event and the shipment's state."""
 
 
 def body_of(notification: Notification) -> bytes:
-    """Standard Webhooks 1.0.0: type, timestamp, data.
+    """Format the body by Standard Webhooks 1.0.0: type, timestamp, data.
 
     `sequence` lets a receiver drop what it has already passed, within one `epoch` of the log (absent: 1); in the next sequences begin anew.
     `gap` says what was left out before it. An observation has the `sequence` of the shipment's last change or event before it.
@@ -58,12 +58,12 @@ def body_of(notification: Notification) -> bytes:
 
 
 def body(kind: str, at: datetime, data: Mapping[str, Any]) -> bytes:
-    """The bytes of any notification, of its type and its data. `at`: when what it reports was recorded."""
+    """Format the bytes of any notification, of its type and its data. `at`: when what it reports was recorded."""
     return orjson.dumps({"type": kind, "timestamp": rfc3339(at), "data": data})
 
 
 def data_of(notification: Notification) -> ChangeData:
-    """What it says of the change."""
+    """Return what it says of the change."""
     data: ChangeData = {
         "carrier_id": notification.carrier_id,
         "tracking_number": notification.tracking_number,
@@ -104,12 +104,12 @@ class QueuedNotification:
 
     @property
     def number(self) -> int:
-        """Of this attempt among all at this notification, as the log names it."""
+        """Number of this attempt among all at this notification, as the log names it."""
         return self.earlier_attempts + self.attempts
 
 
 def notification_of(sequence: int, row: Sequence[Any]) -> Notification:
-    """A notification from its columns in the order of the queries, with the gap before it."""
+    """Build a notification from its columns in the order of the queries, with the gap before it."""
     webhook_id, kind, created_at, occurred_at, offset_seconds, epoch, carrier_id, number, from_status, to_status, *gap, observed = row
     skipped, first_skipped, last_skipped = gap
     return Notification(
@@ -129,6 +129,6 @@ def notification_of(sequence: int, row: Sequence[Any]) -> Notification:
 
 
 def stated_observation(document: Mapping[str, Any]) -> dict[str, Any]:
-    """What a notification says of an observation, from its entry."""
+    """Return what a notification says of an observation, from its entry."""
     details = document["details"]
     return {"version": document["version"], "cause": details["cause"], "hours": details["hours"]}

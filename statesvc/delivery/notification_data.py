@@ -1,4 +1,4 @@
-"""What the `data` of a notification holds: what is sent is built of these types, and what is documented is made of them."""
+"""Types of a notification's `data`: what is sent is built of them, and what is documented is made of them."""
 
 from typing import Annotated, NotRequired
 
@@ -17,7 +17,7 @@ class GapData(TypedDict):
 
 
 class ObservedData(TypedDict):
-    """By which rule it was observed."""
+    """Rule by which it was observed."""
 
     cause: Annotated[str, Field(description="It is observed again only if this changes: a scan's id, a day, a time.")]
     hours: Annotated[int, Field(description="The hours of the rule.")]
@@ -52,6 +52,6 @@ class ChangeData(StatusChange):
 
 
 class ConnectionTestData(TypedDict):
-    """Of a test that is about nothing but the connection."""
+    """Data of a test that is about nothing but the connection."""
 
     subscription_id: str

@@ -42,21 +42,24 @@ class AttemptOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What came back. `response` is the beginning of the body, at most 20 kB; `headers` are those that hold no secret, at most 4 kB."""
+    """Answer of a receiver.
+
+    `response` is the beginning of the body, at most 20 kB; `headers` are those that hold no secret, at most 4 kB.
+    """
 
     outcome: AttemptOutcome
     duration_seconds: float
     status_code: int | None = None
-    """Of HTTP."""
+    """Status code of HTTP."""
     retry_after_seconds: float | None = None
     response: bytes = field(default=b"", repr=False)
     detail: str = ""
-    """Of a broker: where the message is, or why it is not there. It holds nothing of the message."""
+    """Answer of a broker: where the message is, or why it is not there. It holds nothing of the message."""
     headers: Sequence[tuple[str, str]] = field(default=(), repr=False)
 
 
 def outcome_of(status_code: int) -> AttemptOutcome:
-    """What a status code of the subscriber means."""
+    """Return what a status code of the subscriber means."""
     if 200 <= status_code < 300:
         return AttemptOutcome.DELIVERED
     return AttemptOutcome.GONE if status_code == 410 else AttemptOutcome.REFUSED
@@ -69,7 +72,7 @@ class Finish:
 
 @dataclass(frozen=True, slots=True)
 class RetryLater:
-    """Once more, later. `disable`: not before the subscription is enabled again."""
+    """Try once more, later. `disable`: not before the subscription is enabled again."""
 
     delay_seconds: float
     disable: bool = False
@@ -77,14 +80,14 @@ class RetryLater:
 
 @dataclass(frozen=True, slots=True)
 class GiveUp:
-    """That was the last attempt: it becomes a dead letter."""
+    """Give up after the last attempt: it becomes a dead letter."""
 
 
 NextStep = Finish | RetryLater | GiveUp
 
 
 def next_step(outcome: AttemptOutcome, *, attempts: int, retry_after_seconds: float | None, jitter: float) -> NextStep:
-    """What follows after `attempts` attempts, of which the last ended in `outcome`. `jitter` in 0..1."""
+    """Return what follows after `attempts` attempts, of which the last ended in `outcome`. `jitter` in 0..1."""
     match outcome:
         case AttemptOutcome.DELIVERED:
             return Finish()

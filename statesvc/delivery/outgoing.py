@@ -12,7 +12,7 @@ class Outgoing:
     webhook_id: str
     type: str
     at: datetime
-    """When what it reports was recorded."""
+    """Time at which what it reports was recorded."""
     subject: str
     """The id of what it is about: of the shipment, or of the subscription that is tried out."""
     sequence: int | None = None
@@ -31,7 +31,10 @@ class Login:
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where a subscription's notifications go: its URL as it is shown, the login that its URL held, and the receiver's own headers."""
+    """Destination of a subscription's notifications.
+
+    Its URL as it is shown, the login that its URL held, and the receiver's own headers.
+    """
 
     url: str = field(repr=False)
     login: Login | None = field(default=None, repr=False)

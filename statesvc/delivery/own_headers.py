@@ -21,7 +21,7 @@ _TAKEN: Final = frozenset(
         *("keep-alive", "te", "trailer", "traceparent", "tracestate", "transfer-encoding", "upgrade", "user-agent", "via"),
     )
 )
-"""What HTTP, tracing and this service set themselves."""
+"""Headers that HTTP, tracing and this service set themselves."""
 _TAKEN_BEGINNINGS: Final = ("proxy-", "sec-", "webhook-")
 
 

@@ -1,4 +1,4 @@
-"""When a failed notification is tried again. Pure: the jitter and the time are arguments."""
+"""Schedule of retries of a failed notification. Pure: the jitter and the time are arguments."""
 
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -13,7 +13,7 @@ RETRY_AFTER_SECONDS_MAX: Final = 24 * 3600.0
 
 
 def next_delay_seconds(attempts: int, *, retry_after_seconds: float | None, jitter: float) -> float | None:
-    """Seconds until the next try after `attempts` failed ones; None when that was the last.
+    """Return the seconds until the next try after `attempts` failed ones; None when that was the last.
 
     `retry_after_seconds` (what the subscriber asked for) replaces the scheduled delay. `jitter` in 0..1 only ever adds, so
     that no receiver is called earlier than it asked for.
@@ -28,7 +28,7 @@ def next_delay_seconds(attempts: int, *, retry_after_seconds: float | None, jitt
 
 
 def parse_retry_after(value: str | None, *, now: datetime) -> float | None:
-    """The seconds that a `Retry-After` header asks for, as number or HTTP date; None where it makes no sense."""
+    """Return the seconds that a `Retry-After` header asks for, as number or HTTP date; None where it makes no sense."""
     if value is None:
         return None
     text = value.strip()

@@ -52,7 +52,7 @@ def shared_text(key: bytes) -> str:
 
 
 def sign(keys: Sequence[SigningKey], *, webhook_id: str, timestamp: int, body: bytes) -> str:
-    """The `webhook-signature` header: one signature for each live key, so that a rotation breaks nobody.
+    """Return the `webhook-signature` header: one signature for each live key, so that a rotation breaks nobody.
 
     `timestamp`: Unix seconds of the attempt, which the receiver compares with its own clock.
     """
@@ -63,7 +63,7 @@ def sign(keys: Sequence[SigningKey], *, webhook_id: str, timestamp: int, body: b
 def signed_headers(
     keys: Sequence[SigningKey], *, webhook_id: str, timestamp: int, body: bytes, older: OlderSignature | None = None
 ) -> dict[str, str]:
-    """All headers of a delivery."""
+    """Return all headers of a delivery."""
     headers = {
         "content-type": "application/json",
         "user-agent": "statesvc-notifier",

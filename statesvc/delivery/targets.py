@@ -44,11 +44,11 @@ class Targets:
 
     @property
     def broker_connections(self) -> int:
-        """How many are open."""
+        """Number of open connections."""
         return self._links.open_count
 
     async def send(self, destination: Destination, outgoing: Outgoing) -> Answer:
-        """Sends it, once. Every failure of the other side is an answer, not an exception."""
+        """Send it, once. Every failure of the other side is an answer, not an exception."""
         if URL(destination.url).scheme in BY_SCHEME:
             return await self._links.send(destination, outgoing)
         return await self._sender.send(destination.url, headers=merged(destination.headers, outgoing.headers), body=outgoing.body)

@@ -12,13 +12,16 @@ from yarl import URL
 
 _ORIGIN: Final = re.compile(r"[^:]*://[^/?#]*")
 _IN_REQUESTS: Final = "!#$%&'()*+,/:;=?@[]"
-"""What stays as it is besides alphanumerics and `_.-~`. Brackets are no part of a target by RFC 9112; browsers send them, and servers
-take them."""
+"""Characters that stay as they are besides alphanumerics and `_.-~`.
+
+Brackets are no part of a target by RFC 9112; browsers send them, and servers
+take them.
+"""
 
 
 @lru_cache(maxsize=1024)
 def webhook_url(text: str) -> URL:
-    """Without a fragment; only what no request may hold is percent-encoded. Raises ValueError for what is no URL with a host."""
+    """Parse a URL; the fragment is dropped, only what no request may hold is percent-encoded. Raises ValueError for no URL with a host."""
     parsed = URL(text)
     origin = _ORIGIN.match(text)
     if origin is None or not parsed.host:

@@ -25,7 +25,7 @@ class CarrierClient:
         self._slots = asyncio.Semaphore(IN_FLIGHT_MAX)
 
     async def run(self, traffic: Iterator[Push]) -> None:
-        """Sends until it is cancelled; requests that are under way then are dropped."""
+        """Send until it is cancelled; requests that are under way then are dropped."""
         due = time.monotonic()
         async with asyncio.TaskGroup() as group:
             for push in traffic:

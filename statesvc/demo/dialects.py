@@ -1,4 +1,4 @@
-"""How each sample carrier writes what happened: its codes, its words, its document. Pure: a parcel in, a body out.
+"""Dialects of the sample carriers: their codes, their words, their documents. Pure: a parcel in, a body out.
 
 `seen` are the scans that the carrier pushes, oldest first. UPS pushes the last one alone; all others repeat the history.
 """
@@ -93,7 +93,7 @@ EASYPOST_CODES: Final[Words] = {
 
 
 def ups(parcel: Parcel, seen: Sequence[ParcelScan]) -> bytes:
-    """A Track Alert: the last scan alone, the local time next to the same in GMT."""
+    """Write a Track Alert: the last scan alone, the local time next to the same in GMT."""
     scan = seen[-1]
     kind, code, words = UPS_CODES[scan.step]
     gmt = scan.at.astimezone(UTC)
@@ -118,7 +118,7 @@ def ups(parcel: Parcel, seen: Sequence[ParcelScan]) -> bytes:
 
 
 def fedex(parcel: Parcel, seen: Sequence[ParcelScan]) -> bytes:
-    """A Track reply: the whole history, newest first."""
+    """Write a Track reply: the whole history, newest first."""
     newest = seen[-1]
     result: dict[str, object] = {
         "trackingNumberInfo": {
@@ -155,7 +155,7 @@ def _fedex_scan(scan: ParcelScan) -> dict[str, object]:
 
 
 def dhl_unified(parcel: Parcel, seen: Sequence[ParcelScan]) -> bytes:
-    """A shipment of the unified push: the whole history, newest first."""
+    """Write a shipment of the unified push: the whole history, newest first."""
     events = [
         {
             "timestamp": scan.at.isoformat(),
@@ -176,7 +176,7 @@ def dhl_unified(parcel: Parcel, seen: Sequence[ParcelScan]) -> bytes:
 
 
 def dhl_express(parcel: Parcel, seen: Sequence[ParcelScan]) -> bytes:
-    """An XML-PI tracking response: the whole history, oldest first, local times."""
+    """Write an XML-PI tracking response: the whole history, oldest first, local times."""
     events = "".join(
         f"<ShipmentEvent><Date>{scan.at:%Y-%m-%d}</Date><Time>{scan.at:%H:%M:%S}</Time>"
         f"<ServiceEvent><EventCode>{code}</EventCode><Description>{escape(words)}</Description></ServiceEvent>"
@@ -194,7 +194,7 @@ def dhl_express(parcel: Parcel, seen: Sequence[ParcelScan]) -> bytes:
 
 
 def usps(parcel: Parcel, seen: Sequence[ParcelScan]) -> bytes:
-    """A Web Tools TrackResponse: the newest scan as summary, the others as details, minutes only."""
+    """Write a Web Tools TrackResponse: the newest scan as summary, the others as details, minutes only."""
     *older, newest = seen
     details = "".join(f"<TrackDetail>{_usps_scan(scan, parcel)}</TrackDetail>" for scan in reversed(older))
     return (
@@ -214,7 +214,7 @@ def _usps_scan(scan: ParcelScan, parcel: Parcel) -> str:
 
 
 def easypost(parcel: Parcel, seen: Sequence[ParcelScan]) -> bytes:
-    """A `tracker.updated` event: the whole history, oldest first, in UTC."""
+    """Write a `tracker.updated` event: the whole history, oldest first, in UTC."""
     newest = seen[-1]
     details = [
         {

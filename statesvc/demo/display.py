@@ -1,4 +1,4 @@
-"""What a demo shows: counts of what was pushed and received, and a terminal where lines scroll above one status line."""
+"""Display of a demo: counts of what was pushed and received, and a terminal where lines scroll above one status line."""
 
 import sys
 import time
@@ -27,7 +27,7 @@ class DemoCounts:
     ack_milliseconds: deque[float] = field(default_factory=lambda: deque(maxlen=LATENCIES_MAX))
 
     def summary(self) -> str:
-        """One line for people."""
+        """Return one line for people."""
         sent = sum(self.behaviours.values())
         parts = [f"{sent} pushed", f"{self.acknowledged} acknowledged{self._latency()}"]
         odd = [f"{self.behaviours[each]} {each.value}" for each in Behaviour if each is not Behaviour.PLAIN and self.behaviours[each]]
@@ -49,7 +49,7 @@ class DemoCounts:
 
 
 class Display:
-    """Where there are more changes than an eye can follow, only some are shown; all are counted in the status line."""
+    """A terminal: of more changes than an eye can follow only some are shown; all are counted in the status line."""
 
     def __init__(self, stream: TextIO = sys.stdout) -> None:
         self._stream = stream
@@ -60,11 +60,11 @@ class Display:
         self._status = ""
 
     def line(self, text: str) -> None:
-        """A line that is always shown."""
+        """Write a line that is always shown."""
         self._write(text)
 
     def change(self, text: str) -> None:
-        """A line that may be left out."""
+        """Write a line that may be left out."""
         now = time.monotonic()
         self._allowance = min(CHANGES_A_SECOND, self._allowance + (now - self._refilled) * CHANGES_A_SECOND)
         self._refilled = now
@@ -73,7 +73,7 @@ class Display:
             self._write(f"  {time.strftime('%H:%M:%S')}  {text}")
 
     def status(self, text: str) -> None:
-        """Replaces the status line; without a terminal a line now and then."""
+        """Replace the status line; without a terminal write a line now and then."""
         self._status = text
         if self._live:
             self._stream.write(f"\r\x1b[2K{text}")

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 
 class ParcelStep(StrEnum):
-    """What a scan says, before a carrier puts it into its own words."""
+    """Meaning of a scan, before a carrier puts it into its own words."""
 
     LABEL = "label"
     PICKUP = "pickup"
@@ -91,11 +91,11 @@ JOURNEYS: Final = (
     ((*_TRAVEL, ParcelStep.STRANGE, ParcelStep.OUT, ParcelStep.DELIVERED), 1),
     ((*_TRAVEL, ParcelStep.OUT, ParcelStep.DELIVERED, ParcelStep.ARRIVE), 1),
 )
-"""What happens to a parcel, and how often of 32. The last one is scanned at a depot again after its delivery, which cannot be."""
+"""Journeys of a parcel, and how often of 32. The last one is scanned at a depot again after its delivery, which cannot be."""
 
 
 def invent(rng: Random, carrier_id: str, now: datetime) -> Parcel:
-    """A parcel whose last scan lies a few minutes before `now`."""
+    """Invent a parcel whose last scan lies a few minutes before `now`."""
     steps = rng.choices([steps for steps, _ in JOURNEYS], [weight for _, weight in JOURNEYS])[0]
     towns = rng.sample(TOWNS[carrier_id], k=3)
     at = now - timedelta(minutes=rng.randint(2, 20))

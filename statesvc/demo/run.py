@@ -28,7 +28,7 @@ KEY_VARIABLE: Final = "STATESVC_DEMO_KEY"
 
 
 def main() -> int:
-    """Runs until it is asked to stop; 1 if the service does not get ready."""
+    """Run until it is asked to stop; return 1 if the service does not get ready."""
     parser = argparse.ArgumentParser(prog="python -m statesvc.demo.run", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--url", default="http://127.0.0.1:8080", help="base address of the service (default %(default)s)")
     parser.add_argument("--rate", type=_rate, default=20.0, help="pushes a second (default %(default)s)")

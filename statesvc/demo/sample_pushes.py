@@ -42,7 +42,7 @@ def sample_push(carrier_id: str, status: str, *, at: datetime, number: str | Non
 
 
 def _pushes(carrier_id: str, number: str, at: datetime) -> Iterator[tuple[str, SamplePush]]:
-    """Each step with the status as which it is read."""
+    """Yield each step with the status as which it is read."""
     content_type, write = DIALECTS[carrier_id]
     carrier, town = CARRIERS[carrier_id], TOWNS[carrier_id][0]
     read = carrier.normalizers[carrier.stable]

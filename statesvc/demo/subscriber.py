@@ -24,7 +24,7 @@ TOLERANCE_SECONDS: Final = 300
 
 
 def is_genuine(secret: str, headers: Mapping[str, str], body: bytes, *, now: float) -> bool:
-    """Whether one of the signatures was made with `secret` (`whsec_...`), and not long ago."""
+    """Return whether one of the signatures was made with `secret` (`whsec_...`), and not long ago."""
     webhook_id, timestamp = headers.get("webhook-id", ""), headers.get("webhook-timestamp", "")
     if not timestamp.isdecimal() or abs(now - int(timestamp)) > TOLERANCE_SECONDS:
         return False
@@ -47,7 +47,7 @@ class DemoSubscriber:
         self._runner: web.AppRunner | None = None
 
     async def start(self) -> None:
-        """Opens the port and subscribes to everything; what an earlier demo left behind is taken away first."""
+        """Open the port and subscribe to everything; what an earlier demo left behind is taken away first."""
         application = web.Application()
         application.router.add_post(PATH, self._receive)
         application.router.add_post(SLOW_PATH, self._receive_slowly)
@@ -61,7 +61,7 @@ class DemoSubscriber:
             await self._subscribe(f"http://127.0.0.1:{port}", path)
 
     async def stop(self) -> None:
-        """Unsubscribes as far as the service still answers, and closes the port."""
+        """Unsubscribe as far as the service still answers, and close the port."""
         try:
             for subscription_id in self._subscriptions:
                 await self._delete(subscription_id)
@@ -98,7 +98,7 @@ class DemoSubscriber:
         return web.Response(status=204)
 
     async def _receive_slowly(self, request: web.Request) -> web.Response:
-        """What the other address has printed already."""
+        """Answer slowly what the other address has printed already."""
         verifies = self._verifies(request, await request.read())
         await asyncio.sleep(SLOW_SECONDS)
         return web.Response(status=204 if verifies else 401)

@@ -19,7 +19,7 @@ PARCELS_ALIVE: Final = 40
 
 
 class Behaviour(StrEnum):
-    """What a push is meant to show."""
+    """Purpose of a push."""
 
     PLAIN = "plain"
     DUPLICATE = "duplicate"
@@ -52,7 +52,7 @@ class _Life:
 
 
 def pushes(rng: Random, clock: Callable[[], datetime]) -> Iterator[Push]:
-    """Endless traffic of all sample carriers."""
+    """Yield endless traffic of all sample carriers."""
     alive: list[_Life] = []
     while True:
         while len(alive) < PARCELS_ALIVE:

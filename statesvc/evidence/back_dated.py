@@ -15,7 +15,7 @@ BACK_DATED: Final = "recorded_after"
 
 
 async def read_back_dated(connection: AsyncConnection[Any], indexes: Sequence[int]) -> dict[int, str]:
-    """Those among the entries at these places, each with the latest time that stands before it in the log."""
+    """Return those among the entries at these positions, each with the latest time that stands before it in the log."""
     parameters = {"indexes": list(indexes), "longest": LONGEST_TRANSACTION}
     rows = await (await connection.execute(_SQL["back_dated"], parameters)).fetchall()
     return {
@@ -27,7 +27,7 @@ async def read_back_dated(connection: AsyncConnection[Any], indexes: Sequence[in
 
 
 def back_dated_entries(entries: Sequence[Mapping[str, Any]], documents: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, str]]:
-    """The places in a bundle of entries that are named, or that its other entries show, each with the later time that stands before."""
+    """Yield the back-dated entries that are named, or that the bundle's other entries show, each with the later time that stands before."""
     latest: datetime | None = None
     for place, (entry, document) in enumerate(zip(entries, documents, strict=True)):
         recorded_at = datetime.fromisoformat(document["recorded_at"])
@@ -39,5 +39,5 @@ def back_dated_entries(entries: Sequence[Mapping[str, Any]], documents: Sequence
 
 
 def is_plausible(entry: Mapping[str, Any], document: Mapping[str, Any]) -> bool:
-    """Whether an entry that is named says an earlier time than those before it."""
+    """Return whether an entry that is named says an earlier time than those before it."""
     return datetime.fromisoformat(document["recorded_at"]) < datetime.fromisoformat(entry[BACK_DATED]) - LONGEST_TRANSACTION

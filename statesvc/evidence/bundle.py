@@ -20,9 +20,9 @@ SEALED_ORIGIN: Final = "/evidence"
 Bundle = Mapping[str, Any]
 
 FORMS: Final = {".json": "application/json", ".html": "text/html", ".pdf": "application/pdf", ".zip": "application/zip"}
-"""What evidence is handed out as: the end of a file's name, and its media type."""
+"""Forms in which evidence is handed out: the end of a file's name, and its media type."""
 EvidencePart = Literal["document", "annex"]
-"""Of a PDF: its at most 18 pages, or everything."""
+"""Part of a PDF: its at most 18 pages, or everything."""
 
 OPENED: Final = "opened"
 """The first of the words of the `..._state` fields: whether what an entry is committed to is shown."""
@@ -37,16 +37,19 @@ UNAVAILABLE: Final = "unavailable"
 
 
 def digest_of(bundle: Bundle) -> bytes:
-    """SHA-256 over the canonical JSON (RFC 8785) of everything but the seal. Raises TypeError for what has no canonical form."""
+    """Compute SHA-256 over the canonical JSON (RFC 8785) of everything but the seal. Raises TypeError for what has no canonical form."""
     return hashlib.sha256(canonical_bytes({name: value for name, value in bundle.items() if name != SEAL})).digest()
 
 
 def sealed(bundle: Bundle, signers: Sequence[NoteSigner], *, origin: str) -> dict[str, Any]:
-    """The bundle with its seal: a signed note in the form of a checkpoint, of the digest and the number of entries."""
+    """Return the bundle with its seal: a signed note in the form of a checkpoint, of the digest and the number of entries."""
     note = Checkpoint(origin + SEALED_ORIGIN, len(bundle["entries"]), digest_of(bundle)).signed(signers)
     return {**bundle, SEAL: note}
 
 
 def attempts_of(sent: Mapping[str, Any]) -> list[tuple[str, int | None]]:
-    """The attempts that a body was sent by, as (webhook-id, number); no number: all of them (bundles used not to distinguish them)."""
+    """Return the attempts that a body was sent by, as (webhook-id, number).
+
+    No number: all of them (bundles used not to distinguish them).
+    """
     return [(sent["webhook_id"], number) for number in sent.get("attempts", [None])]

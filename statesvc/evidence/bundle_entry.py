@@ -30,29 +30,29 @@ class BundleEntry:
 
     @classmethod
     def of(cls, entry: Mapping[str, Any]) -> "BundleEntry":
-        """From the bundle's JSON."""
+        """Parse an entry of the bundle's JSON."""
         part = {} if entry["part"] is None else orjson.loads(base64.b64decode(entry["part"])[_SALT_BYTES:])
         return cls(entry["index"], entry["kind"], orjson.loads(entry["canonical"]), part, entry["part_state"])
 
     @property
     def at(self) -> datetime:
-        """When an event happened."""
+        """Time at which the event happened."""
         return datetime.fromisoformat(self.document["occurred_at"])
 
     @property
     def hidden(self) -> str | None:
-        """Why personal values are not shown; None: they are, or there are none."""
+        """Reason why personal values are not shown; None: they are, or there are none."""
         return _HIDDEN.get(self.part_state)
 
     @property
     def location(self) -> Mapping[str, str]:
-        """Of an event: the parts of the place that are stated, as exact as this reader may see them."""
+        """Place of the event: the parts that are stated, as exact as this reader may see them."""
         stated = {**(self.document.get("location") or {}), **self.part}
         return {part: stated[part] for part in ("facility", "city", "region", "postal_code", "country") if stated.get(part)}
 
     @property
     def place(self) -> str:
-        """The same in one line."""
+        """Place in one line."""
         return ", ".join(self.location.values())
 
     @property
@@ -64,5 +64,5 @@ class BundleEntry:
 
 
 def first_personal(entries: Iterable[BundleEntry], name: str) -> str | None:
-    """The first value of this name that is shown."""
+    """Return the first value of this name that is shown."""
     return next((value for entry in entries if (value := entry.part.get(name))), None)

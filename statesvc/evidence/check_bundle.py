@@ -35,7 +35,7 @@ _STATED = tuple(
 
 @dataclass(frozen=True, slots=True)
 class BundleFlaw:
-    """What does not hold, and where in the bundle (a JSON pointer)."""
+    """A fault, and where in the bundle it is (a JSON pointer)."""
 
     pointer: str
     why: str
@@ -62,7 +62,7 @@ def check(
 
 
 def remarks(document: bytes) -> list[BundleFlaw]:
-    """What a human should look at in a bundle that `check` finds nothing wrong with: sealed as it stands, and strange."""
+    """Return what a human should look at in a bundle that `check` finds nothing wrong with: sealed as it stands, and strange."""
     bundle = orjson.loads(document)
     documents = [orjson.loads(entry["canonical"]) for entry in bundle["entries"]]
     return [
@@ -74,7 +74,10 @@ def remarks(document: bytes) -> list[BundleFlaw]:
 
 
 def _flaws(bundle: Bundle, keys: Sequence[VerifierKey], trust: Trust | None) -> Iterator[BundleFlaw]:
-    """What the verifier in the zip leaves out: the time stamp, what ids and states follow from, and whom the fan-outs name."""
+    """Yield the flaws that the verifier in the zip leaves out.
+
+    Of the time stamp, what ids and states follow from, and whom the fan-outs name.
+    """
     head = open_checkpoint(bundle["log"]["checkpoint"], keys).checkpoint
     yield from _stamp(bundle, head, keys, trust)
     documents = [orjson.loads(entry["canonical"]) for entry in bundle["entries"]]
@@ -90,7 +93,7 @@ def _flaws(bundle: Bundle, keys: Sequence[VerifierKey], trust: Trust | None) -> 
 
 
 def _stamp(bundle: Bundle, head: Checkpoint, keys: Sequence[VerifierKey], trust: Trust | None) -> Iterator[BundleFlaw]:
-    """That an authority saw a beginning of this log, and when. Who signed is checked where the authority's certificate is given."""
+    """Check that an authority saw a beginning of this log, and when. Who signed is checked where the authority's certificate is given."""
     stated = bundle["log"].get("stamp")
     if stated is None:
         if trust is not None:
@@ -112,7 +115,7 @@ def _stamp(bundle: Bundle, head: Checkpoint, keys: Sequence[VerifierKey], trust:
 
 
 def _state(bundle: Bundle, documents: Sequence[Mapping[str, Any]]) -> Iterator[BundleFlaw]:
-    """That ids follow from what they are made of, and the state from the events."""
+    """Check that ids follow from what they are made of, and the state from the events."""
     stated = bundle["shipment"]
     wanted = str(id_of(stated["carrier_id"], stated["tracking_number"], stated["discriminator"]))
     if stated["shipment_id"] != wanted:
@@ -141,7 +144,7 @@ def _messages(bundle: Bundle, documents: Sequence[Mapping[str, Any]]) -> Iterato
 
 
 def _sent(bundle: Bundle, documents: Sequence[Mapping[str, Any]]) -> Iterator[BundleFlaw]:
-    """What subscribers were sent: to whom, by the fan-outs; the body of each try, opened by the salt in the part of its entry."""
+    """Check what subscribers were sent: to whom, by the fan-outs; the body of each try, opened by the salt in the part of its entry."""
     paired = [(document, (f"/entries/{place}", bundle["entries"][place])) for place, document in enumerate(documents)]
     leaves = {document["version"]: entry["leaf_hash"] for document, (_, entry) in paired if document["entry"] == "event"}
     fanouts, ends = ([pair for pair in paired if pair[0]["entry"] == kind] for kind in ("fanout", "attempt"))
@@ -164,7 +167,7 @@ def _sent(bundle: Bundle, documents: Sequence[Mapping[str, Any]]) -> Iterator[Bu
 
 
 def _fits(key: NotificationKey, one: LoggedTry, body: str) -> bool:
-    """Whether a try was committed to this body, as far as its part is shown."""
+    """Return whether a try was committed to this body, as far as its part is shown."""
     encoded = one.entry[1]["part"]
     if encoded is None:
         return True

@@ -1,4 +1,4 @@
-"""What a carrier's code means in English, by the carrier's own public list of them. Pure."""
+"""Meanings of a carrier's codes in English, by the carrier's own public list of them. Pure."""
 
 import csv
 from collections.abc import Mapping

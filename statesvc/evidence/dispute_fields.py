@@ -1,4 +1,4 @@
-"""What a dispute's forms ask for, as far as the log and the merchant's statement fill them. Pure."""
+"""Fields of a dispute's forms, as far as the log and the merchant's statement fill them. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -21,12 +21,12 @@ DOCUMENT_FILE: Final = "evidence.pdf"
 
 
 def carrier_name(carrier_id: str) -> str:
-    """As people know it."""
+    """Return the carrier's name as people know it."""
     return CARRIERS[carrier_id].name if carrier_id in CARRIERS else carrier_id
 
 
 def dispute_fields(bundle: Mapping[str, Any]) -> dict[str, Any]:
-    """What follows from a bundle's entries and the merchant's statement: its members `stripe` and `place_agreement`."""
+    """Return what follows from a bundle's entries and the merchant's statement: its members `stripe` and `place_agreement`."""
     events = [BundleEntry.of(entry) for entry in bundle["entries"] if entry["kind"] == "event"]
     milestones = Milestones.of(bundle["shipment"], events)
     statement = read_statement(bundle)
@@ -36,7 +36,7 @@ def dispute_fields(bundle: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def stripe_fields(shipment: Mapping[str, Any], milestones: Milestones, ship_to: ShipTo | None) -> dict[str, str | None]:
-    """The members of Stripe's `evidence` about shipping. None: nothing was stated that would fill it.
+    """Return the members of Stripe's `evidence` about shipping. None: nothing was stated that would fill it.
 
     `shipping_documentation` names the file: Stripe wants the id of its upload there.
     """

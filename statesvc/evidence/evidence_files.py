@@ -1,4 +1,4 @@
-"""What a file of evidence holds: the bundle alone, or in a zip with the documents that were sealed with it. Pure."""
+"""Files of evidence: the bundle alone, or in a zip with the documents that were sealed with it. Pure."""
 
 import io
 import zipfile
@@ -12,7 +12,7 @@ from statesvc.evidence.bundle import BUNDLE_FILE, FORMAT
 from statesvc.evidence.check_bundle import BundleFlaw
 
 UNPACKED_BYTES_MAX: Final = 1 << 30
-"""Of a zip: anybody may have made it."""
+"""Bytes of an unpacked zip: anybody may have made it."""
 
 
 class NotEvidenceError(ValueError):
@@ -28,14 +28,14 @@ class EvidenceFiles:
     files: Mapping[str, bytes] = field(default_factory=dict)
 
     def remarks(self) -> Iterator[BundleFlaw]:
-        """Documents that the zip should have."""
+        """Yield documents that the zip should have."""
         for name in self.digests:
             if self.files and name not in self.files:
                 yield BundleFlaw(f"/documents/{name}", "is not in the zip, so it was not checked")
 
 
 def read_evidence(content: bytes) -> EvidenceFiles:
-    """Of a `.json` or a `.zip`. Raises NotEvidenceError."""
+    """Read a `.json` or a `.zip`. Raises NotEvidenceError."""
     files = _unpacked(content) if zipfile.is_zipfile(io.BytesIO(content)) else {}
     if files and BUNDLE_FILE not in files:
         raise NotEvidenceError(f"a zip without {BUNDLE_FILE}")

@@ -33,7 +33,7 @@ class EvidenceFile:
 
 
 def print_form(gathered: GatheredEvidence, media_type: str, part: EvidencePart = "document") -> EvidenceFile:
-    """The evidence in one form; `part` is of a PDF. Raises TypesettingError, NoTypesetterError."""
+    """Print the evidence in one form; `part` is of a PDF. Raises TypesettingError, NoTypesetterError."""
     return _annex(gathered) if part == "annex" and media_type == FORMS[".pdf"] else _PRINTERS[media_type](gathered)
 
 
@@ -55,7 +55,7 @@ def _annex(gathered: GatheredEvidence) -> EvidenceFile:
 
 
 def _zip(gathered: GatheredEvidence) -> EvidenceFile:
-    """PDF, JSON, signed head, and the verifier with how to run it."""
+    """Zip PDF, JSON, signed head, and the verifier with how to run it."""
     report = report_of(gathered.bundle)
     printed = print_report(report)
     documents = {DOCUMENT_FILE: printed.document.content}
@@ -88,7 +88,7 @@ _PRINTERS: Final[Mapping[str, Callable[[GatheredEvidence], EvidenceFile]]] = dic
 
 
 def html_of(report: EvidenceReport) -> bytes:
-    """A page that needs nothing else. Every value is escaped: carriers and customers wrote most of them."""
+    """Print a page that needs nothing else. Every value is escaped: carriers and customers wrote most of them."""
     sections = [*details_of(report), verification_of(report), *annex_of(report)]
     return _template().render(report=report, sections=sections, words=words).encode()
 

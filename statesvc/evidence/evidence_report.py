@@ -44,7 +44,7 @@ class StatementLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentBodyLine:
-    """What a subscriber was sent, word for word, or why it is not shown. `attempts`: the numbers of those that carried it."""
+    """Body that a subscriber was sent, word for word, or why it is not shown. `attempts`: the numbers of those that carried it."""
 
     webhook_id: str
     receiver: str
@@ -54,7 +54,7 @@ class SentBodyLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActionLine:
-    """What an operator did, or what the service noticed by itself."""
+    """An operator's action, or what the service noticed by itself."""
 
     index: int
     at: str
@@ -82,7 +82,7 @@ class EvidenceReport:
 
 
 def report_of(bundle: Bundle) -> EvidenceReport:
-    """The report on a bundle that was gathered by this release, or by an earlier one."""
+    """Build the report on a bundle that was gathered by this release, or by an earlier one."""
     shipment = bundle["shipment"]
     entries = [BundleEntry.of(entry) for entry in bundle["entries"]]
     events = sorted((entry for entry in entries if entry.kind == "event"), key=lambda entry: (entry.at, entry.index))
@@ -117,7 +117,7 @@ def page_one_of(bundle: Bundle) -> dict[str, Any]:
 
 
 def _proof(bundle: Bundle, entries: Sequence[BundleEntry]) -> Iterator[tuple[str, str]]:
-    """The head that everything is proved against."""
+    """Yield the head that everything is proved against."""
     head = read_checkpoint(bundle["log"]["checkpoint"])
     yield "Log", head.origin
     yield "Entries in the log", f"{head.size:,}"
@@ -134,7 +134,7 @@ def _proof(bundle: Bundle, entries: Sequence[BundleEntry]) -> Iterator[tuple[str
 
 
 def _statements(events: Sequence[BundleEntry], entries: Sequence[BundleEntry], milestones: Milestones) -> Iterator[StatementLine]:
-    """In the order in which they happened."""
+    """Yield the statements in the order in which they happened."""
     causes = {entry.document["event_id"] for entry in entries if entry.kind == "transition"}
     marked = {id(entry) for entry in (*events[:1], *events[-1:], milestones.picked_up, milestones.first_scan, milestones.delivery)}
     for entry in events:
@@ -142,7 +142,7 @@ def _statements(events: Sequence[BundleEntry], entries: Sequence[BundleEntry], m
 
 
 def _statement(entry: BundleEntry, milestones: Milestones | None, *, is_key: bool = True) -> StatementLine:
-    """`milestones` None: of a contradiction, which is no statement of its own."""
+    """Build the line of a statement. `milestones` None: of a contradiction, which is no statement of its own."""
     document = entry.document
     readings = {} if milestones is None else milestones.readings
     flags = sorted(milestones.flags.get(document["event_id"], ())) if milestones is not None and entry.kind == "event" else []
@@ -185,7 +185,7 @@ def _conclusion(entry: BundleEntry, places: Mapping[str, Sequence[int]]) -> Stat
 
 
 def _cause(transition: Mapping[str, Any], places: Sequence[int]) -> str:
-    """What came together and moved the state, as places in the log."""
+    """Return what came together and moved the state, as positions in the log."""
     if len(places) > 1:
         return f"the {len(places)} entries {min(places)} to {max(places)}, which came in one message"
     return f"entry {places[0]}" if places else str(transition["event_id"])

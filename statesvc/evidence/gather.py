@@ -41,7 +41,7 @@ _SQL = queries("statesvc.evidence", "evidence")
 Connection = AsyncConnection[Any]
 Keys = Mapping[UUID, SealingKey | None]
 _OF_OTHERS: Final = ("shipment_id", "discriminator", "status", "last_event_at")
-"""What a bundle says of the other shipments of the number."""
+"""Members that a bundle has of the other shipments of the number."""
 
 
 class NothingSealedError(RuntimeError):
@@ -65,7 +65,7 @@ class SeveralShipmentsError(RuntimeError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """Whose evidence. `personal`: with personal parts and bodies. `archive`: the folder of older bodies.
+    """A request for evidence. `personal`: with personal parts and bodies. `archive`: the folder of older bodies.
 
     `as_of`: only what was sealed by then. `statement`: what the merchant states, which the bundle repeats as such.
     """
@@ -88,13 +88,13 @@ class GatheredEvidence:
     signers: Sequence[NoteSigner] = field(repr=False)
 
     def sealed(self, documents: Mapping[str, bytes] | None = None) -> dict[str, Any]:
-        """The sealed bundle. `documents`: files made of it, by name, that its seal is to be of as well."""
+        """Return the sealed bundle. `documents`: files made of it, by name, that its seal is to cover as well."""
         digests = {name: hashlib.sha256(content).hexdigest() for name, content in (documents or {}).items()}
         return sealed({**self.bundle, "documents": digests}, self.signers, origin=self.signers[0].verifier.name)
 
 
 async def gather(connection: Connection, wanted: Wanted) -> GatheredEvidence:
-    """The bundle. Runs in the caller's snapshot. Raises NothingSealedError, UnknownShipmentError, ContradictionError."""
+    """Gather the bundle in the caller's snapshot. Raises NothingSealedError, UnknownShipmentError, ContradictionError."""
     head = await latest_head(connection)
     if head is None:
         raise NothingSealedError("nothing is sealed yet: is a sealer running?")
@@ -154,7 +154,7 @@ async def gather(connection: Connection, wanted: Wanted) -> GatheredEvidence:
 
 
 async def _as_of(connection: Connection, horizon: Horizon, head: SignedHead) -> dict[str, Any]:
-    """The head that was signed by then, and the proof that its log is the beginning of the one that the entries are proved to be in."""
+    """Return the head that was signed by then, and the proof that its log is the beginning of that of the entries' proofs."""
     signed = await covering_head(connection, horizon.size)
     proof = await prove_consistency(connection, horizon.size, head.tree_size, head)
     return {
@@ -167,7 +167,7 @@ async def _as_of(connection: Connection, horizon: Horizon, head: SignedHead) -> 
 
 
 async def _stamp(connection: Connection, head: SignedHead, *, last: int) -> dict[str, Any] | None:
-    """The time stamp that vouches for the entries, and the proof that its log is the beginning of the head's."""
+    """Return the time stamp that vouches for the entries, and the proof that its log is the beginning of the head's."""
     stamped = await vouching_stamp(connection, size=head.tree_size, last=last)
     if stamped is None:
         return None
@@ -198,14 +198,14 @@ async def _found(connection: Connection, wanted: Wanted, horizon: Horizon) -> Fo
 
 
 async def _keys(connection: Connection, keyring: Keyring, shipment: StoredShipment, documents: Sequence[Mapping[str, Any]]) -> Keys:
-    """Of the shipment, and of those that its conflicts are about."""
+    """Read the keys of the shipment, and of those that its conflicts are about."""
     named = {UUID(document[name]) for document in documents for name in ("shipment_id", "claimed_shipment_id") if name in document}
     streams = await (await read_streams(connection, keyring, named | {shipment.shipment_id})).rows()
     return {shipment_id: stream.key for shipment_id, stream in streams.items()}
 
 
 def _part(document: Mapping[str, Any], sealed_part: bytes | None, keys: Keys) -> tuple[bytes | None, str]:
-    """The salted personal part of an entry, and why there is none."""
+    """Return the salted personal part of an entry, and why there is none."""
     if sealed_part is None:
         return None, NONE
     shipment_id = UUID(document["shipment_id"])
@@ -240,7 +240,7 @@ def _signer(shipment: StoredShipment, documents: Sequence[Mapping[str, Any]], pa
 async def _messages(
     connection: Connection, wanted: Wanted, shipment: StoredShipment, documents: Sequence[Mapping[str, Any]], keys: Keys
 ) -> list[dict[str, Any]]:
-    """The bodies as the carrier sent them. One that names other people's shipments too is not handed out."""
+    """Return the bodies as the carrier sent them. One that names other people's shipments too is not handed out."""
     received = {
         UUID(document["message_id"]): datetime.fromisoformat(document["received_at"])
         for document in documents
@@ -295,7 +295,7 @@ async def _messages(
 
 
 def _plain(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Times and ids as text, as JSON has them."""
+    """Convert times and ids to text, as JSON has them."""
     document: dict[str, Any] = orjson.loads(orjson.dumps(value))
     return document
 

@@ -1,4 +1,4 @@
-"""That evidence was made for a case, on record: who asked, for which case, and which file it was. Nothing of what the merchant stated."""
+"""Record of evidence made for a case: who asked, for which case, and which file it was. Nothing of what the merchant stated."""
 
 import hashlib
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ MAKE_EVIDENCE: Final = "make_evidence"
 
 
 async def record_evidence(connection: AsyncConnection[Any], bundle: Mapping[str, Any], content: bytes, *, actor: str, form: str) -> None:
-    """Appends the entry, durably, before the file is handed out. `form`: its media type."""
+    """Append the entry, durably, before the file is handed out. `form`: its media type."""
     stated = bundle["stated"]
     statement = MerchantStatement.model_validate(stated["statement"])
     details = {

@@ -1,4 +1,4 @@
-"""What a merchant states when it asks for evidence: its case, what was ordered, by whom, and where it was to go. Not the carrier's.
+"""Statement of a merchant that asks for evidence: its case, what was ordered, by whom, and where it was to go. Not the carrier's.
 
 The log gets the case, the reason code and a salted commitment of the whole, never the statement: it stands in the document alone.
 """
@@ -37,7 +37,7 @@ ReasonCode = Annotated[
 
 
 class ShipTo(BaseModel):
-    """Where the order was to go."""
+    """Address that the order was to go to."""
 
     model_config = _CONFIG
 
@@ -51,13 +51,13 @@ class ShipTo(BaseModel):
 
     @property
     def address(self) -> str:
-        """In one line, without the name."""
+        """Address in one line, without the name."""
         town = " ".join(filter(None, (self.city, self.region, self.postal_code)))
         return ", ".join(filter(None, (self.line1, self.line2, town, (self.country or "").upper())))
 
 
 class Order(BaseModel):
-    """What was bought."""
+    """Order of the customer."""
 
     model_config = _CONFIG
 
@@ -68,7 +68,7 @@ class Order(BaseModel):
 
 
 class Customer(BaseModel):
-    """Who bought it."""
+    """Buyer."""
 
     model_config = _CONFIG
 
@@ -79,7 +79,7 @@ class Customer(BaseModel):
 
 
 class Merchant(BaseModel):
-    """Who sold it, as the cardholder's statement names it."""
+    """Seller, as the cardholder's statement names it."""
 
     model_config = _CONFIG
 
@@ -101,16 +101,16 @@ class MerchantStatement(BaseModel):
     merchant: Merchant | None = None
 
     def salted(self) -> dict[str, Any]:
-        """The statement as a bundle holds it, with the salt of its commitment."""
+        """Return the statement as a bundle holds it, with the salt of its commitment."""
         return {"statement": self.model_dump(mode="json", exclude_none=True), "salt": secrets.token_hex(_SALT_BYTES)}
 
 
 def statement_commitment(stated: Mapping[str, Any]) -> str:
-    """What the log holds of a bundle's `stated`: SHA-256 over the salt and the statement's canonical JSON (RFC 8785)."""
+    """Return what the log holds of a bundle's `stated`: SHA-256 over the salt and the statement's canonical JSON (RFC 8785)."""
     return hashlib.sha256(bytes.fromhex(stated["salt"]) + canonical_bytes(stated["statement"])).hexdigest()
 
 
 def read_statement(bundle: Mapping[str, Any]) -> MerchantStatement | None:
-    """The one in a bundle."""
+    """Read the statement in a bundle."""
     stated = bundle.get("stated")
     return None if stated is None else MerchantStatement.model_validate(stated["statement"])

@@ -1,4 +1,4 @@
-"""What a dispute turns on: the pick-up, the first scan, the delivery, as the carrier's statements read after its own corrections. Pure."""
+"""Milestones of a dispute: the pick-up, the first scan, the delivery, as the carrier's statements read after its own corrections. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ from projections.lifecycle import Flag
 from statesvc.evidence.bundle_entry import BundleEntry
 
 STEPS: Final = (Status.INFO_RECEIVED, Status.PICKED_UP, Status.IN_TRANSIT, Status.OUT_FOR_DELIVERY, Status.DELIVERED)
-"""Of a normal parcel."""
+"""Steps of a normal parcel."""
 _HANDLED: Final = frozenset(Status) - {Status.UNKNOWN, Status.INFO_RECEIVED, Status.CANCELLED}
-"""What a scan can only say of a parcel that the carrier has: not that a label was printed, or was cancelled."""
+"""Statuses that a scan can only say of a parcel that the carrier has: not that a label was printed, or was cancelled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Milestones:
 
     @classmethod
     def of(cls, shipment: Mapping[str, Any], events: Sequence[BundleEntry]) -> "Milestones":
-        """From a bundle's shipment and its events."""
+        """Find them in a bundle's shipment and its events."""
         stated = {entry.document["event_id"]: fact_from_canonical(entry.document) for entry in events}
         facts = correct(stated).facts
         readings = {fact.event_id: fact.status for fact in facts if fact.kind is Kind.SCAN and fact.status is not None}
@@ -70,7 +70,7 @@ class Milestones:
 
 
 def _corrected(events: Sequence[BundleEntry], readings: Mapping[str, Status]) -> Iterator[CorrectedDelivery]:
-    """The deliveries that read otherwise now. Which statement did that is known where one names the delivery."""
+    """Yield the deliveries that read otherwise now. Which statement did that is known where one names the delivery."""
     corrections = {entry.document["corrects"]: entry for entry in events if entry.document.get("corrects")}
     for entry in events:
         document = entry.document
@@ -80,7 +80,7 @@ def _corrected(events: Sequence[BundleEntry], readings: Mapping[str, Status]) ->
 
 
 def _delivery(shipment: Mapping[str, Any], deliveries: Sequence[BundleEntry]) -> BundleEntry | None:
-    """The scan that the shipment's delivery follows from; None where it is not, or no longer, delivered."""
+    """Return the scan that the shipment's delivery follows from; None where it is not, or no longer, delivered."""
     at = shipment["delivered_at"]
     if at is None and shipment["status"] != Status.DELIVERED:
         return None

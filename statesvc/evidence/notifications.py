@@ -1,4 +1,4 @@
-"""What subscribers were sent: for each attempt the body that its own commitment fits, or why it is not shown."""
+"""Bodies that subscribers were sent: for each attempt the one that its own commitment fits, or why it is not shown."""
 
 import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ _SQL = queries("statesvc.evidence", "evidence")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reader:
-    """Who reads, of which shipment. `opener`: opens its events' parts, for a body that has to be made again."""
+    """Reader of a shipment. `opener`: opens its events' parts, for a body that has to be made again."""
 
     opener: Opener
     personal: bool
@@ -47,7 +47,7 @@ class LoggedAttempt:
 
     @classmethod
     def of(cls, key: NotificationKey, one: LoggedTry) -> "LoggedAttempt":
-        """From the entry that lists it; one without a part was made after the shipment was erased."""
+        """Make it from the entry that lists it; one without a part was made after the shipment was erased."""
         salted_part, state = one.entry
         number = one.document["number"]
         found = None
@@ -61,14 +61,14 @@ class LoggedAttempt:
         )
 
     def fits(self, body: str) -> bool:
-        """Whether this is what was sent."""
+        """Return whether this is what was sent."""
         return self.sent is not None and hashlib.sha256(self.sent.salt + body.encode()).hexdigest() == self.committed
 
 
 async def read_sent(
     connection: AsyncConnection[Any], reader: Reader, entries: Sequence[tuple[Document, tuple[bytes | None, str]]]
 ) -> list[dict[str, Any]]:
-    """By notification, and once for each body where its attempts were sent several. `entries`: documents, with their salted parts.
+    """Return what was sent by notification, and once for each body where its attempts were sent several. `entries`: with salted parts.
 
     All of it is from the entries; only the receivers' names are not.
     """
@@ -111,7 +111,7 @@ async def read_receivers(connection: AsyncConnection[Any], fanouts: Sequence[Doc
 
 
 async def _receivers(connection: AsyncConnection[Any], subscription_ids: Collection[str]) -> list[tuple[str, str, str | None]]:
-    """Id, host and name of each."""
+    """Return id, host and name of each."""
     cursor = await connection.execute(_SQL["receivers"], {"subscription_ids": sorted(subscription_ids)})
     return [(subscription_id, urlsplit(url).hostname or "", name) for subscription_id, url, name in await cursor.fetchall()]
 
@@ -119,7 +119,7 @@ async def _receivers(connection: AsyncConnection[Any], subscription_ids: Collect
 def _notifications(
     one: LoggedNotification, sequence: int, events: Mapping[int, Document], observation: Document | None
 ) -> list[Notification]:
-    """As it may have been sent: what its body says follows from its entries and its event, but for the epoch of the log at that time."""
+    """Return it as it may have been sent: its body follows from its entries and its event, but for the epoch of the log at that time."""
     event = events[sequence if observation is None else observation["version"]]
     named = observation or event
     notification = Notification(
@@ -140,7 +140,7 @@ def _notifications(
 
 
 def _needs_history(notifications: Sequence[Notification], tried: Sequence[LoggedAttempt]) -> bool:
-    """Whether its body is neither thin nor stored, so that it has to be made again."""
+    """Return whether its body is neither thin nor stored, so that it has to be made again."""
     thin = [body_of(each).decode() for each in notifications]
     return any(one.sent is not None and one.sent.stored is None and not any(map(one.fits, thin)) for one in tried)
 
@@ -148,7 +148,7 @@ def _needs_history(notifications: Sequence[Notification], tried: Sequence[Logged
 def _bodies(
     reader: Reader, notifications: Sequence[Notification], tried: Sequence[LoggedAttempt], past: Past | None
 ) -> dict[tuple[str | None, str], list[int]]:
-    """Which attempts were sent which body, and whether it is shown."""
+    """Return which attempts were sent which body, and whether it is shown."""
     found: dict[tuple[str | None, str], list[int]] = {}
     for one in tried:
         found.setdefault(_shown(reader, one, _candidates(reader, notifications, one, past)), []).append(one.number)
@@ -167,7 +167,7 @@ def _shown(reader: Reader, tried: LoggedAttempt, candidates: Iterator[tuple[str,
 def _candidates(
     reader: Reader, notifications: Sequence[Notification], tried: LoggedAttempt, past: Past | None
 ) -> Iterator[tuple[str, bool]]:
-    """What may have been sent, and whether that is the change alone."""
+    """Yield what may have been sent, and whether that is the change alone."""
     yield from ((body_of(each).decode(), True) for each in notifications)
     if tried.sent is not None and tried.sent.stored is not None:
         yield tried.sent.stored, False

@@ -74,7 +74,7 @@ class PrintedReport:
 
 
 def print_report(report: EvidenceReport) -> PrintedReport:
-    """The document of at most 18 pages. Raises TypesettingError."""
+    """Print the document of at most 18 pages. Raises TypesettingError."""
     details, annex, verification = details_of(report), annex_of(report), verification_of(report)
     rows = sum(len(section.rows) for section in (*details, *annex))
     if rows <= _ROWS_A_PAGE_MAX * PAGES_MAX:
@@ -88,13 +88,13 @@ def print_report(report: EvidenceReport) -> PrintedReport:
 
 
 def annex_pages(report: EvidenceReport) -> PrintedPages:
-    """All statements, what we concluded, sent and did, of any length. Raises TypesettingError."""
+    """Print all statements, what we concluded, sent and did, of any length. Raises TypesettingError."""
     sections = [*details_of(report), verification_of(report), *annex_of(report)]
     return _typeset(report, sections, is_annex=True)
 
 
 def _shortened(report: EvidenceReport) -> PrintedPages:
-    """The statements that matter most, as many of them as fit."""
+    """Print the statements that matter most, as many of them as fit."""
     number = _KEY_STATEMENTS
     while True:
         details = [_clipped(section) for section in details_of(report, key_only=number)]
@@ -113,7 +113,7 @@ def _clip(text: str, length: int) -> str:
 
 
 def _typeset(report: EvidenceReport, sections: Sequence[ReportSection], *, is_annex: bool = False) -> PrintedPages:
-    """Without pictures where one of them cannot be read; with long values of the summary cut where it would not fit its page."""
+    """Typeset without unreadable pictures, and with long values of the summary cut where they would not fit the page."""
     require_typesetter()
     document = _document(report, sections, is_annex=is_annex)
     pages = _run(document)
@@ -135,7 +135,7 @@ def _cut(value: Any) -> Any:  # noqa: ANN401 - lists of lists of text
 
 
 def _document(report: EvidenceReport, sections: Sequence[ReportSection], *, is_annex: bool) -> dict[str, Any]:
-    """What `evidence.typ` reads."""
+    """Build what `evidence.typ` reads."""
     document = {
         "title": report.title,
         "reference": report.reference,
@@ -154,7 +154,7 @@ def _document(report: EvidenceReport, sections: Sequence[ReportSection], *, is_a
 
 
 def _run(document: Mapping[str, Any]) -> PrintedPages | None:
-    """None: it could not be printed as it is."""
+    """Run the typesetter; None: it could not be printed as it is."""
     command = [sys.executable, "-m", "statesvc.evidence.typesetter"]
     try:
         done = subprocess.run(command, input=orjson.dumps(document), stdout=subprocess.PIPE, timeout=_SECONDS_MAX, check=False)  # noqa: S603 - our own module
@@ -168,7 +168,7 @@ def _run(document: Mapping[str, Any]) -> PrintedPages | None:
 
 
 def _shown(value: Any) -> Any:  # noqa: ANN401 - any JSON
-    """The same in characters that the fonts have; any other by its code point, so that nothing is lost, and none reorders the text."""
+    """Replace characters that the fonts lack by their code points, so that nothing is lost, and none reorders the text."""
     match value:
         case str():
             return value if value.isascii() and value.isprintable() else "".join(map(_printable, value))
@@ -194,7 +194,7 @@ def _is_covered(character: int) -> bool:
 
 @cache
 def _coverage() -> tuple[Sequence[int], Sequence[int]]:
-    """First and last characters of what the fonts print, written by `tests/evidence_fonts.py`."""
+    """Read first and last characters of what the fonts print, written by `tests/evidence_fonts.py`."""
     lines = (files("statesvc.evidence") / "fonts" / "coverage.csv").read_text("ascii").split()[1:]
     firsts, lasts = zip(*(line.split(",") for line in lines), strict=True)
     return [int(first, 16) for first in firsts], [int(last, 16) for last in lasts]

@@ -1,4 +1,4 @@
-"""Whether the place of a delivery, as the carrier states it, is the one that the merchant states. Pure; by spelling, not by map."""
+"""Comparison of the place of a delivery, as the carrier states it, with the merchant's. Pure; by spelling, not by map."""
 
 import unicodedata
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ _COUNTRY_LENGTH: Final = 2
 
 
 class Agreement(StrEnum):
-    """What a comparison came to."""
+    """Result of a comparison."""
 
     AGREES = "agrees"
     IN_PART = "agrees_in_part"
@@ -37,7 +37,7 @@ class PlaceComparison:
 
 
 def compare_places(delivery: BundleEntry | None, ship_to: ShipTo) -> Iterator[PlaceComparison]:
-    """City, postcode and country of the delivery's scan with the merchant's address."""
+    """Compare city, postcode and country of the delivery's scan with the merchant's address."""
     stated = {} if delivery is None else delivery.location
     for part in ("city", "postal_code", "country"):
         merchant: str | None = getattr(ship_to, part) or None
@@ -53,7 +53,7 @@ def compare_places(delivery: BundleEntry | None, ship_to: ShipTo) -> Iterator[Pl
 
 
 def _cities(carrier: str, merchant: str) -> tuple[Agreement, str]:
-    """Case, accents and punctuation do not matter. Carriers print a street or a region around the city: between commas."""
+    """Compare cities without case, accents and punctuation. Carriers print a street or a region around the city: between commas."""
     if not _scripts(carrier) & _scripts(merchant):
         return Agreement.NOT_COMPARABLE, "they are written in different scripts"
     wanted = _spellings(merchant)
@@ -82,7 +82,7 @@ _COMPARISONS: Final = {"city": _cities, "postal_code": _postcodes, "country": _c
 
 
 def _spellings(name: str) -> set[str]:
-    """A city's name as it may be written: `München` also `Muenchen`, `St.` also `Saint`."""
+    """Return the ways in which a city's name may be written: `München` also `Muenchen`, `St.` also `Saint`."""
     umlauts = unicodedata.normalize("NFC", name).casefold().translate({ord("ä"): "ae", ord("ö"): "oe", ord("ü"): "ue", ord("å"): "aa"})
     latin = {spelled_city(name), spelled_city(umlauts)}
     found = {" ".join({"st": "saint", "ste": "sainte"}.get(word, word) for word in each.split()) for each in latin if each}
@@ -90,5 +90,5 @@ def _spellings(name: str) -> set[str]:
 
 
 def _scripts(text: str) -> set[str]:
-    """By the first word of each character's name: LATIN, CJK, ARABIC."""
+    """Return the scripts, by the first word of each character's name: LATIN, CJK, ARABIC."""
     return {unicodedata.name(character, "UNNAMED").split()[0] for character in text if character.isalpha()}

@@ -13,26 +13,26 @@ ZONES: Final = {
     "carrier_default": "carrier's home zone",
     "location": "zone of the place",
 }
-"""What is said of an offset that the carrier did not print itself, by `tz_source`."""
+"""Texts for an offset that the carrier did not print itself, by `tz_source`."""
 
 _STATED_ZONES: Final = frozenset({"explicit", "pair"})
 
 
 def carrier_time(document: Mapping[str, Any]) -> str:
-    """When an event happened, on the carrier's own clock, sortable as text: `2026-03-01 14:05 UTC-05:00`."""
+    """Format when an event happened, on the carrier's own clock, sortable as text: `2026-03-01 14:05 UTC-05:00`."""
     at = datetime.fromisoformat(document["occurred_at"])
     clock = {"day": "%Y-%m-%d", "minute": f"%Y-%m-%d %H:%M {offset(at)}"}.get(document["time_precision"], f"%Y-%m-%d %H:%M:%S {offset(at)}")
     return at.strftime(clock) + _source(document)
 
 
 def stated_time(document: Mapping[str, Any]) -> str:
-    """The same as evidence prints it, everywhere: `1 Mar 2026, 14:05 UTC-05:00`."""
+    """Format the time as evidence prints it, everywhere: `1 Mar 2026, 14:05 UTC-05:00`."""
     at = datetime.fromisoformat(document["occurred_at"])
     return _day(at) + _clock(document, ", ") + _source(document)
 
 
 def stated_time_in_a_sentence(document: Mapping[str, Any]) -> str:
-    """The same for the answer of the first page: `1 March 2026 at 14:05 UTC-05:00`."""
+    """Format the time for the answer of the first page: `1 March 2026 at 14:05 UTC-05:00`."""
     at = datetime.fromisoformat(document["occurred_at"])
     return f"{at.day} {at:%B %Y}" + _clock(document, " at ") + _source(document)
 
@@ -53,24 +53,24 @@ def local_time(document: Mapping[str, Any], location: Mapping[str, str]) -> str:
 
 
 def days_between(first: datetime, last: datetime) -> str:
-    """A span of days: `1 Mar 2026 to 4 Mar 2026`."""
+    """Format a span of days: `1 Mar 2026 to 4 Mar 2026`."""
     return _day(first) if _day(first) == _day(last) else f"{_day(first)} to {_day(last)}"
 
 
 def stated_instant(text: str) -> str:
-    """An instant in the offset that it is written with."""
+    """Format an instant in the offset that it is written with."""
     at = datetime.fromisoformat(text)
     return f"{at:%Y-%m-%d %H:%M:%S} {offset(at)}"
 
 
 def utc(text: str) -> str:
-    """An instant of ours."""
+    """Format an instant of ours."""
     at = datetime.fromisoformat(text).astimezone(UTC)
     return f"{_day(at)}, {at:%H:%M:%S} UTC"
 
 
 def offset(at: datetime) -> str:
-    """`UTC`, or `UTC-05:00`."""
+    """Format `UTC`, or `UTC-05:00`."""
     printed = f"{at:%z}"
     return "UTC" if printed == "+0000" else f"UTC{printed[:3]}:{printed[3:5]}"
 
@@ -80,7 +80,7 @@ def _day(at: datetime) -> str:
 
 
 def _clock(document: Mapping[str, Any], separator: str) -> str:
-    """As exact as the carrier stated it, with the zone; nothing of a day."""
+    """Format as exactly as the carrier stated it, with the zone; nothing of a day."""
     at = datetime.fromisoformat(document["occurred_at"])
     if document["time_precision"] == "day":
         return ""

@@ -28,7 +28,7 @@ PUSHED: Final[Mapping[str, Sequence[tuple[str, str]]]] = {
         ("trackResponse/shipment/*/package/*/deliveryInformation/signature/image", "signature"),
     ],
 }
-"""Where carriers' messages hold it: paths into their JSON (`*`: each member of a list), and what is there."""
+"""Paths into carriers' JSON that hold it (`*`: each member of a list), and what is there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class DeliveryProof:
 
 
 def read_delivery_proofs(bundle: Mapping[str, Any]) -> list[DeliveryProof]:
-    """Of the messages that this reader may see, each once; at most two pictures."""
+    """Read the proofs of the messages that this reader may see, each once; at most two pictures."""
     paths = PUSHED.get(bundle["shipment"]["carrier_id"], ())
     found: dict[str, DeliveryProof] = {}
     for message in bundle["messages"] if paths else ():
@@ -78,7 +78,7 @@ def _values(document: Any, path: Sequence[str]) -> Iterator[str]:  # noqa: ANN40
 
 
 def _proof(value: str, what: str, message_id: str) -> DeliveryProof | None:
-    """What the value is, unless it is a placeholder."""
+    """Return what the value is, unless it is a placeholder."""
     if value.startswith("https://"):
         return DeliveryProof(what, message_id, link=value)
     if len(value) > _IMAGE_BYTES_MAX * 4 / 3:

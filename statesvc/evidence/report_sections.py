@@ -11,7 +11,7 @@ from statesvc.evidence.proof_of_delivery import DeliveryProof
 _SAID: Final = ("No.", "Happened", "What", "Where", "Recorded", "Entry")
 _SAID_WIDTHS: Final = (7, 32, 44, 25, 33, 10)
 _CODE_CHARS_MAX: Final = 16
-"""Of a code that stands next to what it means."""
+"""Length of a code that stands next to what it means."""
 _TOLD_MAX: Final = 20
 
 
@@ -33,7 +33,7 @@ class ReportSection:
 
 
 def details_of(report: EvidenceReport, *, key_only: int | None = None) -> list[ReportSection]:
-    """What the carrier said, and what contradicts it. `key_only`: at most as many statements, those that matter most first."""
+    """Return what the carrier said, and what contradicts it. `key_only`: at most as many statements, those that matter most first."""
     shown = report.statements
     texts = [words.BOTH_CLOCKS]
     if key_only is not None:
@@ -72,7 +72,7 @@ def details_of(report: EvidenceReport, *, key_only: int | None = None) -> list[R
 
 
 def annex_of(report: EvidenceReport) -> list[ReportSection]:
-    """What we concluded, sent and did."""
+    """Return what we concluded, sent and did."""
     concluded = [(line.recorded, line.what, line.code, str(line.index)) for line in report.conclusions]
     attempted = [(line.at, line.receiver, line.webhook_id, line.answer, str(line.index)) for line in report.told]
     sections = [
@@ -100,7 +100,7 @@ def annex_of(report: EvidenceReport) -> list[ReportSection]:
 
 
 def verification_of(report: EvidenceReport) -> ReportSection:
-    """How to check it, against which head."""
+    """Return how to check it, against which head."""
     return ReportSection(
         heading="How to verify this", texts=words.HOW_TO_VERIFY, rows=report.proof, quotes=[("The signed head", report.checkpoint)]
     )
@@ -111,7 +111,7 @@ def _said(lines: Sequence[StatementLine]) -> list[Sequence[str]]:
 
 
 def _what(line: StatementLine) -> str:
-    """The codes of carriers may be whole sentences, so they have no column."""
+    """Return what it says with the code: the codes of carriers may be whole sentences, so they have no column."""
     is_long = len(line.code) > _CODE_CHARS_MAX
     what = line.what if is_long or not line.code else f"{line.what} ({line.code})"
     return "\n".join(filter(None, (what, line.note, f"code: {line.code}" if is_long else "")))

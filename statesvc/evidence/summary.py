@@ -41,7 +41,7 @@ Facts = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceSummary:
-    """As text. `merchant`, `case`: the head. `lead`: the answer, in pieces; those with True count most.
+    """Summary as text. `merchant`, `case`: the head. `lead`: the answer, in pieces; those with True count most.
 
     `steps`: name, time, place, reached. `facts`: the carrier's; `stated`: the merchant's; `agreement`: part, carrier, merchant, result, a
     line each. `check`: the foot.
@@ -69,7 +69,7 @@ class EvidenceSummary:
 def summary_of(
     bundle: Mapping[str, Any], entries: Sequence[BundleEntry], milestones: Milestones, proofs: Sequence[DeliveryProof]
 ) -> EvidenceSummary:
-    """Of the bundle alone."""
+    """Build the summary from the bundle alone."""
     events = sorted((entry for entry in entries if entry.kind == "event"), key=lambda entry: (entry.at, entry.index))
     statement = read_statement(bundle)
     ship_to = None if statement is None else statement.ship_to
@@ -108,7 +108,7 @@ def _case(bundle: Mapping[str, Any], statement: MerchantStatement | None) -> str
 
 
 def _lead(bundle: Mapping[str, Any], events: Sequence[BundleEntry], milestones: Milestones) -> Iterator[tuple[str, bool]]:
-    """Says no more of the time than the carrier did."""
+    """State the verdict, saying no more of the time than the carrier did."""
     shipment, delivery = bundle["shipment"], milestones.delivery
     name = carrier_name(shipment["carrier_id"])
     yield f"{name}{', for the carrier,' if shipment['carrier_id'] in AGGREGATORS else ''} reported parcel ", False
@@ -205,7 +205,7 @@ def _facts(
 
 
 def _said(entry: BundleEntry) -> Iterator[tuple[str, str]]:
-    """The carrier's words and code; the code also in English, by its public list and as it was read."""
+    """Yield the carrier's words and code; the code also in English, by its public list and as it was read."""
     if said := carriers_words(entry):
         yield "Its words", f"“{said}”"
     if entry.code:
@@ -215,7 +215,7 @@ def _said(entry: BundleEntry) -> Iterator[tuple[str, str]]:
 
 
 def _other_services(last: str, events: Sequence[BundleEntry]) -> str:
-    """What the carrier also called it: a parcel may be moved to another service on its way."""
+    """Return what the carrier also called it: a parcel may be moved to another service on its way."""
     named = {service_key(service): service for entry in events if (service := entry.document.get("service"))}
     others = [service for key, service in sorted(named.items()) if key != service_key(last)]
     return f", as last stated; also stated: {'; '.join(others)}" if others else ""
@@ -247,7 +247,7 @@ def _comparison(each: PlaceComparison) -> tuple[str, str, str, str]:
 
 
 def _street(events: Sequence[BundleEntry], milestones: Milestones, ship_to: ShipTo) -> tuple[str, str, str, str]:
-    """Only shown: spelling alone does not decide whether two streets differ."""
+    """Return both streets, only shown: spelling alone does not decide whether two streets differ."""
     shown = [] if milestones.delivery is None else [milestones.delivery, *events]
     address = first_personal(shown, "delivery_address")
     if address is None:
@@ -257,7 +257,7 @@ def _street(events: Sequence[BundleEntry], milestones: Milestones, ship_to: Ship
 
 
 def _knowledge(bundle: Mapping[str, Any], events: Sequence[BundleEntry], milestones: Milestones) -> Iterator[str]:
-    """How we know."""
+    """Yield how we know."""
     received = sorted(entry.document["received_at"] for entry in events)
     messages = len({entry.document["message_id"] for entry in events})
     span = f"on {utc(received[0])}" if received[0] == received[-1] else f"from {utc(received[0])} to {utc(received[-1])}"
@@ -280,7 +280,7 @@ def _delivery_known(delivery: BundleEntry) -> str:
 
 
 def _check(bundle: Mapping[str, Any]) -> Iterator[str]:
-    """How to check it, in the foot of the page."""
+    """Yield how to check it, in the foot of the page."""
     head = read_checkpoint(bundle["log"]["checkpoint"])
     yield words.CHECK
     yield f"Log {head.origin}, {head.size:,} entries, sealed {utc(bundle['log']['sealed_at'])}"

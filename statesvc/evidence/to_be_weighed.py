@@ -1,4 +1,4 @@
-"""What speaks against the answer of the first page, or what a reader must know to weigh it: by time, place and statement. Pure."""
+"""Objections to the answer of the first page, or what a reader must know to weigh it: by time, place and statement. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -55,7 +55,7 @@ def _scans_by_flag(entries: Sequence[BundleEntry], milestones: Milestones) -> di
 
 
 def _contradicted(scans: Sequence[BundleEntry], milestones: Milestones) -> str:
-    """Which scan, when, where, and how long after the delivery."""
+    """Return which scan, when, where, and how long after the delivery."""
     said = []
     for scan in sorted(scans, key=lambda entry: entry.at)[:_NAMED_MAX]:
         after = ""
@@ -72,7 +72,7 @@ def _contradicted(scans: Sequence[BundleEntry], milestones: Milestones) -> str:
 
 
 def _corrected(corrected: CorrectedDelivery, milestones: Milestones) -> str:
-    """A delivery that was taken back."""
+    """Describe a delivery that was taken back."""
     number = milestones.numbers[corrected.entry.document["event_id"]]
     reads = f"corrected it to: {spaced(corrected.reads)}" if corrected.reads else "took it back"
     by = ""

@@ -1,4 +1,4 @@
-"""What subscribers were told, in words: of a shop's own systems, what its customer could know. Pure."""
+"""Notifications of subscribers, in words: of a shop's own systems, what its customer could know. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,13 +28,13 @@ class ToldLine:
 
 
 def told_lines(bundle: Mapping[str, Any], entries: Sequence[BundleEntry]) -> list[ToldLine]:
-    """Each try, and each notification that was not tried or has not ended, in the order in which they were made."""
+    """Return each try, and each notification that was not tried or has not ended, in the order in which they were made."""
     names = {each["subscription_id"]: each["receiver"] for each in bundle["sent"]} | dict(bundle.get("receivers") or {})
     return sorted(_lines(entries, names), key=lambda line: (line.sort, line.index))
 
 
 def told_in_words(bundle: Mapping[str, Any], entries: Sequence[BundleEntry]) -> list[str]:
-    """What stands on the first page: who was told of the state that the shipment has, and who was not."""
+    """Return what stands on the first page: who was told of the state that the shipment has, and who was not."""
     lines = told_lines(bundle, entries)
     if not lines:
         return ["Nobody was told by this service: there was no subscription to this parcel."]

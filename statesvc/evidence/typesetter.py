@@ -19,7 +19,7 @@ _MEMORY_BYTES_MAX: Final = 4 * 1024**3
 
 
 def typeset(document: bytes) -> bytes:
-    """The line and the PDF. `document`: the JSON that `evidence.typ` reads. Raises typst.TypstError."""
+    """Return the line and the PDF. `document`: the JSON that `evidence.typ` reads. Raises typst.TypstError."""
     made_at = datetime.fromisoformat(orjson.loads(document)["made_at"])
     compiler = typst.Compiler(
         input=_FOLDER / "evidence.typ",
@@ -35,7 +35,7 @@ def typeset(document: bytes) -> bytes:
 
 
 def main() -> int:
-    """Runs once."""
+    """Run once."""
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES_MAX, _MEMORY_BYTES_MAX))
     try:
         sys.stdout.buffer.write(typeset(sys.stdin.buffer.read()))

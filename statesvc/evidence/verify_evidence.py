@@ -40,7 +40,7 @@ Pair = tuple[dict[str, Any], dict[str, Any]]  # an entry, and what it says
 
 
 def point_from(encoded: bytes) -> Point:
-    """Raises ValueError for what is no point."""
+    """Decode a point. Raises ValueError for what is no point."""
     number = int.from_bytes(encoded, "little")
     sign, y = number >> 255, number & (1 << 255) - 1
     if len(encoded) != 32 or y >= PRIME:
@@ -57,7 +57,6 @@ def point_from(encoded: bytes) -> Point:
 
 
 def added(p: Point, q: Point) -> Point:
-    """The sum of two points."""
     a, b = (p[1] - p[0]) * (q[1] - q[0]) % PRIME, (p[1] + p[0]) * (q[1] + q[0]) % PRIME
     c, d = 2 * p[3] * q[3] * CURVE % PRIME, 2 * p[2] * q[2] % PRIME
     e, f, g, h = b - a, d - c, d + c, b + a
@@ -65,7 +64,7 @@ def added(p: Point, q: Point) -> Point:
 
 
 def multiplied(number: int, point: Point) -> Point:
-    """The point taken this often."""
+    """Multiply a point."""
     found: Point = (0, 1, 1, 0)
     while number:
         if number & 1:
@@ -79,7 +78,7 @@ BASE = point_from((4 * pow(5, PRIME - 2, PRIME) % PRIME).to_bytes(32, "little"))
 
 @lru_cache(maxsize=64)
 def is_signed(public_key: bytes, signature: bytes, text: bytes) -> bool:
-    """Whether the text was signed by the holder of the key."""
+    """Return whether the text was signed by the holder of the key."""
     try:
         key, shown = point_from(public_key), point_from(signature[:32])
     except ValueError:
@@ -138,7 +137,7 @@ def read_keys(lines: list[str]) -> Keys:
 
 
 def key_id(name: str, kind: bytes, key: bytes) -> bytes:
-    """What a signature names its key by."""
+    """Return what a signature names its key by."""
     return sha256(name.encode() + b"\n" + kind + key)[:4]
 
 
@@ -146,12 +145,12 @@ def key_id(name: str, kind: bytes, key: bytes) -> bytes:
 
 
 def node(left: bytes, right: bytes) -> bytes:
-    """The hash of two subtrees."""
+    """Return the hash of two subtrees."""
     return sha256(b"\x01" + left + right)
 
 
 def root_of(leaf: bytes, index: int, size: int, path: list[bytes]) -> bytes | None:
-    """The root that a path leads to (2.1.3.2); None: it does not fit the tree."""
+    """Return the root that a path leads to (2.1.3.2); None: it does not fit the tree."""
     if not 0 <= index < size:
         return None
     last = size - 1
@@ -169,7 +168,7 @@ def root_of(leaf: bytes, index: int, size: int, path: list[bytes]) -> bytes | No
 
 
 def is_beginning(first: Head, second: Head, path: list[bytes]) -> bool:
-    """Whether the second log begins with the first (2.1.4.2)."""
+    """Return whether the second log begins with the first (2.1.4.2)."""
     if first.size == second.size:
         return not path and first.root == second.root
     if not 0 < first.size < second.size or not path:
@@ -197,7 +196,7 @@ def is_beginning(first: Head, second: Head, path: list[bytes]) -> bool:
 
 
 def all_flaws(bundle: dict[str, Any], keys: Keys, files: dict[str, bytes]) -> list[str]:
-    """What does not hold; empty: all of it does. `files`: those that came with it, by name."""
+    """Return what does not hold; empty: all of it does. `files`: those that came with it, by name."""
     try:
         return list(flaws(bundle, keys, files))
     except MALFORMED as error:
@@ -205,7 +204,7 @@ def all_flaws(bundle: dict[str, Any], keys: Keys, files: dict[str, bytes]) -> li
 
 
 def flaws(bundle: dict[str, Any], keys: Keys, files: dict[str, bytes]) -> Iterator[str]:
-    """What does not hold."""
+    """Yield what does not hold."""
     head, seal = Head(bundle["log"]["checkpoint"], keys), Head(bundle["seal"], keys)
     rest = {name: value for name, value in bundle.items() if name != "seal"}
     canonical = json.dumps(rest, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
@@ -226,7 +225,7 @@ def flaws(bundle: dict[str, Any], keys: Keys, files: dict[str, bytes]) -> Iterat
 
 
 def entry_flaws(entry: dict[str, Any], said: dict[str, Any], head: Head) -> Iterator[str]:
-    """Its hash, its place in the log, its personal part."""
+    """Check its hash, its position in the log, its personal part."""
     leaf = sha256(b"\x00" + entry["canonical"].encode())
     if leaf.hex() != entry["leaf_hash"]:
         yield f"entry {entry['index']}: its hash is another"
@@ -239,7 +238,7 @@ def entry_flaws(entry: dict[str, Any], said: dict[str, Any], head: Head) -> Iter
 
 
 def chain_flaws(bundle: dict[str, Any], pairs: list[Pair]) -> Iterator[str]:
-    """That no event of the shipment is missing, and that what the document says of it is what they say."""
+    """Check that no event of the shipment is missing, and that what the document says of it is what they say."""
     shipment, previous, version = bundle["shipment"], "00" * 32, 0
     for entry, said in pairs:
         if entry["kind"] == "event":
@@ -260,7 +259,7 @@ def chain_flaws(bundle: dict[str, Any], pairs: list[Pair]) -> Iterator[str]:
 
 
 def as_of_flaws(bundle: dict[str, Any], head: Head, keys: Keys) -> Iterator[str]:
-    """That the log had been signed with these entries then, and only grew since."""
+    """Check that the log had been signed with these entries then, and only grew since."""
     stated = bundle.get("as_of")
     if stated is None:
         return
@@ -272,7 +271,7 @@ def as_of_flaws(bundle: dict[str, Any], head: Head, keys: Keys) -> Iterator[str]
 
 
 def body_flaws(bundle: dict[str, Any], pairs: list[Pair]) -> Iterator[str]:
-    """The carrier's messages and our notifications, word for word, are those that the entries are committed to."""
+    """Check that the carrier's messages and our notifications, word for word, are those that the entries are committed to."""
     committed = {said["message_id"]: said["body_commitment"] for _, said in pairs if "message_id" in said and "body_commitment" in said}
     for message in bundle["messages"]:
         if message["body"] is not None and sha256(decoded(message["body"])).hex() != committed.get(message["message_id"]):
@@ -289,7 +288,7 @@ def body_flaws(bundle: dict[str, Any], pairs: list[Pair]) -> Iterator[str]:
 
 
 def report(bundle: dict[str, Any], files: dict[str, bytes]) -> Iterator[str]:
-    """What was checked, and what cannot be."""
+    """Yield what was checked, and what cannot be."""
     kinds = Counter(entry["kind"] for entry in bundle["entries"])
     yield f"Shipment {bundle['shipment']['carrier_id']} {bundle['shipment']['tracking_number']}, {bundle['shipment']['status']}."
     yield "Checked:"
@@ -315,7 +314,7 @@ def report(bundle: dict[str, Any], files: dict[str, bytes]) -> Iterator[str]:
 
 
 def main(arguments: list[str]) -> int:
-    """Answers the exit code."""
+    """Verify, and return the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("evidence", type=Path, help="the zip file, its folder, or the JSON file")
     parser.add_argument("--key", action="append", default=[], help="the log's public key, or a file of such keys")
@@ -347,7 +346,7 @@ def main(arguments: list[str]) -> int:
 
 
 def read_files(path: Path) -> dict[str, bytes]:
-    """By name. Raises OSError, zipfile.BadZipFile."""
+    """Read the files by name. Raises OSError, zipfile.BadZipFile."""
     if path.is_dir():
         return {each.name: each.read_bytes() for each in path.iterdir() if each.is_file()}
     if zipfile.is_zipfile(path):
@@ -357,23 +356,22 @@ def read_files(path: Path) -> dict[str, bytes]:
 
 
 def key_lines(key: str) -> list[str]:
-    """The key itself, or those in the file of this name."""
+    """Return the key itself, or those in the file of this name."""
     path = Path(key)
     return path.read_text("utf-8").split() if len(key) < 256 and path.is_file() else [key]
 
 
 def sha256(data: bytes) -> bytes:
-    """The hash that everything is made of."""
     return hashlib.sha256(data).digest()
 
 
 def decoded(text: str) -> bytes:
-    """From base64. Raises ValueError."""
+    """Decode base64. Raises ValueError."""
     return base64.b64decode(text, validate=True)
 
 
 def say(line: str) -> None:
-    """One line of the answer."""
+    """Print one line of the answer."""
     sys.stdout.write(f"{line}\n")
 
 

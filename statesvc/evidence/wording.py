@@ -1,4 +1,4 @@
-"""What the HTML page and the PDF say besides the facts, once for both."""
+"""Wording of the HTML page and the PDF besides the facts, once for both."""
 
 from typing import Final
 
@@ -77,4 +77,4 @@ REMARKS: Final = {
     "delivery_missed": "it was out for delivery, and not delivered that day",
     "pickup_expiring": "it waits to be picked up, and will soon be sent back",
 }
-"""What a shipment's flags mean."""
+"""Meanings of a shipment's flags."""

@@ -38,7 +38,7 @@ class DueNumber(NamedTuple):
 
 
 async def observe_never_heard(connection: Connection, *, worker: str) -> WatchReport:
-    """One pass, of `AT_ONCE` numbers at most. `worker` names the process in the log."""
+    """Run one pass, of `AT_ONCE` numbers at most. `worker` names the process in the log."""
     report = WatchReport(at_once=AT_ONCE)
     async with connection.transaction():
         alone = await (await connection.execute(_SQL["try_alone"])).fetchone()
@@ -65,7 +65,7 @@ async def observe_never_heard(connection: Connection, *, worker: str) -> WatchRe
 
 
 async def _locked(connection: Connection, due: Sequence[DueNumber]) -> list[DueNumber]:
-    """Those of these numbers that nobody changes now, and of which nobody appends anything."""
+    """Lock those of these numbers that nobody changes now, and of which nobody appends anything."""
     by_id = {shipment_id(one.carrier_id, one.number, ""): one for one in due}
     cursor = await connection.execute(_SQL["lock_due"], _numbers(due), binary=True)
     rows = set(await cursor.fetchall())
@@ -87,7 +87,7 @@ def _numbers(due: Iterable[DueNumber]) -> dict[str, Any]:
 
 
 def _observation(one: DueNumber, now: BatchStamp) -> Observation:
-    """Its sequence is below those of all observations of shipments, and another at each time."""
+    """Build the observation. Its sequence is below those of all observations of shipments, and another at each time."""
     of = awaited_id(one.carrier_id, one.number)
     cause, sequence = one.awaited_at.astimezone(UTC).isoformat(), FIRST_SEQUENCE - int((now.recorded_at - _SINCE).total_seconds()) // 60
     document = observation_document(

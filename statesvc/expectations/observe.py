@@ -83,7 +83,7 @@ class Observation:
 
 @dataclass(slots=True)
 class WatchReport:
-    """What a pass did. `due`: shipments that it found; `put_off`: of carriers of which nothing can be concluded now."""
+    """Result of a pass. `due`: shipments that it found; `put_off`: of carriers of which nothing can be concluded now."""
 
     due: int = 0
     put_off: int = 0
@@ -93,12 +93,12 @@ class WatchReport:
 
     @property
     def is_full(self) -> bool:
-        """Whether more may be due."""
+        """True if more may be due."""
         return self.due >= self.at_once or self.put_off >= PUT_OFF_AT_ONCE
 
 
 async def observe(connection: Connection, *, worker: str) -> WatchReport:
-    """One pass, of `AT_ONCE` shipments at most. `worker` names the process in the log."""
+    """Run one pass, of `AT_ONCE` shipments at most. `worker` names the process in the log."""
     report = WatchReport(at_once=AT_ONCE)
     async with connection.transaction():
         alone = await (await connection.execute(_SQL["try_alone"])).fetchone()
@@ -116,7 +116,7 @@ async def observe(connection: Connection, *, worker: str) -> WatchReport:
 
 
 async def carriers_to_put_off(connection: Connection, carrier_ids: set[str]) -> set[str]:
-    """Those of these carriers of which nothing can be concluded now: held, behind or silent."""
+    """Return those of these carriers of which nothing can be concluded now: held, behind or silent."""
     cursor = await connection.execute(_SQL["not_now"], {"carrier_ids": sorted(carrier_ids)})
     return {carrier_id for (carrier_id,) in await cursor.fetchall()}
 
@@ -141,7 +141,7 @@ async def _look_again(connection: Connection, asked: Sequence[UUID], report: Wat
 
 
 def _looked_at(shipment: DueShipment, rules: ExpectationRules, now: BatchStamp) -> tuple[list[Observation], tuple[Any, ...]]:
-    """What is observed of it, and its row."""
+    """Return what is observed of it, and its row."""
     noticed = passed(shipment.state, rules, recorded_at=shipment.recorded_at, now=now.recorded_at)
     observations = [
         _observation(shipment, deadline, sequence, rules, now)
@@ -172,7 +172,7 @@ def _observation(shipment: DueShipment, deadline: Deadline, sequence: int, rules
 
 
 async def write_observations(connection: Connection, report: WatchReport, now: BatchStamp, worker: str) -> None:
-    """Fan-outs, notifications, observations, and their batch row."""
+    """Write fan-outs, notifications, observations, and their batch row."""
     observations = report.observations
     numbers = {(one.shipment.carrier_id, one.shipment.number) for one in observations}
     subscribed = await (await read_subscribed_to(connection, numbers)).rows()
@@ -195,7 +195,7 @@ async def write_observations(connection: Connection, report: WatchReport, now: B
 
 
 async def _parcels(connection: Connection, changes: Sequence[OutboxChange]) -> Mapping[UUID, ParcelChanges]:
-    """The parcels of several sources: one that asks for each status once is told of it by the source that told the status."""
+    """Return the parcels of several sources: one that asks for each status once is told of it by the source that told the status."""
     parcel_ids = await parcels_of(connection, (change.shipment_id for change in changes))
     if not parcel_ids:
         return NO_PARCELS

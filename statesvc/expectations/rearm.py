@@ -1,4 +1,4 @@
-"""After a change of rules, gives every unfinished shipment its new due time, a page at a time."""
+"""Rearming after a change of rules: every unfinished shipment gets its new due time, a page at a time."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -33,7 +33,7 @@ class Unfinished(NamedTuple):
 
 
 async def rearm(connection: Connection) -> bool:
-    """One page of the oldest change that is not applied to all; whether there may be more."""
+    """Apply one page of the oldest change that is not applied to all; return whether there may be more."""
     async with connection.transaction():
         alone = await (await connection.execute(_SQL["try_alone"])).fetchone()
         if alone != (True,):
@@ -53,14 +53,14 @@ async def rearm(connection: Connection) -> bool:
 
 
 async def unfinished(connection: Connection, after_recorded_at: datetime, after_shipment_id: UUID, *, limit: int) -> list[Unfinished]:
-    """The next of all, in the order of their last change."""
+    """Return the next of all, in the order of their last change."""
     asked = {"after_recorded_at": after_recorded_at, "after_shipment_id": after_shipment_id, "limit": limit}
     cursor = await connection.execute(_SQL["unfinished"], asked, binary=True)
     return [Unfinished(*row) for row in await cursor.fetchall()]
 
 
 def _moved(page: Sequence[Unfinished], scope: RuleScope, rules: RuleBook) -> Iterator[tuple[UUID, int, datetime | None]]:
-    """Those within the scope that are due at another time by the rules."""
+    """Yield those within the scope that are due at another time by the rules."""
     for one in page:
         if scope.carrier_id in (ALL_CARRIERS, one.carrier_id):
             state = ShipmentState.from_json(decompress_json(one.state))

@@ -1,4 +1,4 @@
-"""What operators say is expected of a carrier's shipments: stated, an entry of the log, in effect with the next append.
+"""Changes of what operators expect of a carrier's shipments: stated, an entry of the log, in effect with the next append.
 
 A row says what differs from what is wider: a service's from its carrier's, that from the row of all carriers (`*`), that one from our
 defaults. Shipments that wait already get their due times by it a page at a time (`rearm`).
@@ -46,7 +46,7 @@ class StatedRules:
 
     @property
     def scope(self) -> RuleScope:
-        """Whose shipments they are about."""
+        """Scope of the rules."""
         return RuleScope(self.carrier_id, self.service)
 
 
@@ -57,20 +57,20 @@ class StatedBook:
     rows: Mapping[RuleScope, StatedRules]
 
     def of(self, scope: RuleScope) -> StatedRules:
-        """A row; revision 0 where nothing was ever stated."""
+        """Return a row; revision 0 where nothing was ever stated."""
         return self.rows.get(scope) or StatedRules(carrier_id=scope.carrier_id, service=scope.service, rules={})
 
     def inherited(self, scope: RuleScope) -> ExpectationRules:
-        """What holds where the row says nothing."""
+        """Return what holds where the row says nothing."""
         return DEFAULT_RULES if scope == EVERYTHING else self.book.of(*scope.wider)
 
     def replaced(self, scope: RuleScope, rules: Mapping[str, Any]) -> "StatedBook":
-        """If other rules were stated."""
+        """Return the book as if other rules were stated."""
         return StatedBook({**self.rows, scope: replace(self.of(scope), rules=rules)})
 
     @property
     def book(self) -> RuleBook:
-        """In effect."""
+        """Rules in effect."""
         book = DEFAULTS
         for scope in sorted(self.rows, key=lambda each: (each != EVERYTHING, each)):
             book = book.changed(scope, self.rows[scope].rules, revision=self.rows[scope].revision)
@@ -78,7 +78,7 @@ class StatedBook:
 
 
 async def stated_rules(connection: Connection) -> StatedBook:
-    """All that was stated."""
+    """Read all that was stated."""
     cursor = connection.cursor(row_factory=class_row(StatedRules))
     await cursor.execute(_SQL["stated_rules"])
     return StatedBook({row.scope: row for row in await cursor.fetchall()})
@@ -87,7 +87,7 @@ async def stated_rules(connection: Connection) -> StatedBook:
 async def state_rules(
     connection: Connection, scope: RuleScope, rules: Mapping[str, Any], *, why: str, actor: str, replaces: int | None = None
 ) -> int:
-    """Replaces what is stated of a carrier (`*`: of all) or of one of its services; answers the revision. An operator action.
+    """Replace what is stated of a carrier (`*`: of all) or of one of its services; return the revision. An operator action.
 
     `rules`: hours, None for never, by the names of `ExpectationRules`; what is left out is inherited. `replaces`: the revision that the
     caller knows, 0 for none; RulesChangedError where another one is there.

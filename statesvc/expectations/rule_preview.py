@@ -1,4 +1,4 @@
-"""What other rules would do to the shipments that wait now: how many would be looked at at another time, and how many observed at once.
+"""Preview of other rules for the shipments that wait now: how many would be looked at at another time, and how many observed at once.
 
 Nothing is changed. The newest are looked at first, until all were or the time is up: then the counts are lower bounds.
 """
@@ -28,7 +28,7 @@ _SQL = queries("statesvc.expectations", "rule_preview")
 
 
 class RulePreview(BaseModel):
-    """What stating the rules would do now."""
+    """Effects of stating the rules now."""
 
     replaces: Annotated[int, Field(description="The revision that is there now: give it back when you state them. 0: none.")]
     shipments: Annotated[int, Field(description="Unfinished shipments of the carrier, and the service, that were looked at.")]
@@ -42,7 +42,7 @@ class RulePreview(BaseModel):
 async def preview_rules(
     connection: AsyncConnection[Any], scope: RuleScope, rules: Mapping[str, Any], *, seconds: float = SECONDS_MAX
 ) -> RulePreview:
-    """Of rules as `state_rules` takes them."""
+    """Preview rules as `state_rules` takes them."""
     stated = await stated_rules(connection)
     row = await (await connection.execute(_SQL["now"])).fetchone()
     assert row is not None  # noqa: S101 - a SELECT without FROM has one row

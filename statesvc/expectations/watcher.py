@@ -27,7 +27,7 @@ log = structlog.get_logger()
 
 
 def watcher(pool: Pool, telemetry: Telemetry, waker: Wakes, *, worker: str) -> Periodic:
-    """`worker` names the process in the log."""
+    """Make the watcher. `worker` names the process in the log."""
 
     async def work() -> float | None:
         async with pool.connection() as connection:

@@ -56,8 +56,6 @@ class Sample(NamedTuple):
 
 
 async def read_sample(connection: AsyncConnection[Any]) -> Sample:
-    """All of it."""
-
     async def rows(name: str, **parameters: int) -> list[Any]:
         return await (await connection.execute(_SQL[name], parameters)).fetchall()
 
@@ -87,7 +85,7 @@ class DatabaseGauges:
         self._sampled = Sampled(pool, read_sample, name="database gauges", every_seconds=SAMPLE_SECONDS, read_seconds=READ_SECONDS, now=now)
 
     def report_to(self, telemetry: Telemetry) -> None:
-        """Has every exposition show it."""
+        """Show it in every exposition."""
 
         def one(metric: Metric, value: Callable[[Sample], float | None]) -> None:
             many(metric, lambda sample: [] if (found := value(sample)) is None else [(found, {})])
@@ -128,7 +126,7 @@ class DatabaseGauges:
         telemetry.observe(gauges.DISK_FREE, self._disk_free)
 
     async def sample(self) -> None:
-        """Reads anew, unless that was done just now."""
+        """Read anew, unless that was just done."""
         await self._sampled.sample()
 
     def _disk_free(self) -> Iterator[tuple[float, Values]]:

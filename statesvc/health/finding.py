@@ -1,4 +1,4 @@
-"""What a check finds: one sentence about one thing. Doctor, status, the console and the checks of cells and backups say it alike."""
+"""Findings of checks: one sentence about one thing. Doctor, status, the console and the checks of cells and backups say it alike."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Urgency(StrEnum):
-    """Who should act."""
+    """Urgency of a finding."""
 
     NOW = "now"
     """A promise is broken, or will be soon; or the installation cannot work."""
@@ -36,17 +36,17 @@ class Finding:
 
 
 def ok(about: str, text: str) -> Finding:
-    """Nothing is to be done."""
+    """Report that nothing is to be done."""
     return Finding(urgency=Urgency.OK, about=about, text=text)
 
 
 def warn(about: str, text: str) -> Finding:
-    """It works, but has a weakness that a human should know."""
+    """Report what works, but has a weakness that a human should know."""
     return Finding(urgency=Urgency.HUMAN, about=about, text=text)
 
 
 def fail(about: str, text: str) -> Finding:
-    """It must be repaired."""
+    """Report what must be repaired."""
     return Finding(urgency=Urgency.NOW, about=about, text=text)
 
 

@@ -22,7 +22,7 @@ from statesvc.health.ingest_report import IngestReport
 
 BEAT_SECONDS: Final = 10.0
 INGEST_BEAT_SECONDS: Final = 4.0
-"""Of a process that took pushes in the last minute, whose silence is the first to hurt."""
+"""Interval of a process that took pushes in the last minute, whose silence is the first to hurt."""
 _RETRY_SECONDS: Final = 1.0
 _LEAVE_SECONDS: Final = 1.0
 
@@ -64,11 +64,11 @@ class Heartbeat:
         self._ingest: Callable[[], IngestReport] | None = None
 
     def report_ingest(self, report: Callable[[], IngestReport]) -> None:
-        """Has each beat carry it from now on."""
+        """Have each beat carry the report from now on."""
         self._ingest = report
 
     async def start(self) -> None:
-        """Does not wait for the first beat."""
+        """Start the heartbeat without waiting for the first beat."""
         if self._job is None:
             self._job = Periodic(
                 "heartbeat", self._beat, every_seconds=self._beat_seconds, retry_seconds=min(_RETRY_SECONDS, self._beat_seconds), jitter=0.2
@@ -76,7 +76,7 @@ class Heartbeat:
             self._job.start()
 
     async def stop(self) -> None:
-        """Takes the rows away if that takes no second. Safe to call twice, and before `start`."""
+        """Take the rows away if that takes no second. Safe to call twice, and before `start`."""
         job, self._job = self._job, None
         if job is None:
             return

@@ -1,4 +1,4 @@
-"""What a process that takes webhooks reports with its heartbeat: what it acknowledged and refused in the last minute, and its disk."""
+"""Report of a process that takes webhooks: what it acknowledged and refused in the last minute, and its disk."""
 
 import time
 from collections import Counter, deque
@@ -21,12 +21,12 @@ class IngestReport:
 
     @property
     def pushes(self) -> int:
-        """How many came."""
+        """Number of pushes that came."""
         return self.acknowledged + sum(self.refused.values())
 
     @property
     def is_disk_full(self) -> bool:
-        """Whether every push is refused for want of room."""
+        """True if every push is refused for want of room."""
         return self.disk_free_bytes is not None and self.disk_free_bytes < self.disk_free_bytes_min
 
 
@@ -38,15 +38,15 @@ class LastMinute:
         self._slots: deque[tuple[float, Counter[str | None]]] = deque()
 
     def acknowledged(self) -> None:
-        """A push got its ACK."""
+        """Count a push that got its ACK."""
         self._slot()[None] += 1
 
     def refused(self, code: str) -> None:
-        """A push got none."""
+        """Count a push that got none."""
         self._slot()[code] += 1
 
     def counts(self) -> tuple[int, dict[str, int]]:
-        """What was acknowledged, and what was refused, by code."""
+        """Return what was acknowledged, and what was refused, by code."""
         self._forget(self._now())
         total: Counter[str | None] = Counter()
         for _, counted in self._slots:

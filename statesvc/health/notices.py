@@ -21,7 +21,7 @@ NEWEST: Final = 2**63 - 1
 
 
 class NoticeKind(StrEnum):
-    """What a notice is about. Only ever grows."""
+    """Kind of a notice. Only ever grows."""
 
     FAILING = "subscription.failing"
     """Every attempt has failed for a day; if that goes on, the subscription will be disabled."""
@@ -60,7 +60,7 @@ class StoredNotice:
 
 
 async def write_notices(connection: Sender, notices: Sequence[Notice], *, now: datetime) -> None:
-    """Inside the caller's transaction; in a pipeline it does not wait."""
+    """Write notices inside the caller's transaction; in a pipeline it does not wait."""
     for notice in notices:
         await connection.execute(
             _SQL["write"], {"kind": notice.kind.value, "target": notice.target, "now": now, "details": Jsonb(dict(notice.details))}
@@ -70,7 +70,7 @@ async def write_notices(connection: Sender, notices: Sequence[Notice], *, now: d
 async def list_notices(
     connection: AsyncConnection[Any], *, unseen_only: bool, before: int = NEWEST, limit: int
 ) -> tuple[list[StoredNotice], int | None]:
-    """A page, the newest first, and the `before` of the next one (None: this is the last)."""
+    """Return a page, the newest first, and the `before` of the next one (None: this is the last)."""
     cursor = connection.cursor(row_factory=class_row(StoredNotice))
     await cursor.execute(_SQL["list_notices"], {"unseen_only": unseen_only, "before": before, "limit": limit + 1})
     notices = await cursor.fetchall()
@@ -80,7 +80,7 @@ async def list_notices(
 async def mark_seen(
     connection: AsyncConnection[Any], notice_id: int, *, actor: str, details: Mapping[str, str] | None = None
 ) -> StoredNotice | None:
-    """Who saw it first stays. None: there is no such notice."""
+    """Mark a notice as seen; who saw it first stays. None: there is no such notice."""
     async with connection.transaction():
         cursor = connection.cursor(row_factory=class_row(StoredNotice))
         marked = await connection.execute(_SQL["mark_seen"], {"notice_id": notice_id, "actor": actor})

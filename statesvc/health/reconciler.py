@@ -1,4 +1,4 @@
-"""Whether the promises hold, by number: what was acknowledged against what is settled, what is due against what was notified.
+"""Check that the promises hold, by number: what was acknowledged against what is settled, what is due against what was notified.
 
 Nothing is lost, says the design; this counts it. An acknowledged message is settled, a dead letter, or waits; a notification that the log
 says is due has ended, or waits. The rest is `missing`, and a human's matter. What ingress acknowledged it counted itself, independently of
@@ -22,7 +22,7 @@ log = structlog.get_logger()
 
 MINUTE_SECONDS: Final = 60
 SETTLE_SECONDS: Final = 120.0
-"""How long after its minute a message is looked for. What waits longer is looked for again."""
+"""Time after its minute at which a message is looked for. What waits longer is looked for again."""
 CLOCKS_DIFFER: Final = timedelta(hours=1)
 """Between the database's clock and that of the machine that took a message, as long as neither is wrong."""
 ANY_TIME: Final = timedelta(days=3650)
@@ -50,12 +50,12 @@ class Reconciled:
     waiting: int
     missing: int
     young: bool = True
-    """What is missing may yet be found. Later it stays missing, whatever leaves the tables."""
+    """True if what is missing may yet be found. Later it stays missing, whatever leaves the tables."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromiseStatus:
-    """How a promise stands, over the last days. `behind_seconds`: how long ago was what was counted last; None: nothing was yet."""
+    """Status of a promise, over the last days. `behind_seconds`: how long ago was what was counted last; None: nothing was yet."""
 
     promise: Promise
     expected: int
@@ -65,7 +65,7 @@ class PromiseStatus:
 
 
 def reconciler(pool: Pool) -> Periodic:
-    """Counts once a minute, in one process at a time."""
+    """Return a job that counts once a minute, in one process at a time."""
 
     async def work() -> None:
         async with pool.connection() as connection:
@@ -75,7 +75,7 @@ def reconciler(pool: Pool) -> Periodic:
 
 
 async def reconcile(connection: AsyncConnection[Any]) -> list[Reconciled]:
-    """One pass; what it counted. Nothing while another process does the same."""
+    """Run one pass; return what it counted. Nothing while another process does the same."""
     async with connection.transaction():
         begun = await (await connection.execute(_SQL["begin"])).fetchone()
         if begun is None or not begun[0]:
@@ -96,7 +96,6 @@ async def reconcile(connection: AsyncConnection[Any]) -> list[Reconciled]:
 
 
 async def read_promises(connection: AsyncConnection[Any]) -> list[PromiseStatus]:
-    """How each promise stands."""
     rows = await (await connection.execute(_SQL["summary"])).fetchall()
     return [
         PromiseStatus(promise=promise, expected=expected, waiting=waiting, missing=missing, behind_seconds=behind)
@@ -121,7 +120,7 @@ async def _next_span(connection: AsyncConnection[Any]) -> tuple[int, int] | None
 
 
 async def _count_minute(connection: AsyncConnection[Any], begins: int) -> Reconciled:
-    """Looks in the partitions around the minute. What is not there is looked for by its id in all, before anyone is alarmed."""
+    """Look in the partitions around the minute. What is not there is looked for by its id in all, before anyone is alarmed."""
     near = await _count_messages(connection, begins, difference=CLOCKS_DIFFER)
     return await _count_messages(connection, begins, difference=ANY_TIME) if near.missing else near
 
@@ -154,5 +153,5 @@ async def _one(cursor: Any) -> tuple[Any, ...]:  # noqa: ANN401 - a cursor of an
 
 
 def first_id(unix_seconds: int) -> UUID:
-    """Below every message id of that second and later."""
+    """Return an id below every message id of that second and later."""
     return UUID(int=unix_seconds * 1000 << _MS_SHIFT)

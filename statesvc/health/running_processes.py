@@ -1,4 +1,4 @@
-"""What the heartbeats of the last minutes say together: who has fallen silent, and which pushes were not acknowledged."""
+"""Heartbeats of the last minutes: who has fallen silent, and which pushes were not acknowledged."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from statesvc.health.worker_list import WORKERS_MAX
 _SQL = queries("statesvc.health", "running_processes")
 
 REMEMBERED_SECONDS: Final = 600.0
-"""How long a process that has fallen silent is named: it may have been taken away for good, with its machine."""
+"""Time for which a process that has fallen silent is named: it may have been taken away for good, with its machine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,14 +31,14 @@ class RunningProcess:
 
 
 class LastMinutePushes(NamedTuple):
-    """Of all processes that take webhooks. `refused` by code of the problem."""
+    """Pushes of the last minute, over all processes that take webhooks. `refused` by code of the problem."""
 
     acknowledged: int
     refused: Counter[str]
 
 
 async def read_processes(connection: AsyncConnection[Any]) -> list[RunningProcess]:
-    """The latest seen first."""
+    """Read the processes, the latest seen first."""
     asked = {"seconds_max": REMEMBERED_SECONDS, "limit": WORKERS_MAX}
     rows = await (await connection.execute(_SQL["processes"], asked)).fetchall()
     return [
@@ -56,7 +56,7 @@ async def read_processes(connection: AsyncConnection[Any]) -> list[RunningProces
 
 
 async def why_not_writable(connection: AsyncConnection[Any]) -> str | None:
-    """Why the database takes no writes; None: it does."""
+    """Return why the database takes no writes; None: it does."""
     row = await (await connection.execute(_SQL["writable"])).fetchone()
     in_recovery, read_only = row or (False, False)
     if in_recovery:
@@ -65,14 +65,14 @@ async def why_not_writable(connection: AsyncConnection[Any]) -> str | None:
 
 
 def count_silent(processes: Sequence[RunningProcess]) -> Counter[str]:
-    """By role, those that were not started again; 0 of roles of which none is."""
+    """Count, by role, those that were not started again; 0 of roles of which none is."""
     counted = Counter({process.role: 0 for process in processes})
     counted.update(process.role for process in processes if process.is_silent and not process.is_replaced)
     return counted
 
 
 def last_minute(processes: Sequence[RunningProcess]) -> LastMinutePushes:
-    """What those report that are not silent."""
+    """Sum what those report that are not silent."""
     reports = [process.ingest for process in processes if process.ingest is not None and not process.is_silent]
     refused: Counter[str] = Counter()
     for report in reports:

@@ -1,4 +1,4 @@
-"""Why nothing could be stored, or sealed, in this database now: what `/readyz` answers, and `GET /v1/status` says first."""
+"""Reasons why nothing could be stored, or sealed, in this database now: what `/readyz` answers, and `GET /v1/status` says first."""
 
 import time
 from collections.abc import Callable, Collection, Sequence

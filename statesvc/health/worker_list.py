@@ -19,7 +19,7 @@ SILENT_SECONDS: Final = 30.0
 
 
 class WorkerState(StrEnum):
-    """What the last heartbeat means."""
+    """State of a worker by its last heartbeat."""
 
     ALIVE = "alive"
     STOPPING = "stopping"
@@ -48,14 +48,14 @@ class WorkerStatus:
 
 
 async def list_workers(connection: AsyncConnection[Any]) -> list[WorkerStatus]:
-    """The latest seen first, `WORKERS_MAX` at most."""
+    """Return the workers, the latest seen first, `WORKERS_MAX` at most."""
     cursor = connection.cursor(row_factory=kwargs_row(_listed))
     await cursor.execute(_SQL["workers"], {"limit": WORKERS_MAX})
     return await cursor.fetchall()
 
 
 async def rescues_last_hour(connection: AsyncConnection[Any]) -> int:
-    """Messages that were taken over because a lease had ended, counted as far as `RESCUES_MAX`."""
+    """Return messages that were taken over because a lease had ended, counted as far as `RESCUES_MAX`."""
     row = await (await connection.execute(_SQL["rescues"], {"count_max": RESCUES_MAX})).fetchone()
     return 0 if row is None else row[0]
 

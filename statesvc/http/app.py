@@ -28,7 +28,7 @@ LAST_BYTES_SECONDS: Final = 2.0
 def build_app(
     routes: Iterable[Route], *, keys: Keys | None, limits: KeyLimits | None = None, body_bytes_max: int = BODY_BYTES_MAX
 ) -> web.Application:
-    """The application. `keys` None: no call has a scope. Handlers that read their body themselves bound it themselves."""
+    """Build the application. `keys` None: no call has a scope. Handlers that read their body themselves bound it themselves."""
     app = web.Application(middlewares=[problems], client_max_size=body_bytes_max)
     if limits is not None:
         app.on_response_prepare.append(showing_limits(limits))
@@ -62,7 +62,7 @@ class InFlight:
 
     @web.middleware
     async def counted(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Counts one from its head to its answer."""
+        """Count one from its head to its answer."""
         self._count += 1
         self._none.clear()
         try:
@@ -73,7 +73,7 @@ class InFlight:
                 self._none.set()
 
     async def until_none(self, seconds: float) -> None:
-        """Returns when none is left, or after so long."""
+        """Wait until none is left, or for so long."""
         await set_within(self._none, seconds)
 
 
@@ -87,11 +87,10 @@ class _Site(web.BaseSite):
 
     @property
     def name(self) -> str:
-        """As aiohttp wants it."""
+        """Name as aiohttp wants it."""
         return f"http://{self._address[0]}:{self._address[1]}"
 
     async def start(self) -> None:
-        """Listens."""
         await super().start()
         host, port = self._address
         self._server = await asyncio.get_running_loop().create_server(self._connect, host, port, backlog=self._backlog)
@@ -124,7 +123,7 @@ class Server:
         self._started = False
 
     async def start(self) -> int:
-        """Listens; returns the port."""
+        """Listen; return the port."""
         await self._runner.setup()
         self._started = True
         port = self._port
@@ -135,7 +134,7 @@ class Server:
         return port
 
     async def adopt(self, client: socket.socket, head: bytes, *, sharing: Sharing, is_shared: bool) -> None:
-        """Serves a connection that another process accepted and began to read: `head` is what it read."""
+        """Serve a connection that another process accepted and began to read: `head` is what it read."""
         if not self._started:
             client.close()
             return
@@ -161,7 +160,7 @@ class Server:
         )
 
     async def stop(self) -> None:
-        """Takes no new connections, lets running requests end within the grace. Safe to call twice, and before `start`."""
+        """Take no new connections, let running requests end within the grace. Safe to call twice, and before `start`."""
         if not self._started:
             return
         self._started = False

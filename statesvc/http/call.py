@@ -16,7 +16,7 @@ WHY_CHARS_MAX: Final = 1000
 
 @dataclass(slots=True, kw_only=True)
 class Call(Generic[P, B]):
-    """Who calls, with which checked parameters and body. `status` and `headers` are for the answer: an operation may set them.
+    """A call with its caller, and checked parameters and body. `status` and `headers` are for the answer: an operation may set them.
 
     `said`: why the caller does it, where the body has no member for that. `accept`: the media type that the answer should have.
     `known_tags`: of answers that the caller has (`If-None-Match`).
@@ -40,7 +40,7 @@ class Call(Generic[P, B]):
 
 
 def why_details(said: str) -> Mapping[str, str]:
-    """As `Call.why`."""
+    """Return the details of `Call.why`."""
     why = said.strip()
     if len(why) > WHY_CHARS_MAX or not why.isprintable():
         raise Problem(Code.INVALID_REQUEST, f"the header {WHY_HEADER} takes at most {WHY_CHARS_MAX} printable characters")

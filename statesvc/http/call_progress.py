@@ -1,4 +1,4 @@
-"""How far work is that is done in parts, each as much as fits into a call. A command and a page draw it in their own ways."""
+"""Progress of work that is done in parts, each as much as fits into a call. A command and a page draw it in their own ways."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ NEXT: str = "next_cursor"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallParts:
-    """What the answers of such an operation count. `summed`: what one call did.
+    """Counts in the answers of such an operation. `summed`: what one call did.
 
     `left`: what is not done yet, where the answers say so; else the first of `summed` is what is worked through. `repeats`: the call is
     made again as it was, while some is left, for it needs no cursor.
@@ -22,7 +22,10 @@ class CallParts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """After some calls: `done` of `total` (0: nobody knows). `cursor`: what the next call goes on with; `goes_on`: there is one to make."""
+    """Progress after some calls: `done` of `total` (0: nobody knows).
+
+    `cursor`: what the next call goes on with; `goes_on`: there is one to make.
+    """
 
     cursor: str | None = None
     done: int = 0
@@ -31,7 +34,7 @@ class Progress:
     goes_on: bool = True
 
     def after(self, answer: Mapping[str, Any], parts: CallParts) -> "Progress":
-        """With one more call."""
+        """Return the progress with one more call."""
         sums = {name: self.sums.get(name, 0) + answer[name] for name in parts.summed}
         cursor = None if parts.repeats else answer[NEXT]
         left = answer[parts.left] if parts.left else 0

@@ -32,7 +32,7 @@ _FOLDER: Final = files("statesvc.http") / "docs"
 def documentation_routes(
     documented: Sequence[Route], *, version: str, hooks: Sequence[Hook] = (), examples: Callable[[], Examples] = dict
 ) -> list[Route]:
-    """`/openapi.json` and `/docs` for these routes, and the requests that the service itself makes."""
+    """Return `/openapi.json` and `/docs` for these routes, and the requests that the service itself makes."""
     # schemas of all bodies, ten megabytes on the way to one
     document = forked_result(lambda: orjson.dumps(build_document(documented, version=version, hooks=hooks, examples=examples())))
     page = _FOLDER.joinpath("docs.html").read_text("utf-8").replace("<!-- problems -->", _problems()).encode()
@@ -55,7 +55,7 @@ def documentation_routes(
 
 
 def _problems() -> str:
-    """The rows that the `type` of a problem leads to."""
+    """Return the rows that the `type` of a problem leads to."""
     return "\n".join(
         f'<tr id="problem-{code.value}"><td><code>{code.value}</code></td><td>{kind.status:d}</td>'
         f"<td>{html.escape(kind.title)}</td><td>{html.escape(kind.remedy)}</td></tr>"

@@ -1,4 +1,4 @@
-"""What the command line and the console need to know of an operation besides its contract: names, and how its answer is shown.
+"""Description of an operation for the command line and the console besides its contract: names, and how its answer is shown.
 
 Texts of fields are said once, in the models of parameters and body: they are the document's, the command's help and the form's hints.
 """

@@ -1,4 +1,4 @@
-"""Whether the process is alive, and whether it may get traffic.
+"""Health checks: whether the process is alive, and whether it may get traffic.
 
 `/livez` depends on nothing: a database that is away must not restart processes. `/readyz` means that a push would be acknowledged now:
 it asks the database within one second whether it takes writes, and says no as soon as the process drains. Answers are remembered for a
@@ -28,16 +28,16 @@ REMEMBERED_SECONDS: Final = 0.25
 
 @cache
 def shipped_migrations() -> frozenset[int]:
-    """The versions of the migrations that came with this code."""
+    """Return the versions of the migrations that came with this code."""
     names = (_MIGRATION.fullmatch(entry.name) for entry in files("migrations").iterdir())
     return frozenset(int(match[1]) for match in names if match is not None)
 
 
 class Ready(Protocol):
-    """What `/readyz` asks."""
+    """The check behind `/readyz`."""
 
     async def failing(self) -> Mapping[str, str]:
-        """Why the process should get no traffic, by the name of the check; empty: it should."""
+        """Return why the process should get no traffic, by the name of the check; empty: it should."""
 
 
 Check = Callable[[], str | None]
@@ -45,7 +45,7 @@ Check = Callable[[], str | None]
 
 
 class Readiness:
-    """Whether what the process writes would be stored now. `migrations` are the versions that the database must have."""
+    """Check whether what the process writes would be stored now. `migrations` are the versions that the database must have."""
 
     def __init__(
         self,
@@ -66,20 +66,20 @@ class Readiness:
         self._remembered: str | None = None
 
     def drain(self, why: str = "the process is stopping") -> None:
-        """From now on not ready; there is no way back."""
+        """Stop being ready; there is no way back."""
         self._draining = why
 
     def watch(self, name: str, check: Check) -> None:
-        """Adds a check, that is asked each time."""
+        """Add a check, which is run each time."""
         self._checks[name] = check
 
     @property
     def is_draining(self) -> bool:
-        """Whether the process is about to stop."""
+        """True if the process is about to stop."""
         return self._draining is not None
 
     async def failing(self) -> dict[str, str]:
-        """Why not, by the name of the check. Empty: ready."""
+        """Return why it is not ready, by the name of the check; empty: ready."""
         if self._draining is not None:
             return {"process": self._draining}
         async with self._asking:
@@ -90,7 +90,7 @@ class Readiness:
         return {name: why for name, why in found.items() if why is not None}
 
     async def reasons(self) -> list[str]:
-        """Why not, as sentences. Empty: ready."""
+        """Return why it is not ready, as sentences; empty: ready."""
         return [*(await self.failing()).values()]
 
     async def _ask(self) -> str | None:
@@ -108,7 +108,7 @@ class Readiness:
 
 
 def health_routes(readiness: Ready) -> list[Route]:
-    """`/livez` and `/readyz` of any role."""
+    """Return `/livez` and `/readyz` of any role."""
 
     async def livez(_request: web.Request) -> web.StreamResponse:
         return answer({"status": "alive"})

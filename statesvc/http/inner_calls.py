@@ -20,18 +20,18 @@ from statesvc.http.operation import RawAnswer, Route, printed
 
 M = TypeVar("M", bound=BaseModel)
 Json = Any
-"""What a call answers, and takes: values as JSON has them."""
+"""Answer of a call, and what it takes: values as JSON has them."""
 
 
 class Fetched(NamedTuple):
-    """What a call answered, and the headers of its answer."""
+    """Answer of a call, and its headers."""
 
     content: bytes
     headers: Mapping[str, str]
 
 
 class CallArguments(TypedDict):
-    """What is said in a call. `given`: the parameters of path and query; `why`: of a call whose body has no member for it."""
+    """Arguments of a call. `given`: the parameters of path and query; `why`: of a call whose body has no member for it."""
 
     given: Mapping[str, Json]
     body: NotRequired[Mapping[str, Json] | None]
@@ -39,32 +39,32 @@ class CallArguments(TypedDict):
 
 
 class InnerCalls:
-    """Those of the given routes, named by method and path as the routes are: `GET /v1/queue`."""
+    """Calls of the given routes, named by method and path as the routes are: `GET /v1/queue`."""
 
     def __init__(self, routes: Iterable[Route], limits: KeyLimits | None = None) -> None:
         self._routes = {f"{route.method} {route.path}": route for route in routes}
         self._limits = limits
 
     def scope(self, name: str) -> Scope | None:
-        """What a caller must have for it. Raises KeyError."""
+        """Return the scope that a caller must have for it. Raises KeyError."""
         scope = self._routes[name].operation.scope
         return None if scope is None else Scope(scope)
 
     def parts(self, name: str) -> CallParts:
-        """What its answers count, of a call that does work in parts. Raises KeyError."""
+        """Return what its answers count, for a call that does work in parts. Raises KeyError."""
         parts = self._routes[name].operation.parts
         if parts is None:
             raise KeyError(name)
         return parts
 
     def check(self, name: str, body: Mapping[str, Json]) -> None:
-        """That the call would take the body. Raises Problem."""
+        """Check that the call would take the body. Raises Problem."""
         model = self._routes[name].operation.request
         if model is not None:
             checked_body(model, body)
 
     def check_parameters(self, name: str, given: Mapping[str, Json]) -> None:
-        """That the call would take the parameters. Raises Problem."""
+        """Check that the call would take the parameters. Raises Problem."""
         model = self._routes[name].operation.parameters
         if model is not None:
             _checked_parameters(model, given)
@@ -98,7 +98,7 @@ class InnerCalls:
 
 
 def checked_body(model: type[M], values: Mapping[str, Json]) -> M:
-    """The values as the body of a call has them; numbers may be texts, as forms send them. Raises Problem."""
+    """Return the values as the body of a call has them; numbers may be texts, as forms send them. Raises Problem."""
     try:
         return model.model_validate_json(orjson.dumps(values))
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""What every call passes through before its handler: key and scope, parameters, body, deadline; and after it: the problem form.
+"""Middleware of every call: before its handler key and scope, parameters, body, deadline; after it the problem form.
 
 What is wrong with a request is reported by place and rule, never with the rejected values.
 """
@@ -39,13 +39,13 @@ _JSON_TYPES: Final = frozenset({"application/json", "application/octet-stream"})
 
 
 def names_of(model: type[BaseModel]) -> tuple[frozenset[str], frozenset[str]]:
-    """All names that it takes, and those of lists. As its JSON schema says, which takes megabytes to build."""
+    """Return all names that it takes, and those of lists, as its JSON schema has them, which takes megabytes to build."""
     fields = {field.alias or name: field.annotation for name, field in model.model_fields.items()}
     return frozenset(fields), frozenset(name for name, annotation in fields.items() if _is_list(annotation))
 
 
 def numbers_of(model: type[BaseModel]) -> dict[str, type]:
-    """The names of numbers, with their types."""
+    """Return the names of numbers, with their types."""
     found = {field.alias or name: _number_type(field.annotation) for name, field in model.model_fields.items()}
     return {name: kind for name, kind in found.items() if kind is not None}
 
@@ -66,7 +66,7 @@ def _is_list(annotation: object) -> bool:
 
 
 class Parameters:
-    """What a call takes in its path and query. Without a model it takes nothing in the query."""
+    """Parameters of a call in its path and query. Without a model it takes nothing in the query."""
 
     def __init__(self, model: type[BaseModel] | None) -> None:
         self._model = model
@@ -74,7 +74,7 @@ class Parameters:
         self._numbers = {} if model is None else numbers_of(model)
 
     def checked(self, request: web.Request) -> BaseModel | None:
-        """The parameters as the model has them; the problem `invalid_request` where they break it."""
+        """Return the parameters as the model has them; raise the problem `invalid_request` where they break it."""
         path = request.match_info
         given: dict[str, Any] = {name: value for name, value in path.items() if name in self._names}
         violations = []
@@ -109,7 +109,10 @@ class Parameters:
 
 
 async def checked_body(request: web.Request, model: type[BaseModel], *, is_optional: bool = False) -> BaseModel:
-    """The body as the model has it; the problem `invalid_request` where it breaks it. `is_optional`: none at all is an empty object."""
+    """Return the body as the model has it; raise the problem `invalid_request` where it breaks it.
+
+    `is_optional`: no body is an empty object.
+    """
     if request.content_type not in _JSON_TYPES:
         raise Problem(Code.UNSUPPORTED_MEDIA_TYPE, "send application/json", headers={hdrs.ACCEPT: "application/json"})
     try:
@@ -121,7 +124,7 @@ async def checked_body(request: web.Request, model: type[BaseModel], *, is_optio
 
 
 def _validated(model: type[BaseModel], content: bytes) -> BaseModel:
-    """Raises ValidationError. To JSON Schema 60.0 is an integer; to pydantic, where it is strict, it is none."""
+    """Validate. Raises ValidationError. To JSON Schema 60.0 is an integer; to pydantic, where it is strict, it is none."""
     try:
         return model.model_validate_json(content, strict=True)
     except ValidationError as error:
@@ -136,7 +139,7 @@ def _whole(text: str) -> int | float:
 
 
 async def whole_body(request: web.Request) -> bytes:
-    """The body; the problem `bad_request` where the client hangs up in the middle of it, or frames it wrongly."""
+    """Read the body; raise the problem `bad_request` where the client hangs up in the middle of it, or frames it wrongly."""
     try:
         return await request.read()
     except (web.RequestPayloadError, HttpProcessingError, ConnectionError):
@@ -144,7 +147,7 @@ async def whole_body(request: web.Request) -> bytes:
 
 
 def invalid(error: ValidationError, part: str) -> Problem:
-    """The problem of what breaks a model; `part`: `query` or `body`."""
+    """Return the problem of what breaks a model; `part`: `query` or `body`."""
     details = error.errors(include_url=False, include_input=False, include_context=False)
     # pydantic marks the key of a map, which its value's place names already
     places = ([str(step) for step in detail["loc"] if step != "[key]"] for detail in details)
@@ -154,7 +157,7 @@ def invalid(error: ValidationError, part: str) -> Problem:
 
 
 def guarded(route: Route, keys: Keys | None, limits: KeyLimits | None = None) -> Handler:
-    """The route's handler behind the checks that its operation declares, and the limits of the caller's key."""
+    """Return the route's handler behind the checks that its operation declares, and the limits of the caller's key."""
     contract = route.operation
     if contract.scope is None and not contract.checked and contract.deadline_seconds is None:
         return route.handler
@@ -178,7 +181,7 @@ def guarded(route: Route, keys: Keys | None, limits: KeyLimits | None = None) ->
 
 
 def _checked(route: Route) -> Handler:
-    """Behind the checks of parameters and body."""
+    """Return the handler behind the checks of parameters and body."""
     contract = route.operation
     expected = Parameters(contract.parameters)
 
@@ -195,7 +198,7 @@ def _checked(route: Route) -> Handler:
 
 
 def _allowed(handler: Handler, contract: Operation[Any], scope: Scope, keys: Keys, limits: KeyLimits | None) -> Handler:
-    """For callers with the scope, within the limits of their key."""
+    """Admit callers with the scope, within the limits of their key."""
 
     async def call(request: web.Request) -> web.StreamResponse:
         caller = None if contract.credential is None else await contract.credential.caller(request, keys)
@@ -210,7 +213,7 @@ def _allowed(handler: Handler, contract: Operation[Any], scope: Scope, keys: Key
 
 
 def showing_limits(limits: KeyLimits) -> Callable[[web.Request, web.StreamResponse], Awaitable[None]]:
-    """For `on_response_prepare`: every answer to a limited call, refusals too, says what its key may still ask."""
+    """Add to every answer of a limited call, refusals too, what its key may still ask; for `on_response_prepare`."""
 
     async def show(request: web.Request, response: web.StreamResponse) -> None:
         key_id = request.get(LIMITED_KEY)
@@ -222,7 +225,7 @@ def showing_limits(limits: KeyLimits) -> Callable[[web.Request, web.StreamRespon
 
 @web.middleware
 async def problems(request: web.Request, handler: NextHandler) -> web.StreamResponse:
-    """Everything that goes wrong leaves as a problem. What the client sees never holds an exception's text."""
+    """Turn everything that goes wrong into a problem. What the client sees never holds an exception's text."""
     try:
         return await handler(request)
     except (Problem, LogArchiveError) as error:

@@ -87,7 +87,7 @@ class Hook:
     headers: Mapping[str, str]
 
     def schema(self, schemas: Schemas) -> dict[str, Any]:
-        """Of its body."""
+        """Return the schema of its body."""
         return {
             "type": "object",
             "description": self.summary,
@@ -121,7 +121,7 @@ class _Generator(GenerateJsonSchema):
         return super().normalize_name(_PAGE_OF.sub(r"\1Page", name))
 
     def field_is_required(self, field: ModelField | DataclassField | TypedDictField, total: bool) -> bool:  # noqa: FBT001 - pydantic's
-        """A dataclass is always sent whole, whatever defaults it has."""
+        """Return whether the field is required; a dataclass is always sent whole, whatever defaults it has."""
         is_sent = self.mode == "serialization" and field["type"] == "dataclass-field"
         return is_sent or super().field_is_required(field, total)
 
@@ -129,7 +129,7 @@ class _Generator(GenerateJsonSchema):
 def build_document(
     routes: Iterable[Route], *, version: str, hooks: Sequence[Hook] = (), examples: Examples = MappingProxyType({})
 ) -> dict[str, Any]:
-    """The whole document as JSON values."""
+    """Build the whole document as JSON values."""
     listed = list(routes)
     schemas, definitions = _schemas(listed, hooks)
     _require_distinct(route.operation.operation_id for route in listed)
@@ -171,7 +171,7 @@ def build_document(
 
 
 def schemas_of(wanted: Iterable[tuple[type[Any], Mode]]) -> tuple[Schemas, dict[str, Any]]:
-    """The schemas of models, and the definitions in `#/components/schemas` that they refer to."""
+    """Return the schemas of models, and the definitions in `#/components/schemas` that they refer to."""
     adapters: list[tuple[Any, Mode, TypeAdapter[Any]]] = [(model, mode, TypeAdapter(model)) for model, mode in dict.fromkeys(wanted)]
     found, document = TypeAdapter.json_schemas(adapters, ref_template=_REFERENCE, schema_generator=_Generator)
     return found, document.get("$defs", {})
@@ -249,7 +249,7 @@ def _operation(route: Route, path: str, schemas: Schemas) -> dict[str, Any]:
 
 
 def _show(call: dict[str, Any], examples: Mapping[str, Any]) -> None:
-    """Puts the examples of the call in their places."""
+    """Put the examples of the call in their places."""
     bodies = [(call["responses"][status], found) for status, found in examples.get("responses", {}).items()]
     for described, found in [(call.get("requestBody", {}), examples.get("request", {})), *bodies]:
         for media_type, example in found.items():
@@ -257,7 +257,7 @@ def _show(call: dict[str, Any], examples: Mapping[str, Any]) -> None:
 
 
 def _security(contract: Operation[Any]) -> list[dict[str, list[str]]]:
-    """Any one of these is enough; none: the call takes no key."""
+    """Return the schemes, any one of which is enough; none: the call takes no key."""
     if contract.carrier_authenticated:
         return [{"carrier": []}, {"key": [Scope.INGEST.value]}]
     keys = [] if contract.scope is None else [{"key": [Scope(contract.scope).value]}]
@@ -288,14 +288,14 @@ def _header_schema(header: RequestHeader) -> dict[str, Any]:
 
 
 def _streamed(data: dict[str, Any]) -> dict[str, Any]:
-    """One event of a stream, whose `data` holds this as JSON."""
+    """Return the schema of one event of a stream, whose `data` holds this as JSON."""
     members = {"event": {"type": "string"}, "id": {"type": "string"}}
     embedded = {"type": "string", "contentMediaType": "application/json", "contentSchema": data}
     return {"type": "object", "description": "One of the events.", "required": ["data"], "properties": {**members, "data": embedded}}
 
 
 def _answers(contract: Operation[Any], schemas: Schemas) -> dict[str, Any]:
-    """Those that are no problem."""
+    """Return the answers that are no problem."""
     responses: dict[str, Any] = {}
     for status, description in contract.statuses.items():
         responses[str(status)] = {"description": description}

@@ -1,4 +1,4 @@
-"""What a call promises: its scope, what it takes, what it answers. Checked before the handler runs, and shown in OpenAPI.
+"""Contract of a call: its scope, what it takes, what it answers. Checked before the handler runs, and shown in OpenAPI.
 
 An operation is declared once, on the function that runs it, and has three faces: HTTP, a command, a form of the console.
 
@@ -45,7 +45,7 @@ class PartialChange(ClosedModel):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        """The schema of a request, whose members have no defaults."""
+        """Return the schema of a request, whose members have no defaults."""
         described = handler(schema)
         for member in handler.resolve_ref_schema(described).get("properties", {}).values():
             member.pop("default", None)
@@ -90,12 +90,12 @@ class Reply(web.Response, Generic[T]):
 
 
 def answer(value: T, *, status: int = OK, headers: Mapping[str, str] | None = None) -> Reply[T]:
-    """The value as `application/json`. Times come out as RFC 3339 with offset."""
+    """Return the value as `application/json`. Times come out as RFC 3339 with offset."""
     return Reply(body=printed(value), status=status, content_type="application/json", headers=headers)
 
 
 def printed(value: object) -> bytes:
-    """The value as JSON."""
+    """Encode the value as JSON."""
     return orjson.dumps(value, default=_model_members)
 
 
@@ -106,7 +106,7 @@ def _model_members(value: object) -> dict[str, Any]:
 
 
 def tagged(call: Call[Any, Any], value: T, *, head_hash: bytes) -> RawAnswer[T]:
-    """The value with an `ETag` of its history and its whole content; 304 without a body where the caller has that already.
+    """Return the value with an `ETag` of its history and its whole content; 304 without a body where the caller has that already.
 
     `head_hash`: of the last entry that the value is made of. A version may stand for other entries after a restore, a hash does not.
     """
@@ -121,7 +121,7 @@ def tagged(call: Call[Any, Any], value: T, *, head_hash: bytes) -> RawAnswer[T]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Credential:
-    """What a call takes in place of a key. `scheme`: as OpenAPI describes it, under its `name`.
+    """Credential that a call takes in place of a key. `scheme`: as OpenAPI describes it, under its `name`.
 
     `caller` answers None where the request has none of this kind, so that a key is needed, and raises the problem 401 for a bad one.
     """
@@ -177,7 +177,7 @@ class Operation(Generic[T]):
     forms: tuple[Form, ...] = ()
 
     def __call__(self, run: Callable[[Any, Call[Any, Any]], Awaitable[R]]) -> "Operation[R]":
-        """The operation that the function runs: name, texts and models are the function's, unless they were given."""
+        """Make the operation of the function that runs it: name, texts and models are the function's, unless they were given."""
         _, call, response = inspect.get_annotations(run).values()
         parameters, request = (None if model is type(None) else model for model in get_args(call))
         summary, _, description = inspect.cleandoc(run.__doc__ or "").partition("\n\n")
@@ -195,12 +195,12 @@ class Operation(Generic[T]):
 
     @property
     def is_limited(self) -> bool:
-        """Whether a key's limits hold: not for ingest, which is admitted by itself, and not for streams."""
+        """True if a key's limits hold: not for ingest, which is admitted by itself, and not for streams."""
         return self.scope is not None and self.scope != Scope.INGEST and self.deadline_seconds is not None
 
 
 operation = Operation
-"""How it is spelt as a decorator."""
+"""Spelling of it as a decorator."""
 
 
 def _response_model(answered: Any) -> Any:  # noqa: ANN401 - an annotation
@@ -234,7 +234,7 @@ class Route:
 
 
 def routes_of(operations: Iterable[Operation[Any]], context: object) -> list[Route]:
-    """The operations as HTTP has them, at work in this context."""
+    """Return the operations as HTTP has them, at work in this context."""
     return [_bound(operation, context) for operation in operations]
 
 
@@ -257,7 +257,7 @@ def _bound(operation: Operation[Any], context: object) -> Route:
 
 
 def call_of(request: web.Request) -> Call[Any, Any]:
-    """The call that a checked request makes: one object for as long as it lasts."""
+    """Return the call that a checked request makes: one object for as long as it lasts."""
     if CALL not in request:
         request[CALL] = Call(
             caller=caller_of(request),
@@ -282,7 +282,6 @@ def _response(operation: Operation[Any], call: Call[Any, Any], value: object) ->
 
 
 def parameters(request: web.Request, model: type[M]) -> M:
-    """The checked parameters of the call."""
     value = request[PARAMETERS]
     if not isinstance(value, model):
         raise TypeError(f"the operation declares {type(value).__name__}, the handler reads {model.__name__}")
@@ -290,7 +289,7 @@ def parameters(request: web.Request, model: type[M]) -> M:
 
 
 def header_text(header: str) -> str:
-    """A header in UTF-8, or, as RFC 9110 has it of old, in ISO 8859-1."""
+    """Decode a header in UTF-8, or, as RFC 9110 has it of old, in ISO 8859-1."""
     try:
         header.encode()
     except UnicodeEncodeError:

@@ -46,12 +46,12 @@ class Page(Generic[T]):
 
 
 def encode_cursor(position: Sequence[Any], bound_to: Mapping[str, Any]) -> str:
-    """The cursor after `position` (the sort key of a page's last item) under the filter `bound_to` (both JSON values)."""
+    """Return the cursor after `position` (the sort key of a page's last item) under the filter `bound_to` (both JSON values)."""
     return base64.urlsafe_b64encode(orjson.dumps([_VERSION, _binding(bound_to), *position])).rstrip(b"=").decode()
 
 
 def decode_cursor(cursor: str, bound_to: Mapping[str, Any], *, fields: int) -> list[Any]:
-    """The position in a cursor; raises the problem `invalid_cursor` unless it has `fields` fields and was made under this filter."""
+    """Return the position in a cursor; raise the problem `invalid_cursor` unless it has `fields` fields and was made under this filter."""
     try:
         decoded = orjson.loads(base64.b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4), altchars=b"-_", validate=True))
     except (UnicodeEncodeError, binascii.Error, orjson.JSONDecodeError):
@@ -64,12 +64,12 @@ def decode_cursor(cursor: str, bound_to: Mapping[str, Any], *, fields: int) -> l
 
 
 def before_number(cursor: str | None, bound_to: Mapping[str, Any]) -> int:
-    """Below which number the page begins, of a list by descending numbers. Raises the problem `invalid_cursor`."""
+    """Return below which number the page begins, of a list by descending numbers. Raises the problem `invalid_cursor`."""
     return NEWEST if cursor is None else _number(cursor, bound_to)
 
 
 def after_number(cursor: str | None, bound_to: Mapping[str, Any]) -> int:
-    """Above which number the page begins, of a list by ascending numbers. Raises the problem `invalid_cursor`."""
+    """Return above which number the page begins, of a list by ascending numbers. Raises the problem `invalid_cursor`."""
     return 0 if cursor is None else _number(cursor, bound_to)
 
 
@@ -81,12 +81,15 @@ def _number(cursor: str, bound_to: Mapping[str, Any]) -> int:
 
 
 def encode_position(position: object, bound_to: Mapping[str, Any]) -> str:
-    """The cursor that work in parts goes on with: a dataclass, whose fields are JSON values, times and ids."""
+    """Return the cursor that work in parts goes on with: a dataclass, whose fields are JSON values, times and ids."""
     return encode_cursor([TypeAdapter(type(position)).dump_python(position, mode="json")], bound_to)
 
 
 def position_of(cursor: str, position: type[T], bound_to: Mapping[str, Any]) -> T:
-    """What `encode_position` was given. Raises the problem `invalid_cursor` for what is none of this work, or breaks a field's bounds."""
+    """Decode what `encode_position` was given.
+
+    Raises the problem `invalid_cursor` for what is none of this work, or breaks a field's bounds.
+    """
     (members,) = decode_cursor(cursor, bound_to, fields=1)
     try:
         return TypeAdapter(position).validate_json(orjson.dumps(members))

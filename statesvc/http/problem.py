@@ -27,7 +27,7 @@ RETRY_AFTER_SECONDS: Final = 2
 
 
 class Code(StrEnum):
-    """What went wrong, for programs. Only ever grows; `python -m tests.errors_page` writes docs/errors.md."""
+    """Error code, for programs. Only ever grows; `python -m tests.errors_page` writes docs/errors.md."""
 
     BAD_REQUEST = "bad_request"
     INVALID_CURSOR = "invalid_cursor"
@@ -231,7 +231,7 @@ class Problem(Exception):  # noqa: N818 - the RFC's word
         return int(PROBLEM_KINDS[self.code].status)
 
     def document(self) -> dict[str, Any]:
-        """The members of the JSON object. `type` leads to the code in the service's own documentation."""
+        """Return the members of the JSON object. `type` leads to the code in the service's own documentation."""
         document: dict[str, Any] = {
             "type": f"/docs#problem-{self.code.value}",
             "title": PROBLEM_KINDS[self.code].title,
@@ -245,11 +245,10 @@ class Problem(Exception):  # noqa: N818 - the RFC's word
         return document
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Survives the way from a process that computes."""
+        """Pickle it, for the way from a process that computes."""
         return _problem, (self.code, self.detail, self.violations, self.headers, self.members)
 
     def response(self) -> web.Response:
-        """The answer."""
         headers = dict(self.headers)
         if self.status == HTTPStatus.SERVICE_UNAVAILABLE:
             headers.setdefault(hdrs.RETRY_AFTER, str(RETRY_AFTER_SECONDS))
@@ -271,7 +270,7 @@ _AIOHTTP: Final[Mapping[int, tuple[Code, str]]] = {
 
 
 def from_aiohttp(error: web.HTTPException) -> Problem | None:
-    """What aiohttp itself raises, as a problem; None for what is no error (a redirect)."""
+    """Convert what aiohttp itself raises to a problem; None for what is no error (a redirect)."""
     if error.status < HTTPStatus.BAD_REQUEST:
         return None
     if isinstance(error, web.HTTPMethodNotAllowed):

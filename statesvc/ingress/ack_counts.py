@@ -21,7 +21,7 @@ from statesvc.database.queries import queries
 
 FLUSH_SECONDS: Final = 5.0
 _REMEMBERED_MINUTES: Final = 5
-"""How long the counts of a minute stay in memory after they are written: more ids of that minute may come."""
+"""Minutes for which counts stay in memory after they are written: more ids of that minute may come."""
 _MINUTES_MAX: Final = 24 * 60
 """Minutes that stay in memory while the database is away."""
 _COLUMNS: Final = ("carrier_ids", "minutes", "accepted", "duplicates", "refused", "last_ats")
@@ -39,7 +39,7 @@ class _Count:
     duplicates: int = 0
     refused: int = 0
     last: float | None = None
-    """When the carrier was last heard, seconds since 1970."""
+    """Time at which the carrier was last heard, seconds since 1970."""
     changed: bool = False
     """Since it was written."""
 
@@ -62,23 +62,23 @@ class AckCounts(Periodic):
         self._counts: dict[tuple[str, int], _Count] = defaultdict(_Count)
 
     def accepted(self, carrier_id: str, message_id: UUID) -> None:
-        """A message became durable and is acknowledged. It counts in the minute of its id."""
+        """Count a message that became durable and is acknowledged, in the minute of its id."""
         count = self._heard(carrier_id, (message_id.int >> _MS_SHIFT) // _MINUTE_MS)
         count.accepted += 1
         count.last = time.time()
 
     def duplicate(self, carrier_id: str) -> None:
-        """A byte-identical retry was acknowledged."""
+        """Count a byte-identical retry that was acknowledged."""
         count = self._now(carrier_id)
         count.duplicates += 1
         count.last = time.time()
 
     def refused(self, carrier_id: str) -> None:
-        """A push got no ACK."""
+        """Count a push that got no ACK."""
         self._now(carrier_id).refused += 1
 
     async def flush(self) -> None:
-        """Writes the minutes that changed. They are whole counts, so writing them again after a lost answer does no harm."""
+        """Write the minutes that changed. They are whole counts, so writing them again after a lost answer does no harm."""
         oldest = _minute_now() - _MINUTES_MAX
         for key in [key for key in self._counts if key[1] < oldest]:
             del self._counts[key]
@@ -99,7 +99,7 @@ class AckCounts(Periodic):
                 del self._counts[key]
 
     async def close(self) -> None:
-        """Stops, and writes once more if that takes less than a second."""
+        """Stop, and write once more if that takes less than a second."""
         await super().close()
         try:
             async with asyncio.timeout(_LAST_SECONDS):

@@ -86,15 +86,15 @@ class Verifier:
         self.reads_query = any(isinstance(scheme, UrlToken) for scheme in schemes)
 
     def without_body(self, headers: Strings, query: Strings) -> bool:
-        """True if a scheme that does not sign the body accepts the request."""
+        """Return whether a scheme that does not sign the body accepts the request."""
         return any(check(headers, query) for check in self._without_body)
 
     def may_be_signed(self, headers: Strings, body_bytes: int | None = None) -> bool:
-        """False: no signature was sent, so the body need not be read. `body_bytes`: its size, if known."""
+        """Return False where no signature was sent, so the body need not be read. `body_bytes`: its size, if known."""
         return (body_bytes or 0) < self._signed_inside_max or any(name in headers for name in self._signature_headers)
 
     def with_body(self, headers: Strings, body: bytes) -> bool:
-        """True if a signature over the body fits."""
+        """Return whether a signature over the body fits."""
         return any(check(headers, body) for check in self._with_body)
 
     def _prepare(self, scheme: Authentication, secrets: tuple[str, ...]) -> None:
@@ -142,7 +142,7 @@ def _head_check(
 
 
 def verify(carrier: Carrier, secrets: Sequence[str], *, headers: Strings, body: bytes, query: Strings = _NOTHING) -> bool:
-    """Whether the request is from the carrier. Without secrets: never."""
+    """Return whether the request is from the carrier. Without secrets: never."""
     verifier = Verifier(carrier.schemes(), secrets)
     return verifier.without_body(headers, query) or verifier.with_body(headers, body)
 
@@ -209,7 +209,7 @@ def _sha256_in_body_check(scheme: Sha256InBody, secrets: tuple[str, ...]) -> Bod
 
 
 def _value(member: str) -> str:
-    """The member's text, or its bytes as they stand in the body."""
+    """Return the member's text, or its bytes as they stand in the body."""
     value: str = json.loads(member) if member.startswith('"') else member
     return value
 
@@ -302,7 +302,7 @@ def _bytes(text: str) -> bytes:
 
 
 def members_as_sent(body: bytes) -> dict[str, str] | None:
-    """The members of a JSON object as they stand in the body: a signature over one of them is over those bytes, not over a value.
+    """Return the members of a JSON object as they stand in the body: a signature over one of them is over those bytes, not over a value.
 
     Member -> its text; None for a body that is no JSON object of UTF-8, is nested too deeply, names a member twice or has more than 16.
     """
@@ -342,13 +342,13 @@ def _expect(text: str, at: int, sign: str) -> int:
 
 
 def is_credentials(secret: str) -> bool:
-    """Whether a carrier's secret is `client_id:client_secret`."""
+    """Return whether a carrier's secret is `client_id:client_secret`."""
     client_id, colon, client_secret = secret.partition(":")
     return bool(client_id and colon and client_secret)
 
 
 def issue(client_id: str, client_secret: str, *, secrets: Sequence[str], now: float) -> str | None:
-    """A token for credentials that fit one of the live `secrets`; None for others. `now`: seconds since 1970."""
+    """Issue a token for credentials that fit one of the live `secrets`; None for others. `now`: seconds since 1970."""
     presented = f"{client_id}:{client_secret}".encode("utf-8", "surrogateescape")
     matching = [secret for secret in secrets if hmac.compare_digest(presented, secret.encode()) and is_credentials(secret)]
     if not matching:
@@ -358,7 +358,7 @@ def issue(client_id: str, client_secret: str, *, secrets: Sequence[str], now: fl
 
 
 def is_live(token: str, *, secrets: Sequence[str], now: float) -> bool:
-    """Whether one of the live `secrets` issued this token, and its end is ahead."""
+    """Return whether one of the live `secrets` issued this token, and its end is ahead."""
     end, _, digest = token.partition(".")
     if not (token.isascii() and end.isdigit() and len(end) <= len("9999999999")):
         return False

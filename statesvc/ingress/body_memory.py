@@ -33,12 +33,12 @@ class MemoryBound:
 
     @property
     def bytes_taken(self) -> int:
-        """In both lanes."""
+        """Bytes taken in both lanes."""
         return sum(self._taken.values())
 
     @property
     def bodies_waiting(self) -> int:
-        """In both lanes."""
+        """Bodies waiting in both lanes."""
         return sum(map(len, self._waiting.values()))
 
     @property
@@ -47,20 +47,20 @@ class MemoryBound:
         return self.bytes_taken * 2 > self._bytes_max
 
     def has_room(self, count: int, *, is_large: bool = False) -> bool:
-        """True where `count` more bytes would fit."""
+        """Return whether `count` more bytes would fit."""
         in_lane = self._taken[is_large]
         fits_lane = not in_lane or in_lane + count <= self._bytes_max * _LANE_SHARE
         return fits_lane and self.bytes_taken + count <= self._bytes_max
 
     def take(self, count: int, *, is_large: bool = False) -> bool:
-        """Takes bytes at once; False (and nothing taken) where they do not fit, or others wait already."""
+        """Take bytes at once; return False (and take nothing) where they do not fit, or others wait already."""
         if self._waiting[is_large] or not self.has_room(count, is_large=is_large):
             return False
         self._taken[is_large] += count
         return True
 
     async def admit(self, count: int, *, is_large: bool = False) -> None:
-        """Takes bytes once it is their turn. Raises NoRoomError."""
+        """Take bytes once it is their turn. Raises NoRoomError."""
         if count > self._bytes_max:
             raise NoRoomError("more than there is")
         if self.take(count, is_large=is_large):
@@ -84,7 +84,7 @@ class MemoryBound:
             raise
 
     def give_back(self, count: int, *, is_large: bool = False) -> None:
-        """Frees what was taken."""
+        """Free what was taken."""
         self._taken[is_large] -= count
         self._admit_waiting()
 
@@ -109,25 +109,25 @@ class HeldMemory:
         self._count = 0
 
     def take(self, count: int) -> bool:
-        """Takes more at once; False if there is no room."""
+        """Take more at once; return False if there is no room."""
         if not self._bound.take(count, is_large=self._is_large):
             return False
         self._count += count
         return True
 
     async def grow(self, count: int) -> None:
-        """Takes more when it is its turn. Raises NoRoomError."""
+        """Take more when it is its turn. Raises NoRoomError."""
         await self._bound.admit(count, is_large=self._is_large)
         self._count += count
 
     def shrink_to(self, count: int) -> None:
-        """Gives back what is not needed."""
+        """Give back what is not needed."""
         if count < self._count:
             self._bound.give_back(self._count - count, is_large=self._is_large)
             self._count = count
 
     def release(self) -> None:
-        """Gives everything back. Safe to call twice."""
+        """Give everything back. Safe to call twice."""
         count, self._count = self._count, 0
         if count:
             self._bound.give_back(count, is_large=self._is_large)

@@ -81,7 +81,7 @@ class RetainedHeaders:
         self._names = tuple(name for name in dict.fromkeys([*_RETAINED, *signatures]) if name not in _NEVER | secrets)
 
     def document(self, headers: CIMultiDictProxy[str], *, traceparent: str | None = None) -> str:
-        """The retained headers as the text of a JSON object, names in lower case; with `traceparent` that of our own trace."""
+        """Return the retained headers as the text of a JSON object, names in lower case; with `traceparent` that of our own trace."""
         retained = {name: headers[name] for name in self._names if name in headers}
         if traceparent is not None:
             retained[TRACEPARENT] = traceparent
@@ -116,7 +116,7 @@ class CarrierAuthenticator:
 
     @classmethod
     def build(cls, carrier: Carrier, settings: Settings) -> Self:
-        """The authenticator as the settings have it."""
+        """Build the authenticator as the settings have it."""
         secrets = settings.webhook_secrets(carrier.carrier_id)
         schemes = carrier.schemes(settings.chosen_authentication.get(carrier.carrier_id.upper(), ()))
         url = settings.webhook_key_sets.get(carrier.carrier_id.upper())
@@ -134,35 +134,34 @@ class CarrierAuthenticator:
 
     @property
     def has_secret(self) -> bool:
-        """Whether a secret is set."""
         return bool(self.secrets)
 
     @property
     def issues_tokens(self) -> bool:
-        """Whether the carrier fetches its token from us."""
+        """True if the carrier fetches its token from us."""
         return any(isinstance(scheme, OAuthToken) for scheme in self.schemes)
 
     def accepts_address(self, request: web.Request) -> bool:
-        """False for an address from which the carrier does not push."""
+        """Return False for an address from which the carrier does not push."""
         if not self.networks:
             return True
         address = sender_address(request, self.proxies)
         return address is not None and is_within(address, self.networks)
 
     def is_proven_by_head(self, request: web.Request) -> bool:
-        """True where the body of an admitted request need not be read to know that the carrier sent it."""
+        """Return whether the body of an admitted request need not be read to know that the carrier sent it."""
         if self.unsigned or (self.networks and not self.secrets and self.key_set is None):
             return True
         return self.verifier.without_body(request.headers, request.query if self.verifier.reads_query else {})
 
     def may_be_proven_by_body(self, request: web.Request) -> bool:
-        """False: no signature was sent that the body could prove."""
+        """Return False where no signature was sent that the body could prove."""
         return self.verifier.may_be_signed(request.headers, request.content_length) or any(
             scheme.signature_header in request.headers and scheme.key_id_header in request.headers for scheme in self._published()
         )
 
     async def is_proven_by_body(self, request: web.Request, body: bytes) -> bool:
-        """True where a signature over the body fits. Raises Problem if its keys cannot be fetched now."""
+        """Return whether a signature over the body fits. Raises Problem if its keys cannot be fetched now."""
         if self.verifier.with_body(request.headers, body):
             return True
         for scheme in self._published():
@@ -177,7 +176,7 @@ class CarrierAuthenticator:
         return False
 
     def refusal(self) -> Problem:
-        """Why it stays closed, for the operator who reads the carrier's error report."""
+        """Return why it stays closed, for the operator who reads the carrier's error report."""
         name = self.carrier.carrier_id.upper()
         variable = WEBHOOK_SECRET_PREFIX + name
         if self.networks:
@@ -197,7 +196,7 @@ class CarrierAuthenticator:
         return f", and may not be older than {SIGNATURE_AGE_VARIABLE} says"
 
     def _published(self) -> list[RsaSha256]:
-        """The schemes whose keys the carrier publishes."""
+        """Return the schemes whose keys the carrier publishes."""
         if self.key_set is None:
             return []
         return [scheme for scheme in self.schemes if isinstance(scheme, RsaSha256) and scheme.key_id_header]
@@ -207,13 +206,14 @@ Authenticators = Mapping[str, CarrierAuthenticator]
 
 
 def build_authenticators(carriers: Iterable[Carrier], settings: Settings) -> Authenticators:
-    """The authenticators by carrier id."""
+    """Build the authenticators by carrier id."""
     return {carrier.carrier_id: CarrierAuthenticator.build(carrier, settings) for carrier in carriers}
 
 
 def sender_address(request: web.Request, proxies: Sequence[Network]) -> Address | None:
-    """The address that a request comes from, past the trusted `proxies`; None where none is stated, or not in the form of an address.
+    """Return the address that a request comes from, past the trusted `proxies`.
 
+    None where none is stated, or not in the form of an address.
     Only a trusted proxy's `X-Forwarded-For` is believed, from its end: whatever stands before the first address that is no such proxy was
     written by the sender itself.
     """
@@ -225,18 +225,17 @@ def sender_address(request: web.Request, proxies: Sequence[Network]) -> Address 
 
 
 def is_within(address: Address, networks: Sequence[Network]) -> bool:
-    """Whether the address is in one of the networks."""
     return any(address in network for network in networks)
 
 
 def _forwarded_address(text: str) -> Address | None:
-    """Proxies write it bare, quoted, in brackets, and with the port."""
+    """Parse an address as proxies write it: bare, quoted, in brackets, and with the port."""
     found = _FORWARDED_ADDRESS.fullmatch(text)
     return None if found is None else _address(found["bracketed"] or found["v4"] or found["bare"])
 
 
 def _address(text: str) -> Address | None:
-    """An IPv4 address inside an IPv6 one is the IPv4 address."""
+    """Parse an address; an IPv4 address inside an IPv6 one is the IPv4 address."""
     try:
         address = ip_address(text)
     except ValueError:

@@ -30,12 +30,12 @@ class ReceivedBody:
 
     @property
     def signed_forms(self) -> Sequence[bytes]:
-        """What its signature may be over."""
+        """Forms of the body that its signature may be over."""
         return (self.content,) if self.content is self.as_sent else (self.content, self.as_sent)
 
 
 def is_compressed(request: web.Request) -> bool:
-    """Whether the body is to be decompressed. Raises Problem for a coding that is not known here."""
+    """Return whether the body is to be decompressed. Raises Problem for a coding that is not known here."""
     named = [name for header in request.headers.getall(hdrs.CONTENT_ENCODING, ()) for name in header.lower().replace(" ", "").split(",")]
     codings = [name for name in named if name not in {"", "identity"}]
     if not codings:
@@ -50,7 +50,7 @@ def is_compressed(request: web.Request) -> bool:
 
 
 def decompressed(body: bytes, *, bytes_max: int) -> bytes | None:
-    """What was compressed; None where that is more than `bytes_max`, of which no more is unpacked. Raises Problem for what is no gzip."""
+    """Decompress; None beyond `bytes_max`, of which no more is unpacked. Raises Problem for what is no gzip."""
     content = bytearray()
     rest = body
     for _ in range(_MEMBERS_MAX):

@@ -31,11 +31,11 @@ _log = structlog.get_logger()
 
 PAUSE_SECONDS: Final = 0.5
 ROW_BYTES: Final = 2048
-"""What a waiting message takes in memory besides its body."""
+"""Bytes that a waiting message takes in memory besides its body."""
 
 
 class Refusal(StrEnum):
-    """Why a message was not stored, or is not known to be."""
+    """Reason for which a message was not stored, or is not known to be."""
 
     DATABASE_AWAY = "database_away"
     """No connection, or lost before the answer: it may be stored."""
@@ -68,7 +68,7 @@ class GroupLimits:
     group_bytes_max: int = 4 * 1024 * 1024
     large_group_bytes_max: int = 1024 * 1024
     large_rest: float = 3.0
-    """How long the lane of large bodies rests after a group, next to small ones: as a multiple of the time that the group took."""
+    """Rest of the lane of large bodies after a group, next to small ones: as a multiple of the time that the group took."""
     large_rest_seconds_max: float = 0.06
     deadline_seconds: float = 2.0
     large_deadline_seconds: float = 10.0
@@ -93,7 +93,7 @@ class DatabaseBreaker:
         return self._open_until is None
 
     def lets_through(self, now: float) -> bool:
-        """May this request try? A probe that never reports is given up after a pause."""
+        """Return whether this request may try. A probe that never reports is given up after a pause."""
         if self._open_until is None:
             return True
         if now < self._open_until or now < self._probing_until:
@@ -102,12 +102,12 @@ class DatabaseBreaker:
         return True
 
     def succeeded(self) -> None:
-        """A request reached the database."""
+        """Note that a request reached the database."""
         self._open_until = None
         self._probing_until = float("-inf")
 
     def failed(self, now: float) -> None:
-        """A request did not reach the database, or got no answer."""
+        """Note that a request did not reach the database, or got no answer."""
         self._open_until = now + self._pause_seconds
         self._probing_until = float("-inf")
 
@@ -187,13 +187,13 @@ class GroupCommit:
         return self._tasks
 
     async def start(self) -> None:
-        """Starts the lanes; each takes a connection of the pool for as long as a group needs."""
+        """Start the lanes; each takes a connection of the pool for as long as a group needs."""
         if not self._tasks:
             lines = [*[self._small] * self._small.lanes, self._large]
             self._tasks = [asyncio.create_task(self._run(line), name=f"ingress-lane-{number}") for number, line in enumerate(lines)]
 
     async def stop(self, *, grace_seconds: float) -> None:
-        """Takes nothing new, stores what waits within the grace, then closes. Safe to call twice, and before `start`."""
+        """Take nothing new, store what waits within the grace, then close. Safe to call twice, and before `start`."""
         self._stopping = True
         for line in (self._small, self._large):
             while line.idle:
@@ -208,7 +208,7 @@ class GroupCommit:
         self._refuse_waiting(Refusal.STOPPING)
 
     async def put(self, message: SealedMessage, held: HeldMemory | None = None) -> Outcome:
-        """Returns once the message is durable, or why that is not known.
+        """Store a message; return once it is durable, or why that is not known.
 
         `held`: the memory that the body has taken, released here; without it, it is taken now.
         """
@@ -304,7 +304,10 @@ class GroupCommit:
 
 
 def _is_about_a_row(kind: Failure, error: psycopg.Error | OSError) -> bool:
-    """A value or a constraint. A missing partition has the code of a constraint but no constraint: every row would fail."""
+    """Return whether a value or a constraint failed.
+
+    A missing partition, with the code of a constraint but no constraint, fails every row.
+    """
     if isinstance(error, psycopg.errors.CheckViolation) and error.diag.constraint_name is None:
         return False
     return kind in {Failure.REFUSED_DATA, Failure.DUPLICATE}

@@ -47,7 +47,6 @@ class Tokens:
         self._now = now
 
     def routes(self) -> Sequence[Route]:
-        """The call."""
         contract: Operation[None] = operation(
             operation_id="issue_webhook_token",
             summary="A carrier fetches a token for its webhooks",
@@ -66,7 +65,7 @@ class Tokens:
         return [Route("POST", "/v1/webhooks/{carrier_id}/oauth/token", self.issue_token, contract)]
 
     async def issue_token(self, request: web.Request) -> web.Response:
-        """Answers one request for a token."""
+        """Answer one request for a token."""
         authenticator = self._authenticators.get(request.match_info["carrier_id"])
         if authenticator is None or not authenticator.issues_tokens:
             raise Problem(Code.UNKNOWN_CARRIER, "no carrier of this id fetches tokens")
@@ -93,7 +92,7 @@ class Tokens:
 
 
 def _form(body: bytes) -> dict[str, str]:
-    """The form's fields; the first value of a repeated field."""
+    """Parse the form's fields; the first value of a repeated field."""
     try:
         fields = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=FIELDS_MAX)
     except ValueError:
@@ -102,7 +101,7 @@ def _form(body: bytes) -> dict[str, str]:
 
 
 def _basic(header: str) -> tuple[str, str] | None:
-    """The RFC has both parts encoded as in a form before they are joined."""
+    """Parse Basic credentials; the RFC has both parts encoded as in a form before they are joined."""
     scheme, _, encoded = header.partition(" ")
     if scheme.lower() != "basic":
         return None

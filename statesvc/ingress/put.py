@@ -22,7 +22,7 @@ class Stored:
 
 
 async def put(connection: AsyncConnection[Any], messages: Sequence[SealedMessage]) -> list[Stored]:
-    """Stores them in one transaction, all or none; answers in their order. Durable when it returns: the connection is in autocommit."""
+    """Store them in one transaction, all or none; return in their order. Durable when it returns: the connection is in autocommit."""
     cursor = await connection.execute(
         _SQL["put"],
         put_columns(messages),

@@ -37,7 +37,7 @@ class DiskRoom:
         return self._free_bytes_min
 
     def free_bytes(self) -> int | None:
-        """None: the disk is not of this machine."""
+        """Return the free bytes; None: the disk is not of this machine."""
         if self._path is None:
             return None
         now = self._now()
@@ -47,12 +47,12 @@ class DiskRoom:
         return self._free_bytes
 
     def is_enough(self) -> bool:
-        """False: another body could fill the disk that the log needs."""
+        """Return False where another body could fill the disk that the log needs."""
         free_bytes = self.free_bytes()
         return free_bytes is None or free_bytes >= self._free_bytes_min
 
     def refusal(self) -> str | None:
-        """Why no webhook is taken; None: there is room."""
+        """Return why no webhook is taken; None: there is room."""
         if self.is_enough():
             return None
         return (
@@ -62,7 +62,7 @@ class DiskRoom:
 
 
 def check_head(request: web.Request, *, bytes_max: int) -> None:
-    """Refuses by the head alone, without reading the body, if that is enough to know."""
+    """Refuse by the head alone, without reading the body, if that is enough to know."""
     is_compressed(request)
     if (request.content_length or 0) > bytes_max:
         raise _too_large(bytes_max)
@@ -71,7 +71,7 @@ def check_head(request: web.Request, *, bytes_max: int) -> None:
 async def read_body(
     request: web.Request, *, bytes_max: int, memory: MemoryBound, overhead_bytes: int = 0
 ) -> tuple[ReceivedBody, HeldMemory]:
-    """The body, and its memory (with `overhead_bytes`), which the caller releases. Waits for memory before it reads.
+    """Read the body; return it with its memory (and `overhead_bytes`), which the caller releases. Waits for memory before it reads.
 
     `bytes_max` bounds what was sent, and what becomes of it where it is compressed.
     """
@@ -95,7 +95,7 @@ async def read_body(
 
 
 async def _read(request: web.Request, *, bytes_max: int, held: HeldMemory | None, overhead_bytes: int) -> bytes:
-    """`held`: what takes memory for the bytes as they come, with the first the overhead; None where it is taken already."""
+    """Read the body. `held`: what takes memory for the bytes as they come, with the first the overhead; None where it is taken already."""
     content = request.content
     chunks: list[bytes] = []
     taken = 0
@@ -120,7 +120,7 @@ async def _read(request: web.Request, *, bytes_max: int, held: HeldMemory | None
 
 
 async def _grow(request: web.Request, held: HeldMemory, count: int) -> float:
-    """Waits for its turn while the rest of the body stays in the network; answers for how many seconds."""
+    """Wait for its turn while the rest of the body stays in the network; return for how many seconds."""
     if not count or held.take(count):
         return 0.0
     connection = request.protocol

@@ -17,7 +17,7 @@ from statesvc.ingress.signature_age import SignatureAge
 
 
 def is_signed(scheme: RsaSha256, keys: Sequence[RSAPublicKey], headers: Mapping[str, str], body: bytes, age: SignatureAge) -> bool:
-    """Whether one of the keys made the signature, not too long ago."""
+    """Return whether one of the keys made the signature, not too long ago."""
     stamp = headers.get(scheme.timestamp_header, "").strip() if scheme.timestamp_header else None
     if stamp == "":
         return False
@@ -30,7 +30,7 @@ def is_signed(scheme: RsaSha256, keys: Sequence[RSAPublicKey], headers: Mapping[
 
 
 def public_key(secret: str) -> RSAPublicKey | None:
-    """The RSA key that the text is, or that a certificate certifies; None for another text, which then fits nothing."""
+    """Return the RSA key that the text is, or that a certificate certifies; None for another text, which then fits nothing."""
     lines = (line.strip() for line in secret.strip().splitlines())
     try:
         der = base64.b64decode(_bytes("".join(line for line in lines if not line.startswith("-----"))))
@@ -41,7 +41,7 @@ def public_key(secret: str) -> RSAPublicKey | None:
 
 
 def _certified_key(der: bytes) -> CertificatePublicKeyTypes | None:
-    """Its validity is the operator's business, who chose it; a carrier's own keys are not in any chain."""
+    """Return the certified key. Its validity is the operator's business, who chose it; a carrier's own keys are not in any chain."""
     try:
         return load_der_x509_certificate(der).public_key()
     except ValueError:

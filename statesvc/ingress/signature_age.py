@@ -1,4 +1,4 @@
-"""How old a signature may be, if it states its time.
+"""Age limit of signatures that state their time.
 
 A stamp is checked only after the signature over it fits. The bound is wide: carriers do not say whether they stamp a retry anew, and for
 some a refusal is final. A replayed body has no effect, so an attacker gains nothing, while a refused scan would be lost.
@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Final
 
 AHEAD_SECONDS_MAX: Final = 300.0
-"""How far a carrier's clock may be ahead of ours: ShipEngine's documents name five minutes."""
+"""Bound of how far a carrier's clock may be ahead of ours: ShipEngine's documents name five minutes."""
 _MILLISECONDS_FROM: Final = 10**11
 _DIGITS_MAX: Final = 15
 
@@ -23,7 +23,7 @@ class SignatureAge:
         self._now = now
 
     def is_accepted(self, stamp: str) -> bool:
-        """False for a stamp that is too old, in the future, or not a time."""
+        """Return False for a stamp that is too old, in the future, or not a time."""
         made_at = seconds_since_1970(stamp)
         if made_at is None:
             return False
@@ -31,7 +31,7 @@ class SignatureAge:
 
 
 def seconds_since_1970(stamp: str) -> float | None:
-    """Of a stamp in seconds, in milliseconds, or in RFC 3339 with its offset; None for another."""
+    """Parse a stamp in seconds, in milliseconds, or in RFC 3339 with its offset; None for another."""
     if stamp.isascii() and stamp.isdigit():
         if len(stamp) > _DIGITS_MAX:
             return None

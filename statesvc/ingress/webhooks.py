@@ -73,7 +73,6 @@ class Webhooks:
         self._duplicates = telemetry.ingest_duplicates
 
     def routes(self) -> Sequence[Route]:
-        """The call."""
         contract: Operation[None] = operation(
             operation_id="receive_webhook",
             summary="A carrier pushes a message",
@@ -106,7 +105,7 @@ class Webhooks:
         return [Route("POST", "/v1/webhooks/{carrier_id}", self.receive, contract)]
 
     async def receive(self, request: web.Request) -> web.StreamResponse:
-        """Answers one push, and records how long that took."""
+        """Answer one push, and record how long that took."""
         started = time.perf_counter()
         authenticator = self._authenticators.get(request.match_info["carrier_id"])
         if authenticator is None:
@@ -221,7 +220,7 @@ class Ingress:
     disk: DiskRoom
 
     def report(self) -> IngestReport:
-        """For the heartbeat."""
+        """Return the report for the heartbeat."""
         acknowledged, refused = self.minute.counts()
         return IngestReport(
             acknowledged=acknowledged,
@@ -244,7 +243,7 @@ def build_ingress(
     process: str,
     refused: Callable[[str], None] = lambda _cause: None,
 ) -> Ingress:
-    """`pool` has the ingress limits (500 ms to acquire, 1 s a statement); `local_data`: the embedded server's folder, None otherwise.
+    """Build it. `pool` has the ingress limits (500 ms to acquire, 1 s a statement); `local_data`: the embedded server's folder, else None.
 
     `process` names this start of this process; `refused` hears why a webhook was refused.
     """

@@ -15,7 +15,7 @@ SCANNED_MAX: Final = 10_000
 
 
 class ActionPlace(NamedTuple):
-    """Where an action stands in the log; places ascend."""
+    """Position of an action in the log; positions ascend."""
 
     batch_id: int
     ordinal: int
@@ -47,7 +47,7 @@ class WantedActions:
 async def list_actions(
     connection: AsyncConnection[Any], wanted: WantedActions, *, before: ActionPlace, limit: int
 ) -> tuple[list[RecordedAction], ActionPlace | None]:
-    """A page, and the `before` of the next one (None: this is the last). A page may be short, or empty, and have a next one."""
+    """Return a page, and the `before` of the next one (None: this is the last). A page may be short, or empty, and have a next one."""
     rows = await (
         await connection.execute(
             _SQL["newest"],

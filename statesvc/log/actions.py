@@ -33,12 +33,12 @@ class Action:
 
 
 async def record_action(connection: Sender, *, actor: str, verb: str, target: str, details: Mapping[str, Any]) -> None:
-    """Appends one action, in the transaction that carries it out. `details`: text, integers, booleans; nothing secret or personal."""
+    """Append one action, in the transaction that carries it out. `details`: text, integers, booleans; nothing secret or personal."""
     await record_actions(connection, [Action(actor=actor, verb=verb, target=target, details=details)])
 
 
 async def record_actions(connection: Sender, actions: Sequence[Action]) -> None:
-    """Appends actions as one batch: a transaction that writes entries writes one batch row, so call it once in each."""
+    """Append actions as one batch: a transaction that writes entries writes one batch row, so call it once in each."""
     if not actions:
         return
     now = await (await begin_batch(connection)).rows()
@@ -47,7 +47,7 @@ async def record_actions(connection: Sender, actions: Sequence[Action]) -> None:
 
 
 async def append_actions(connection: Sender, actions: Sequence[Action], *, now: BatchStamp, before: int = 0) -> list[bytes]:
-    """Appends actions to a batch that has `before` other entries. Answers their leaf hashes: the caller writes the batch row."""
+    """Append actions to a batch that has `before` other entries. Return their leaf hashes: the caller writes the batch row."""
     if not actions:
         return []
     leaves = [
@@ -66,7 +66,7 @@ async def append_actions(connection: Sender, actions: Sequence[Action], *, now: 
 
 
 async def _extend_streams(connection: Sender, targets: Sequence[str], now: BatchStamp) -> None:
-    """Of the shipments that these are, and of those that messages among them name."""
+    """Extend the streams of the shipments that these are, and of those that messages among them name."""
     shipments, messages = _ids(targets, SHIPMENT), _ids(targets, MESSAGE)
     if messages:
         cursor = await connection.execute(_SQL["shipments_of_messages"], {"message_ids": uuids(messages)}, binary=True)
@@ -75,6 +75,6 @@ async def _extend_streams(connection: Sender, targets: Sequence[str], now: Batch
 
 
 def _ids(targets: Sequence[str], prefix: str) -> list[UUID]:
-    """A number may follow instead, or an operator's own words."""
+    """Parse the ids behind a prefix; a number may follow instead, or an operator's own words."""
     named = (target.removeprefix(prefix) for target in targets if target.startswith(prefix))
     return [UUID(each) for each in named if _ID.fullmatch(each)]

@@ -14,7 +14,7 @@ LONGEST_TRANSACTION: Final = timedelta(minutes=1)
 
 
 def recorded_too_early(batches: Iterable[tuple[datetime, datetime]]) -> Iterator[int]:
-    """The places of batches that say an earlier time than is possible: later batches were sealed before them.
+    """Yield the positions of batches that say an earlier time than is possible: later batches were sealed before them.
 
     `batches`: the first and the last time of each, in the order of the log. A sealer that was away seals late, but in order, so that
     names none. These were back-dated, or a clock was wrong.
@@ -27,7 +27,7 @@ def recorded_too_early(batches: Iterable[tuple[datetime, datetime]]) -> Iterator
 
 
 class BatchStamp(NamedTuple):
-    """What every transaction that writes entries reads under its locks: the clock, the id of its batch, the epoch of the log.
+    """Values that every transaction that writes entries reads under its locks: the clock, the id of its batch, the epoch of the log.
 
     The epoch holds until the transaction ends: a fork of the log waits for those that have read the old one.
     """
@@ -43,7 +43,7 @@ NO_STAMP: Final = BatchStamp(datetime.min.replace(tzinfo=UTC), 0, FIRST_EPOCH)
 
 
 async def begin_batch(connection: Sender) -> Pending[BatchStamp]:
-    """Reads the stamp of this transaction's batch, under the locks taken before."""
+    """Read the stamp of this transaction's batch, under the locks taken before."""
     return await send(connection, _SQL["begin_batch"], {}, lambda rows: BatchStamp(rows[0][0].astimezone(UTC), *rows[0][1:]))
 
 
@@ -56,7 +56,7 @@ async def write_batch(
     leaf_hashes: Sequence[bytes],
     writer: str,
 ) -> None:
-    """Writes the row. `recorded_at`: of its earliest entry; `recorded_to`: of its latest, None if all have the same.
+    """Write the row. `recorded_at`: of its earliest entry; `recorded_to`: of its latest, None if all have the same.
 
     `writer` names the process.
     """

@@ -1,4 +1,4 @@
-"""Where checkpoints are stored outside the database: each under epoch and size, never overwritten, and the newest as `latest`."""
+"""Storage of checkpoints outside the database: each under epoch and size, never overwritten, and the newest as `latest`."""
 
 import asyncio
 import os
@@ -26,24 +26,23 @@ class CheckpointStore(Protocol):
     """A place for checkpoints. `name` is for people, without credentials."""
 
     @property
-    def name(self) -> str:
-        """Where it is."""
+    def name(self) -> str: ...
 
     async def latest(self) -> str | None:
-        """The newest note there; None while there is none. Raises CheckpointStoreError."""
+        """Return the newest note there; None while there is none. Raises CheckpointStoreError."""
 
     async def keep(self, note: str) -> None:
-        """Keeps a note for ever, and as the newest. Raises CheckpointStoreError and ContradictedError."""
+        """Keep a note for ever, and as the newest. Raises CheckpointStoreError and ContradictedError."""
 
     async def add(self, name: str, text: str) -> None:
-        """Keeps an object for ever, in a folder of its own; what is there already stays. Raises CheckpointStoreError."""
+        """Keep an object for ever, in a folder of its own; what is there already stays. Raises CheckpointStoreError."""
 
     async def read_all(self, folder: str) -> list[str]:
-        """All objects in a folder. Raises CheckpointStoreError."""
+        """Return all objects in a folder. Raises CheckpointStoreError."""
 
 
 def checkpoint_store_at(place: str) -> CheckpointStore:
-    """A folder, or `s3://bucket/prefix?endpoint=URL&region=NAME`. Raises CheckpointStoreError for what is neither."""
+    """Open a folder, or `s3://bucket/prefix?endpoint=URL&region=NAME`. Raises CheckpointStoreError for what is neither."""
     if "://" not in place:
         return FolderCheckpointStore(Path(place))
     try:
@@ -60,28 +59,24 @@ class FolderCheckpointStore:
         self.name = str(folder)
 
     async def latest(self) -> str | None:
-        """The newest note."""
         try:
             return await asyncio.to_thread(read_published, self._folder / LATEST)
         except (OSError, UnicodeDecodeError) as error:
             raise CheckpointStoreError(f"{self.name} cannot be read: {type(error).__name__}") from error
 
     async def keep(self, note: str) -> None:
-        """Keeps a note."""
         try:
             await asyncio.to_thread(self._keep, note)
         except OSError as error:
             raise CheckpointStoreError(f"{self.name} cannot be written: {error.strerror or type(error).__name__}") from error
 
     async def add(self, name: str, text: str) -> None:
-        """Keeps an object."""
         try:
             await asyncio.to_thread(self._add, self._folder / name, text)
         except OSError as error:
             raise CheckpointStoreError(f"{self.name} cannot be written: {error.strerror or type(error).__name__}") from error
 
     async def read_all(self, folder: str) -> list[str]:
-        """All objects in a folder."""
         try:
             return await asyncio.to_thread(self._read_all, self._folder / folder)
         except (OSError, UnicodeDecodeError) as error:
@@ -121,12 +116,10 @@ class ObjectCheckpointStore:
         self._store = open_bucket(bucket, timeout_seconds=_TIMEOUT_SECONDS)
 
     async def latest(self) -> str | None:
-        """The newest note."""
         found = await self._get(LATEST)
         return None if found is None else found[0]
 
     async def keep(self, note: str) -> None:
-        """Keeps a note."""
         name = stored_name(note)
         if not await self._put(name, note, "create"):
             there = await self._get(name)
@@ -138,11 +131,9 @@ class ObjectCheckpointStore:
             await self._put(LATEST, note, "create" if found is None else {"e_tag": found[1]})
 
     async def add(self, name: str, text: str) -> None:
-        """Keeps an object."""
         await self._put(name, text, "create")
 
     async def read_all(self, folder: str) -> list[str]:
-        """All objects in a folder."""
         try:
             names = [each["path"] async for some in self._obstore.list(self._store, f"{folder}/") for each in some]
         except (self._obstore.exceptions.BaseError, OSError) as error:
@@ -164,7 +155,7 @@ class ObjectCheckpointStore:
             raise CheckpointStoreError(f"{self.name}: what lies at {key} is no checkpoint") from error
 
     async def _put(self, key: str, note: str, mode: Any) -> bool:  # noqa: ANN401 - a mode of obstore, which may be missing
-        """False: something else is there."""
+        """Put an object; return False where something else is there."""
         try:
             await self._obstore.put_async(self._store, key, note.encode(), mode=mode)
         except (self._obstore.exceptions.AlreadyExistsError, self._obstore.exceptions.PreconditionError, FileExistsError):
@@ -184,7 +175,7 @@ def _compare(there: str, note: str, where: str) -> None:
 
 
 def stored_name(note: str) -> str:
-    """The name that a checkpoint is stored under: epoch and size."""
+    """Return the name that a checkpoint is stored under: epoch and size."""
     return ".".join(map(str, _place(note)))
 
 
@@ -203,7 +194,7 @@ def _is_newer(note: str, latest: str | None) -> bool:
 
 
 def read_published(path: Path) -> str | None:
-    """The note in the file; None where there is none yet."""
+    """Return the note in the file; None where there is none yet."""
     try:
         return path.read_text("utf-8")
     except FileNotFoundError:
@@ -211,7 +202,7 @@ def read_published(path: Path) -> str | None:
 
 
 def write_published(path: Path, note: str) -> None:
-    """Replaces the file durably and atomically, also across a crash. Raises OSError."""
+    """Replace the file durably and atomically, also across a crash. Raises OSError."""
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
     try:

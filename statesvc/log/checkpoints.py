@@ -29,12 +29,12 @@ class SignedHead:
 
 
 async def latest_head(connection: AsyncConnection[Any]) -> SignedHead | None:
-    """The newest one; None while nothing is sealed."""
+    """Return the newest head; None while nothing is sealed."""
     cursor = connection.cursor(binary=True, row_factory=class_row(SignedHead))
     return await (await cursor.execute(SQL["latest"])).fetchone()
 
 
 async def covering_head(connection: AsyncConnection[Any], size: int) -> SignedHead | None:
-    """The first one of at least this size."""
+    """Return the first head of at least this size."""
     cursor = connection.cursor(binary=True, row_factory=class_row(SignedHead))
     return await (await cursor.execute(SQL["covering"], {"size": size})).fetchone()

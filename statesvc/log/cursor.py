@@ -19,7 +19,7 @@ _CURSOR: Final = re.compile(CURSOR_PATTERN)
 
 @dataclass(frozen=True, slots=True)
 class LogCursor:
-    """After the entry `index` of the log as it was in `epoch`; -1: before the first."""
+    """Position after the entry `index` of the log as it was in `epoch`; -1: before the first."""
 
     epoch: int
     index: int
@@ -29,7 +29,7 @@ class LogCursor:
 
 
 def read_cursor(text: str) -> LogCursor:
-    """What `str` wrote; an index alone is one of the first epoch. Raises ValueError."""
+    """Parse what `str` wrote; an index alone is one of the first epoch. Raises ValueError."""
     found = _CURSOR.fullmatch(text)
     if found is None:
         raise ValueError("not a place in a log")
@@ -51,9 +51,10 @@ class LostCursorError(LookupError):
 
 
 async def resume(connection: AsyncConnection[Any], asked: LogCursor, *, epoch: int) -> LogCursor:
-    """The same place in the present epoch. Raises LostCursorError.
+    """Return the same position in the present epoch. Raises LostCursorError.
 
-    Answers `asked` itself if it is of the present epoch, or of one that this log never had.
+    Returns `asked` itself if it is of the present epoch, or of one that this log never had.
+
     """
     if asked.epoch >= epoch or asked.index < 0:
         return asked if asked.index >= 0 else LogCursor(epoch, asked.index)

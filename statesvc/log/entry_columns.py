@@ -59,28 +59,28 @@ class EntryKind:
         return self.columns if self.filed is None else self.filed.columns
 
     def file_values(self, document: Any) -> tuple[Any, ...]:  # noqa: ANN401 - of its kind
-        """Their values. Raises ValueError."""
+        """Return the values of the file's columns. Raises ValueError."""
         return self.expected(document) if self.filed is None else self.filed.values(document)
 
     @property
     def exact(self) -> bool:
-        """Whether it is recorded exactly at the time of its batch."""
+        """True if it is recorded exactly at the time of its batch."""
         return self.name in _EXACT
 
     @property
     def recorded(self) -> int:
-        """Which of the columns holds the time of record, in tables and files alike."""
+        """Index of the column with the time of record, in tables and files alike."""
         return self.columns.index("recorded_at")
 
     def row(self, values: tuple[Any, ...], batch_id: int, ordinal: int) -> str:
-        """How a row is named."""
+        """Return the name of a row."""
         named = zip(self.columns[: self.key], values, strict=False)
         return " ".join([*(f"{name}={value}" for name, value in named), f"batch_id={batch_id}", f"ordinal={ordinal}"])
 
 
 @lru_cache(maxsize=16_384)
 def read_time(text: str) -> tuple[int, datetime]:
-    """A time in microseconds since 2000, and as it is written. Raises ValueError.
+    """Parse a time: in microseconds since 2000, and as it is written. Raises ValueError.
 
     Cached, because all entries of a batch are recorded at about one time, and the events of a message came at one.
     """

@@ -14,7 +14,7 @@ from events.entry.kinds import FIRST_EPOCH, FORMAT
 from events.vocabulary import TzSource
 
 DELIVERED: Final = "delivered"
-"""How a try, and a notification, ends well."""
+"""Outcome of a try, or a notification, that ends well."""
 Format: TypeAlias = Annotated[int, Meta(ge=1, le=FORMAT)]
 
 
@@ -112,7 +112,7 @@ class TransitionDocument(Struct, frozen=True, gc=False):
 
 
 class FanoutDocument(Struct, frozen=True, gc=False):
-    """Whom a change is sent to."""
+    """Fanout entry: the subscriptions that a change goes to."""
 
     entry: Literal["fanout"]
     format: Format
@@ -138,7 +138,7 @@ class TryDocument(Struct, frozen=True, gc=False):
     status_code: int | None = None
 
     def listed(self, sequence: int) -> dict[str, Any]:
-        """With the sequence of the notification that it was at."""
+        """Return it with the sequence of the notification that it was at."""
         return {
             "sequence": sequence,
             "number": self.number,
@@ -157,7 +157,7 @@ class CoveredDocument(Struct, frozen=True, gc=False):
 
 
 class AttemptDocument(Struct, frozen=True, gc=False):
-    """How a notification ended."""
+    """Attempt entry: the end of a notification."""
 
     entry: Literal["attempt"]
     format: Format
@@ -174,7 +174,7 @@ class AttemptDocument(Struct, frozen=True, gc=False):
 
     @property
     def number(self) -> int:
-        """Of the last try, 0 if there was none."""
+        """Number of the last try, 0 if there was none."""
         return self.tries[-1].number if self.tries else 0
 
     @property
@@ -193,7 +193,7 @@ class AttemptDocument(Struct, frozen=True, gc=False):
 
 
 class ObservationDocument(Struct, frozen=True, gc=False):
-    """What the service noticed by itself."""
+    """Observation entry: what the service noticed by itself."""
 
     entry: Literal["observation"]
     format: Format

@@ -25,10 +25,9 @@ class Epochs:
         return max(self.begins)
 
     def common(self, epoch: int) -> int:
-        """How many entries an earlier epoch certainly shares with the present one; 0 for an epoch that was lost as a whole."""
+        """Return how many entries an earlier epoch certainly shares with the present one; 0 for an epoch that was lost as a whole."""
         return min(begin for each, begin in self.begins.items() if each > epoch) if epoch in self.begins else 0
 
 
 async def read_epochs(connection: AsyncConnection[Any]) -> Epochs:
-    """All epochs."""
     return Epochs(dict(await (await connection.execute(_SQL["epochs"])).fetchall()))

@@ -119,7 +119,7 @@ class ReferencedStream(NamedTuple):
 
 
 async def known_keys(connection: Sender, keys: Iterable[DedupeKey]) -> Pending[dict[DedupeKey, ExistingEvent]]:
-    """What the log holds under `keys`."""
+    """Return what the log holds under `keys`."""
     return await send(
         connection,
         _SQL["known_keys"],
@@ -129,13 +129,13 @@ async def known_keys(connection: Sender, keys: Iterable[DedupeKey]) -> Pending[d
 
 
 async def read_packed_keys(connection: Sender, shipment_ids: Iterable[UUID]) -> dict[UUID, PackedKeys]:
-    """The packed dedupe keys of these shipments, where they have left their table."""
+    """Return the packed dedupe keys of these shipments, where they have left their table."""
     rows = await connection.execute(_SQL["read_packed_keys"], {"shipment_ids": uuids(list(set(shipment_ids)))}, binary=True)
     return {shipment_id: unpack(keys, values) for shipment_id, keys, values in await rows.fetchall()}
 
 
 async def read_streams(connection: Sender, keyring: Keyring, shipment_ids: Iterable[UUID]) -> Pending[dict[UUID, StreamState]]:
-    """The streams of those shipments that exist, unlocked."""
+    """Read the streams of those shipments that exist, unlocked."""
     return await send(
         connection,
         _SQL["read_streams"],
@@ -148,7 +148,7 @@ async def read_streams(connection: Sender, keyring: Keyring, shipment_ids: Itera
 
 
 async def lock_streams(connection: Sender, keyring: Keyring, shipment_ids: Iterable[UUID]) -> Pending[dict[UUID, StreamHead]]:
-    """Reads and locks the streams that exist, without those that another transaction has locked."""
+    """Read and lock the streams that exist, without those that another transaction has locked."""
 
     def read(answer: list[Any]) -> dict[UUID, StreamHead]:
         heads = {}
@@ -164,7 +164,7 @@ async def lock_streams(connection: Sender, keyring: Keyring, shipment_ids: Itera
 
 
 async def reserve_streams(connection: Sender, shipment_ids: Iterable[UUID], *, bounded: bool) -> Pending[dict[UUID, list[UUID]]]:
-    """The shipments without a stream that this transaction may make one for, without those that another one is making.
+    """Reserve shipments without a stream for this transaction, without those that another one is making.
 
     Each with the shipments of other sources whose parcel it stands for. A thousand are reserved for it alone. `bounded`: no more than
     these; otherwise another transaction may make one of the rest first.
@@ -179,7 +179,7 @@ async def reserve_streams(connection: Sender, shipment_ids: Iterable[UUID], *, b
 
 
 async def wait_for_streams(connection: AsyncConnection[Any], shipment_ids: Collection[UUID], *, seconds: float) -> None:
-    """Waits until nobody else holds these shipments or makes them, in a transaction that holds nothing else.
+    """Wait until nobody else holds these shipments or makes them, in a transaction that holds nothing else.
 
     Raises LockNotAvailable.
     """
@@ -190,7 +190,7 @@ async def wait_for_streams(connection: AsyncConnection[Any], shipment_ids: Colle
 
 
 async def make_streams(connection: Sender, streams: Sequence[tuple[UUID, ReferencedStream, StreamHead, bytes]]) -> None:
-    """Makes reserved streams with their heads and their sealed keys; one that does not grow is due for removal in the end."""
+    """Create reserved streams with their heads and their sealed keys; one that does not grow is due for removal in the end."""
     rows = [
         (
             shipment_id,
@@ -206,19 +206,19 @@ async def make_streams(connection: Sender, streams: Sequence[tuple[UUID, Referen
 
 
 async def name_streams(connection: Sender, named: Mapping[UUID, ReferencedStream]) -> None:
-    """Puts off the removal of locked streams with nothing but a key, since another message names them."""
+    """Put off the removal of locked streams with nothing but a key, since another message names them."""
     rows = [(shipment_id, stream.named_at) for shipment_id, stream in named.items()]
     await connection.execute(_SQL["name_streams"], encoded(rows, {"shipment_ids": uuids, "named_ats": timestamps}))
 
 
 async def insert_keys(connection: Sender, appends: Iterable[Proposal]) -> None:
-    """Takes the dedupe keys of `appends`, which were free when they were read; if one no longer is, the transaction fails."""
+    """Take the dedupe keys of `appends`, which were free when they were read; if one no longer is, the transaction fails."""
     rows = _key_columns(keys_of(appends))
     await connection.execute(_SQL["insert_keys"], {"wanted": len(rows), **encoded(rows, _KEYS)})
 
 
 async def insert_aliases(connection: Sender, aliases: Sequence[tuple[DedupeKey, ExistingEvent]]) -> None:
-    """Takes those aliases that are free."""
+    """Take those aliases that are free."""
     await connection.execute(_SQL["insert_aliases"], encoded(_key_columns(aliases), _KEYS))
 
 
@@ -227,12 +227,12 @@ def _key_columns(keys: Sequence[tuple[DedupeKey, ExistingEvent]]) -> list[tuple[
 
 
 async def limit_lock_waits(connection: Sender, seconds: float) -> None:
-    """For the rest of this transaction."""
+    """Limit the waits for locks for the rest of this transaction."""
     await connection.execute(_SQL["limit_lock_waits"], {"milliseconds": max(1, round(seconds * 1000))})
 
 
 async def count_conflicts(connection: Sender, conflicts: Sequence[Conflict], *, recorded_at: datetime) -> list[Conflict]:
-    """Counts each conflict, and returns the new ones; their entries are recorded at `recorded_at`."""
+    """Count each conflict, and return the new ones; their entries are recorded at `recorded_at`."""
     first: dict[tuple[str, str, bytes], Conflict] = {}
     times: Counter[tuple[str, str, bytes]] = Counter()
     for conflict in conflicts:
@@ -250,7 +250,7 @@ async def count_conflicts(connection: Sender, conflicts: Sequence[Conflict], *, 
 
 
 async def extend_streams(connection: Sender, shipment_ids: Iterable[UUID], recorded_at: datetime) -> None:
-    """What records something else of shipments than their events says so here, in the same transaction: readers go by it."""
+    """Note, in the same transaction, that something other than events was recorded of these shipments: readers go by it."""
     if shipments := sorted(set(shipment_ids)):
         await connection.execute(_SQL["extend_streams"], {"shipment_ids": uuids(shipments), "recorded_at": recorded_at})
 
@@ -261,7 +261,7 @@ async def write_events(
     *,
     batch_id: int,
 ) -> None:
-    """Appends assembled events."""
+    """Append assembled events."""
     await connection.execute(
         _SQL["insert_events"],
         {
@@ -272,7 +272,7 @@ async def write_events(
 
 
 async def move_heads(connection: Sender, heads: Mapping[UUID, StreamHead]) -> None:
-    """Moves the heads of locked streams on."""
+    """Move the heads of locked streams on."""
     rows = [(s, h.seen, h.version, h.head_hash, h.recorded_at, h.first_recorded_at) for s, h in heads.items()]
     await connection.execute(_SQL["move_heads"], {"wanted": len(rows), **encoded(rows, _HEADS)})
 
@@ -307,7 +307,7 @@ def _event_columns(row: EventRow) -> tuple[Any, ...]:
 
 
 async def write_conflicts(connection: Sender, rows: Sequence[ConflictRow], *, batch_id: int, before: int, recorded_at: datetime) -> None:
-    """Appends conflicts after `before` other entries of the batch."""
+    """Append conflicts after `before` other entries of the batch."""
     await connection.execute(
         _SQL["insert_conflicts"],
         {
@@ -340,7 +340,7 @@ async def write_transitions(
     batch_id: int,
     before: int,
 ) -> None:
-    """Appends transitions (event that names it, from, to, leaf) after `before` other entries of the batch."""
+    """Append transitions (event that names it, from, to, leaf) after `before` other entries of the batch."""
     rows = [
         (
             row.proposal.shipment_id,
@@ -356,7 +356,7 @@ async def write_transitions(
 
 
 async def read_events(connection: Sender, since: Mapping[UUID, datetime]) -> Pending[list[tuple[UUID, bytes]]]:
-    """Canonical bytes of the events of the shipments in `since` (shipment id -> its first recorded_at), by shipment and version."""
+    """Read canonical bytes of the events of the shipments in `since` (shipment id -> its first recorded_at), by shipment and version."""
     return await send(
         connection,
         _SQL["read_events"],

@@ -47,7 +47,7 @@ class Fanout:
 
 
 def fanouts_again(rows: Iterable[Sequence[Any]], *, recorded_at: datetime) -> list[Fanout]:
-    """Fan-outs that repeat earlier changes; each row holds the fields of a fan-out in order, without the time.
+    """Build fan-outs that repeat earlier changes; each row holds the fields of a fan-out in order, without the time.
 
     Behind the leaf hash of the event stands its first fan-out as stored, where that hash is not at hand.
 
@@ -78,7 +78,7 @@ def fanouts_again(rows: Iterable[Sequence[Any]], *, recorded_at: datetime) -> li
 
 
 async def append_fanouts(connection: Sender, fanouts: Sequence[Fanout], *, now: BatchStamp, before: int = 0) -> list[bytes]:
-    """Appends them to a batch that has `before` other entries. Answers their leaf hashes: the caller writes the batch row."""
+    """Append fan-outs to a batch that has `before` other entries. Return their leaf hashes: the caller writes the batch row."""
     if not fanouts:
         return []
     documents = [
@@ -115,7 +115,7 @@ async def append_fanouts(connection: Sender, fanouts: Sequence[Fanout], *, now: 
 
 
 def open_details(waiting: int, since: datetime | None, until: datetime | None) -> dict[str, Any]:
-    """For the entry of an action that stops notifications: how many, and when the first and the last were queued."""
+    """Return, for the entry of an action that stops notifications, how many, and when the first and the last were queued."""
     if since is None or until is None:
         return {"open": waiting}
     return {"open": waiting, "open_since": rfc3339(since), "open_until": rfc3339(until)}

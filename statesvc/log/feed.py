@@ -37,7 +37,7 @@ class EntryRange:
     tree_size: int
     epoch: int
     after: LogCursor
-    """Where they begin, as a place in this epoch."""
+    """Position at which they begin, in this epoch."""
 
 
 class MissingEntryError(LookupError):
@@ -49,7 +49,7 @@ class MissingEntryError(LookupError):
 
 
 async def read_entries(connection: AsyncConnection[Any], *, after: LogCursor, limit: int, archive: LogArchive) -> EntryRange:
-    """At most `limit` entries after this place; none past the newest checkpoint.
+    """Read at most `limit` entries after this position; none past the newest checkpoint.
 
     Raises LostCursorError, MissingEntryError, LogArchiveError.
     """
@@ -83,7 +83,7 @@ def _sealed(log_index: int, kind: str, stored: bytes, sealed_at: datetime) -> Se
 
 
 async def recorded_span(connection: AsyncConnection[Any], begin: int, end: int) -> dict[str, datetime | None]:
-    """`since` and `until` of the entries from `begin` up to `end`: what reads by index plans with their partitions alone."""
+    """Return `since` and `until` of the entries from `begin` up to `end`: what reads by index plans with their partitions alone."""
     row = await (await connection.execute(_SQL["recorded_span"], {"begin": begin, "end": end}, binary=True)).fetchone()
     since, until = row or (None, None)
     return {"since": since, "until": until}

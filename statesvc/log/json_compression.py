@@ -20,7 +20,7 @@ _LEVEL: Final = 3
 
 
 def dictionary_path(number: int) -> Path:
-    """Where a dictionary is kept."""
+    """Return where a dictionary is kept."""
     return Path(__file__).with_name(f"json_dictionary_{number}.zstd")
 
 
@@ -63,12 +63,12 @@ def _contexts() -> _Contexts:
 
 
 def compress_json(document: bytes) -> bytes:
-    """A document as it is stored."""
+    """Compress a document as it is stored."""
     return _NUMBER + _contexts().compress(document)
 
 
 def decompress_json(stored: bytes) -> bytes:
-    """The document. Raises ValueError for what does not decompress."""
+    """Decompress a document. Raises ValueError for what does not decompress."""
     first = stored[:1]
     if first == _PLAIN:
         return stored

@@ -23,7 +23,7 @@ class NoObjectStoreError(RuntimeError):
 
 @lru_cache
 def open_bucket(bucket: Bucket, *, timeout_seconds: int) -> "S3Store":
-    """The bucket's store; no request is made. `timeout_seconds`: of one request with its body. Raises NoObjectStoreError."""
+    """Return the bucket's store; no request is made. `timeout_seconds`: of one request with its body. Raises NoObjectStoreError."""
     client()
     from obstore.store import S3Store  # noqa: PLC0415 - an extra
 
@@ -31,7 +31,7 @@ def open_bucket(bucket: Bucket, *, timeout_seconds: int) -> "S3Store":
 
 
 def file_system(bucket: Bucket) -> "FsspecStore":
-    """All buckets of its store, for libraries that read `s3://` paths by fsspec. Raises NoObjectStoreError."""
+    """Return all buckets of its store, for libraries that read `s3://` paths by fsspec. Raises NoObjectStoreError."""
     client()
     from obstore.fsspec import FsspecStore  # noqa: PLC0415 - an extra
 
@@ -48,7 +48,7 @@ def _options(bucket: Bucket, timeout_seconds: int) -> dict[str, Any]:
 
 
 def client() -> ModuleType:
-    """The module obstore. Raises NoObjectStoreError."""
+    """Import obstore. Raises NoObjectStoreError."""
     try:
         import obstore  # noqa: PLC0415 - an extra
     except ImportError as error:

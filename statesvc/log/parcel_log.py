@@ -35,24 +35,27 @@ class ParcelLog:
 
     @property
     def has_several_sources(self) -> bool:
-        """Whether it is pushed under more than one carrier and number."""
+        """True if it is pushed under more than one carrier and number."""
         return len({(source.carrier_id, source.number) for source in self.sources.values()}) > 1
 
     def told(self, asked: SourceFilter, changes: Iterable[SourceChange] = ()) -> set[tuple[UUID, int]]:
-        """What was told to who asks for these sources, and of `changes`, the next in the log, what is: shipment and sequence of each."""
+        """Return what was told to who asks for these sources, and of `changes`, the next in the log, what is.
+
+        Shipment and sequence of each.
+        """
         progress, of_asked = ParcelProgress(), (change for change in chain(self.logged, changes) if asked.lets_through(change.source))
         return {(change.source.shipment_id, change.sequence) for change in of_asked if progress.tell(change)}
 
 
 async def link_streams(connection: Sender, links: Mapping[UUID, UUID]) -> None:
-    """Says of which parcel shipments are that were of none; their streams, and those of the parcels, are locked."""
+    """Record the parcels of shipments that were of none; their streams, and those of the parcels, are locked."""
     await connection.execute(_SQL["link_streams"], encoded(links.items(), _LINKS))
 
 
 async def link_number(
     connection: AsyncConnection[Any], keyring: Keyring, carrier_id: str, number: str, stated: tuple[str, str] | None
 ) -> None:
-    """A shipper states that the shipments of a number are the parcel of another carrier and number; None: of none.
+    """Link the shipments of a number, as a shipper states, to the parcel of another carrier and number; None: to none.
 
     In the caller's transaction, before its other locks. A number of which nothing was said yet gets a stream with nothing but a key.
     """
@@ -76,18 +79,18 @@ async def link_number(
 
 
 async def parcels_of(connection: Sender, shipment_ids: Iterable[UUID]) -> dict[UUID, UUID]:
-    """The parcels of those of these shipments that are one of several."""
+    """Return the parcels of those of these shipments that are one of several."""
     rows = await connection.execute(_SQL["parcels_of"], {"shipment_ids": uuids(list(shipment_ids))}, binary=True)
     return dict(await rows.fetchall())
 
 
 async def read_parcels(connection: Sender, parcel_ids: Collection[UUID]) -> Pending[dict[UUID, ParcelLog]]:
-    """What the log says of these parcels. Raises ArchivedHistoryError when its rows are read."""
+    """Read what the log says of these parcels. Raises ArchivedHistoryError when its rows are read."""
     return await send(connection, _SQL["parcel_changes"], {"parcel_ids": uuids(list(parcel_ids))}, _whole_parcels)
 
 
 async def read_present_parcels(connection: Sender, parcel_ids: Collection[UUID]) -> Pending[dict[UUID, ParcelLog]]:
-    """The same without what is archived."""
+    """Read what the log says of these parcels without what is archived."""
     return await send(connection, _SQL["parcel_changes"], {"parcel_ids": uuids(list(parcel_ids))}, _parcels)
 
 

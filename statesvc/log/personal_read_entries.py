@@ -1,4 +1,4 @@
-"""Who read personal fields, and when: entries of the log, but few of them, because reading is not writing.
+"""Record of who read personal fields, and when: entries of the log, but few of them, because reading is not writing.
 
 The first reading of an hour by one reader of one target is an entry that is durable before the answer is sent; the database holds that
 it is the first, whatever the number of processes. The others are counted, and become one entry when the hour is over.
@@ -34,7 +34,7 @@ class PersonalReading:
 
 
 class CountedHour(NamedTuple):
-    """What further readings are counted by."""
+    """Key by which further readings are counted."""
 
     actor: str
     target: str
@@ -51,7 +51,7 @@ class BegunHour:
 
 
 async def begin_reading(connection: AsyncConnection[Any], reading: PersonalReading) -> BegunHour:
-    """Has the first reading of the hour on record, durably, in a transaction of its own."""
+    """Record the first reading of the hour, durably, in a transaction of its own."""
     async with connection.transaction():
         row = await (await connection.execute(_SQL["begin"], {"actor": reading.actor, "target": reading.target})).fetchone()
         assert row is not None  # noqa: S101 - a SELECT from one tick has one row
@@ -62,27 +62,27 @@ async def begin_reading(connection: AsyncConnection[Any], reading: PersonalReadi
 
 
 async def record_reading(connection: AsyncConnection[Any], reading: PersonalReading) -> None:
-    """Records it, even if it is not the first of the hour."""
+    """Record it, even if it is not the first of the hour."""
     async with connection.transaction():
         await record_action(connection, actor=reading.actor, verb=READ, target=reading.target, details=reading.details)
 
 
 async def count_further(connection: AsyncConnection[Any], further: Mapping[CountedHour, int]) -> None:
-    """Adds to the counts; of an hour that was closed meanwhile another entry follows."""
+    """Add to the counts; of an hour that was closed meanwhile another entry follows."""
     rows = [(*counted, number) for counted, number in further.items()]
     if rows:
         await connection.execute(_SQL["count_further"], columns(rows, ("actors", "targets", "hours", "furthers")))
 
 
 async def record_at_once(connection: AsyncConnection[Any], reading: PersonalReading) -> None:
-    """For a command that ends with its reading."""
+    """Record a reading for a command that ends with it."""
     begun = await begin_reading(connection, reading)
     if not begun.is_first:
         await count_further(connection, {begun.counted: 1})
 
 
 async def close_hours(connection: AsyncConnection[Any]) -> int:
-    """Records the counts of the hours that are over; how many entries that took. Safe next to others doing the same."""
+    """Record the counts of the hours that are over; return how many entries that took. Safe next to others doing the same."""
     entries = 0
     while True:
         async with connection.transaction():

@@ -46,7 +46,7 @@ class ConsistencyProof:
 
 
 async def prove_inclusion(connection: AsyncConnection[Any], index: int, head: SignedHead) -> InclusionProof:
-    """For an index below the head's size. Raises ContradictionError."""
+    """Prove an index below the head's size. Raises ContradictionError."""
     own = LeafRange(index, index + 1)
     root, leaf_hash, *path = await _roots(connection, [LeafRange(0, head.tree_size), own, *inclusion_ranges(index, head.tree_size)], head)
     _hold(root, head)
@@ -54,7 +54,7 @@ async def prove_inclusion(connection: AsyncConnection[Any], index: int, head: Si
 
 
 async def inclusion_paths(connection: AsyncConnection[Any], indexes: Sequence[int], head: SignedHead) -> list[list[bytes]]:
-    """The paths of several entries at once, in two queries however many they are. Raises ContradictionError."""
+    """Return the paths of several entries at once, in two queries however many they are. Raises ContradictionError."""
     paths = [inclusion_ranges(index, head.tree_size) for index in indexes]
     whole = LeafRange(0, head.tree_size)
     # the further up, the more entries have a subtree in common
@@ -65,7 +65,7 @@ async def inclusion_paths(connection: AsyncConnection[Any], indexes: Sequence[in
 
 
 async def prove_consistency(connection: AsyncConnection[Any], first: int, second: int, head: SignedHead) -> ConsistencyProof:
-    """For sizes up to the head's. Raises ContradictionError."""
+    """Prove sizes up to the head's. Raises ContradictionError."""
     asked = [LeafRange(0, head.tree_size), LeafRange(0, first), LeafRange(0, second), *consistency_ranges(first, second)]
     root, first_root, second_root, *path = await _roots(connection, asked, head)
     _hold(root, head)
@@ -75,7 +75,7 @@ async def prove_consistency(connection: AsyncConnection[Any], first: int, second
 async def place_of_event(
     connection: AsyncConnection[Any], *, carrier_id: str, event_id: str, archive: LogArchive
 ) -> tuple[bool, int | None]:
-    """Whether the log has this event, and its index once it is sealed. Raises LogArchiveError."""
+    """Return whether the log has this event, and its index once it is sealed. Raises LogArchiveError."""
     asked = {"carrier_id": carrier_id, "event_id": event_id}
     holder = await (await connection.execute(_SQL["holder_of_event"], asked)).fetchone()
     if holder is None:

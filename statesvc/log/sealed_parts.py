@@ -5,12 +5,12 @@ from statesvc.log.json_compression import compress_json, decompress_json
 
 
 def seal_part(key: SealingKey, salted_part: bytes, context: bytes) -> bytes:
-    """A part as it is stored. Its length shows how well it compresses."""
+    """Seal a part as it is stored. Its length shows how well it compresses."""
     return key.seal(salted_part[:SALT_BYTES] + compress_json(salted_part[SALT_BYTES:]), context)
 
 
 def open_part(key: SealingKey, sealed: bytes, context: bytes) -> bytes:
-    """Salt and JSON, whether it was compressed or not. Raises SealError."""
+    """Open salt and JSON, whether it was compressed or not. Raises SealError."""
     opened = key.open(sealed, context)
     try:
         return opened[:SALT_BYTES] + decompress_json(opened[SALT_BYTES:])

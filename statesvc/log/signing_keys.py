@@ -39,7 +39,7 @@ class SigningKey:
 
 
 async def read_keys(connection: AsyncConnection[Any]) -> list[SigningKey]:
-    """All keys, the first one first."""
+    """Return all keys, the first one first."""
     cursor = await connection.execute(SQL["signing_keys"], binary=True)
     return [
         SigningKey(verifier=VerifierKey(origin, public_key), sealed_seed=sealed_seed, created_at=created_at, retired_at=retired_at)
@@ -48,7 +48,7 @@ async def read_keys(connection: AsyncConnection[Any]) -> list[SigningKey]:
 
 
 def open_signers(keys: Sequence[SigningKey], master: MasterKeys) -> list[NoteSigner]:
-    """Those that sign now. Raises SealError under another master key, SigningKeyError where the two halves do not fit."""
+    """Open the keys that sign now. Raises SealError under another master key, SigningKeyError where the two halves do not fit."""
     signers = []
     for key in keys:
         if key.sealed_seed is not None:
@@ -60,7 +60,7 @@ def open_signers(keys: Sequence[SigningKey], master: MasterKeys) -> list[NoteSig
 
 
 async def ensure_key(connection: AsyncConnection[Any], master: MasterKeys, *, origin: str | None) -> list[SigningKey]:
-    """All keys; makes the first one if there is none, for the log `origin` (None: a random name). Only one caller at a time."""
+    """Return all keys; make the first one if there is none, for the log `origin` (None: a random name). Only one caller at a time."""
     keys = await read_keys(connection)
     if not keys:
         await _insert(connection, NoteSigner.fresh(origin or f"statesvc.local/{secrets.token_hex(4)}"), master)
@@ -69,7 +69,7 @@ async def ensure_key(connection: AsyncConnection[Any], master: MasterKeys, *, or
 
 
 async def rotate(connection: AsyncConnection[Any], master: MasterKeys, *, actor: str, why: str) -> VerifierKey:
-    """Adds a key, which signs alongside those there are. One transaction, the caller's."""
+    """Add a key, which signs alongside those there are. One transaction, the caller's."""
     signer = await make_key(connection, master)
     details = {"key": str(signer.verifier), "why": why}
     await record_action(connection, actor=actor, verb=ROTATE, target=f"log key {signer.verifier.key_id.hex()}", details=details)
@@ -77,7 +77,7 @@ async def rotate(connection: AsyncConnection[Any], master: MasterKeys, *, actor:
 
 
 async def make_key(connection: AsyncConnection[Any], master: MasterKeys) -> NoteSigner:
-    """Another key, for the caller to announce. Raises SigningKeyError."""
+    """Make another key, for the caller to announce. Raises SigningKeyError."""
     keys = await read_keys(connection)
     if not keys:
         raise SigningKeyError("the log has no key yet: the sealer makes the first one when it starts")
@@ -87,12 +87,12 @@ async def make_key(connection: AsyncConnection[Any], master: MasterKeys) -> Note
 
 
 async def retire_at_once(connection: AsyncConnection[Any], key_id: bytes) -> None:
-    """Destroys the secret half of a key; the caller knows that another key signs."""
+    """Destroy the secret half of a key; the caller knows that another key signs."""
     await connection.execute(_WRITE["retire"], {"key_id": key_id})
 
 
 async def retire(connection: AsyncConnection[Any], key_id: bytes, *, actor: str, why: str) -> None:
-    """Destroys the secret half of a key, which signs no more. One transaction, the caller's. Raises SigningKeyError."""
+    """Destroy the secret half of a key, which signs no more. One transaction, the caller's. Raises SigningKeyError."""
     keys = await read_keys(connection)
     found = next((key for key in keys if key.verifier.key_id == key_id), None)
     if found is None or found.retired_at is not None:
@@ -110,7 +110,7 @@ async def retire(connection: AsyncConnection[Any], key_id: bytes, *, actor: str,
 
 
 async def rewrap_seeds(connection: AsyncConnection[Any], master: MasterKeys) -> int:
-    """Seals the secret halves under the current master key; how many were under another. Raises SealError."""
+    """Seal the secret halves under the current master key; return how many were under another. Raises SealError."""
     rewrapped = 0
     for key in await read_keys(connection):
         if key.sealed_seed is not None and not master.current.sealed(key.sealed_seed):

@@ -10,6 +10,6 @@ _PARTITIONS: Final = "LOCK TABLE statesvc.event IN ACCESS SHARE MODE"
 
 
 async def take_snapshot(connection: AsyncConnection[Any]) -> None:
-    """The first statements of the caller's transaction."""
+    """Run the first statements of the caller's transaction."""
     await connection.execute(_SNAPSHOT)
     await connection.execute(_PARTITIONS)

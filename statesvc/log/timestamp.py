@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 TOKEN_BYTES_MAX: Final = 65_536
 _MALFORMED: Final = (ValueError, TypeError, LookupError, x509.InvalidVersion, UnsupportedAlgorithm)
-"""What the libraries raise for bytes that are no stamp; LookupError for a name in a type of string that they do not know."""
+"""Errors that the libraries raise for bytes that are no stamp; LookupError for a name in a type of string that they do not know."""
 _SHA256: Final = x509.ObjectIdentifier("2.16.840.1.101.3.4.2.1")
 
 
 class StampError(ValueError):
-    """Not a time stamp, not of this note, or not by an authority that is trusted; the message says which."""
+    """A text is no time stamp, not of this note, or not by an authority that is trusted; the message says which."""
 
 
 class NoTimestampsError(StampError):
@@ -42,7 +42,7 @@ class Trust:
 
     @classmethod
     def parse(cls, pem: bytes) -> "Trust":
-        """Certificates in PEM, the authority's root among them. Raises StampError."""
+        """Parse certificates in PEM, the authority's root among them. Raises StampError."""
         try:
             found = x509.load_pem_x509_certificates(pem)
         except ValueError:
@@ -55,7 +55,7 @@ class Trust:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stamp:
-    """What an authority vouches for. `authority`: the subject of the certificate that signed, as RFC 4514 writes it."""
+    """Statement that an authority vouches for. `authority`: the subject of the certificate that signed, as RFC 4514 writes it."""
 
     stamped_at: datetime
     authority: str
@@ -64,7 +64,7 @@ class Stamp:
 
 @dataclass(frozen=True, slots=True)
 class Inquiry:
-    """What is sent to the authority, and the number that its answer must repeat."""
+    """Request to the authority, and the number that its answer must repeat."""
 
     request: bytes
     nonce: int
@@ -88,12 +88,12 @@ def inquire(note: str) -> Inquiry:
 
 
 def read_stamp(token: bytes, note: str) -> Stamp:
-    """What a token says about this note, with any signature. Raises StampError."""
+    """Read what a token says about this note, with any signature. Raises StampError."""
     return _stamp(_decoded(token), note)
 
 
 def check_stamp(token: bytes, note: str, trust: Trust, *, nonce: int | None = None) -> Stamp:
-    """The same, signed by an authority that is trusted, and an answer to `nonce` where one is given. Raises StampError."""
+    """Check a token: signed by an authority that is trusted, and an answer to `nonce` where one is given. Raises StampError."""
     require_library()
     from rfc3161_client import VerificationError, VerifierBuilder  # noqa: PLC0415 - two megabytes, which hardly any process needs
 

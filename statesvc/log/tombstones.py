@@ -1,4 +1,4 @@
-"""What a restore from a backup must not bring back: erased shipments and revoked keys, each as an object outside the database.
+"""Tombstones: what a restore from a backup must not bring back, erased shipments and revoked keys, each an object outside the database.
 
 Erasing or revoking publishes a tombstone before it reports success; `statesvc log fork` applies all of them again. An object is never
 changed or deleted. It names a number, never a person.
@@ -26,7 +26,7 @@ class TombstoneError(RuntimeError):
 
 
 class TombstoneKind(StrEnum):
-    """What was erased or revoked."""
+    """Kind of what was erased or revoked."""
 
     SHIPMENT = "shipment"
     API_KEY = "api-key"
@@ -43,12 +43,12 @@ class Tombstone:
 
     @property
     def name(self) -> str:
-        """Of its object: the same for the same thing, so publishing it twice changes nothing."""
+        """Name of its object: the same for the same thing, so publishing it twice changes nothing."""
         return f"{self.kind}.{self.subject}"
 
     @property
     def text(self) -> str:
-        """Of its object."""
+        """Text of its object."""
         return canonical_bytes({"tombstone": self.kind.value, "subject": self.subject, "details": dict(self.details)}).decode()
 
 
@@ -70,11 +70,11 @@ class Tombstones:
 
     @property
     def names(self) -> list[str]:
-        """Of the places, for people."""
+        """Names of the places, for people."""
         return [f"{store.name}/{folder}" for store, folder in self.places]
 
     async def publish(self, tombstones: Sequence[Tombstone]) -> None:
-        """Stores them everywhere. Raises TombstoneError."""
+        """Store them everywhere. Raises TombstoneError."""
         try:
             async with asyncio.timeout(_STORE_SECONDS):
                 for store, folder in self.places:
@@ -84,7 +84,7 @@ class Tombstones:
             raise TombstoneError(str(error) or f"{store.name} does not answer") from error
 
     async def read(self) -> list[Tombstone]:
-        """All that lie in any place, in the order of their names. Raises TombstoneError."""
+        """Read all that lie in any place, in the order of their names. Raises TombstoneError."""
         found: dict[str, Tombstone] = {}
         for store, folder in self.places:
             try:
@@ -96,7 +96,10 @@ class Tombstones:
 
 
 def tombstones_of(settings: Settings) -> Tombstones:
-    """Next to the published heads: in the store that these go to, and next to the file. Raises CheckpointStoreError."""
+    """Return the tombstones next to the published heads: in the store that these go to, and next to the file.
+
+    Raises CheckpointStoreError.
+    """
     places: list[tuple[CheckpointStore, str]] = []
     if settings.checkpoint.publish is not None:
         places.append((checkpoint_store_at(settings.checkpoint.publish), _FOLDER))

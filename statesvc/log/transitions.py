@@ -36,7 +36,7 @@ class SealedTransition:
 
 
 async def read_transitions(connection: AsyncConnection[Any], *, begin: int, end: int, archive: LogArchive) -> list[SealedTransition]:
-    """Those among the entries from `begin` up to `end`, which is no further than the newest checkpoint.
+    """Read those among the entries from `begin` up to `end`, which is no further than the newest checkpoint.
 
     Raises MissingEntryError, LogArchiveError.
     """

@@ -16,28 +16,28 @@ _SQL = queries("statesvc.log", "tree_nodes")
 
 
 def split_hashes(joined: bytes) -> list[bytes]:
-    """The hashes that stand one after the other in a column."""
+    """Split the hashes that stand one after the other in a column."""
     return [joined[place : place + HASH_BYTES] for place in range(0, len(joined), HASH_BYTES)]
 
 
 async def range_roots(connection: AsyncConnection[Any], ranges: Sequence[LeafRange]) -> list[bytes]:
-    """The root over the leaves of each range. Raises MissingHashError."""
+    """Compute the root over the leaves of each range. Raises MissingHashError."""
     return roots_from(ranges, await read_retained(connection, retained_ranges(ranges)))
 
 
 async def tree_root(connection: AsyncConnection[Any], size: int) -> bytes:
-    """The root of the tree as it was at this size. Raises MissingHashError."""
+    """Compute the root of the tree as it was at this size. Raises MissingHashError."""
     (root,) = await range_roots(connection, [LeafRange(0, size)])
     return root
 
 
 async def read_compact_range(connection: AsyncConnection[Any], size: int) -> CompactRange:
-    """The right edge of the tree at this size. Raises MissingHashError."""
+    """Read the right edge of the tree at this size. Raises MissingHashError."""
     return compact_range_of(size, await read_retained(connection, retained_ranges([LeafRange(0, size)])))
 
 
 async def read_retained(connection: AsyncConnection[Any], ranges: Iterable[RetainedRange]) -> dict[Node, bytes]:
-    """The stored hashes of these ranges; each is read once, even if several ranges contain it."""
+    """Return the stored hashes of these ranges; each is read once, even if several ranges contain it."""
     listed = _joined(ranges)
     leaves = [each for each in listed if each.level == 0]
     inner = [each for each in listed if each.level > 0]
@@ -58,7 +58,7 @@ async def read_retained(connection: AsyncConnection[Any], ranges: Iterable[Retai
 
 
 async def batches_by_month(connection: AsyncConnection[Any], ranges: Sequence[RetainedRange]) -> list[dict[str, Any]]:
-    """The batches that reach into these ranges, as `leaf_hashes` takes them.
+    """Return the batches that reach into these ranges, as `leaf_hashes` takes them.
 
     Those of a month together: a proof reads batches next to its entry and next to the end of the log, and none of all the months between.
     """
@@ -84,7 +84,7 @@ def _columns(batches: Sequence[tuple[Any, ...]]) -> dict[str, Any]:
 
 
 def _joined(ranges: Iterable[RetainedRange]) -> list[RetainedRange]:
-    """The same positions in ranges that neither overlap nor touch."""
+    """Return the same positions in ranges that neither overlap nor touch."""
     joined: list[RetainedRange] = []
     for each in sorted(ranges):
         last = joined[-1] if joined else None

@@ -27,7 +27,7 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryRules:
-    """What explains a notification's due time: the longest delay after each attempt, the longest of all, and the longest lease.
+    """Bounds of a notification's due time: the longest delay after each attempt, the longest of all, and the longest lease.
 
     `notice_lease_seconds`: how long a notice of the operator's is under way at most.
     """
@@ -39,7 +39,7 @@ class RetryRules:
 
 
 def inbox_due_times(pool: Pool, telemetry: Telemetry, waker: Wakes) -> Periodic:
-    """Repairs the inbox's, once a minute."""
+    """Return a job that repairs the inbox's, once a minute."""
 
     async def work() -> None:
         async with pool.connection() as connection:
@@ -52,13 +52,13 @@ def inbox_due_times(pool: Pool, telemetry: Telemetry, waker: Wakes) -> Periodic:
 
 
 async def repair_inbox(connection: AsyncConnection[Any]) -> int:
-    """How many due times were repaired, of messages and of lanes."""
+    """Repair due times of messages and of lanes; return how many."""
     row = await (await connection.execute(_SQL["repair_inbox"], {"limit": _ROWS_AT_ONCE})).fetchone()
     return sum(row or ())
 
 
 async def repair_outbox(connection: AsyncConnection[Any], rules: RetryRules) -> int:
-    """How many due times were repaired, of notifications, of receivers, and of what operators see."""
+    """Repair due times of notifications, of receivers, and of what operators see; return how many."""
     parameters = {
         "limit": _ROWS_AT_ONCE,
         "delays": list(rules.delays_seconds),
@@ -71,12 +71,12 @@ async def repair_outbox(connection: AsyncConnection[Any], rules: RetryRules) -> 
 
 
 def report(telemetry: Telemetry, queue: str, repaired: int) -> None:
-    """Logs and counts what was repaired."""
+    """Log and count what was repaired."""
     _log.error("due_times_repaired", queue=queue, count=repaired, why="the database's clock was ahead: check its time service")
     telemetry.due_times_repaired.add(repaired, {"queue": queue})
 
 
 async def seconds_in_future(connection: AsyncConnection[Any]) -> float:
-    """How far the latest time lies ahead that the queues hold as a present one; 0 where none does."""
+    """Return how far the latest time lies ahead that the queues hold as a present one; 0 where none does."""
     row = await (await connection.execute(_SQL["future"])).fetchone()
     return 0.0 if row is None else row[0]

@@ -1,4 +1,4 @@
-"""How long a disk lasts: what each table holds, what it grows by a day, and what takes rows out of it again. Pure."""
+"""Forecast of how long a disk lasts: what each table holds, what it grows by a day, and what takes rows out of it again. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +11,7 @@ _DAYS_A_MONTH: Final = 30.4
 
 
 class Leaving(StrEnum):
-    """What ends the rows of a table."""
+    """Event that ends the rows of a table."""
 
     LOG_ARCHIVE = "with its month of the log"
     BODY_ARCHIVE = "with its day of bodies"
@@ -75,19 +75,19 @@ LEAVING: Final = MappingProxyType(
     | _of(Leaving.NEVER, "lane", "allotment", "rollout", "code_mapping", "expectation_rules", "subscription", "throttle", "rebuild")
     | _of(Leaving.NEVER, "api_key", "service_key", "root_key", "signing_key", "partitioned", "schema_migrations", "schema_functions")
 )
-"""Of every table."""
+"""Event that ends the rows of every table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hot:
-    """How long rows stay in the database by the settings; None: they stay."""
+    """Retention of rows in the database by the settings; None: they stay."""
 
     log_months: int | None
     body_days: int | None
     file_months: int | None = None
 
     def days(self, leaving: Leaving) -> float | None:
-        """The longest that a row stays: a month leaves whole, some months after its end."""
+        """Return the longest that a row stays: a month leaves whole, some months after its end."""
         if leaving is Leaving.LOG_ARCHIVE and self.log_months is not None:
             return (self.log_months + 1) * _DAYS_A_MONTH
         if leaving is Leaving.BODY_ARCHIVE and self.body_days is not None:
@@ -109,7 +109,7 @@ class TableSize:
     leaving: Leaving
 
     def growth(self, days: float, hot: Hot) -> float:
-        """Bytes that it will have grown by after these days."""
+        """Return the bytes that it will have grown by after these days."""
         if self.leaving in (Leaving.SETTLED, Leaving.EXPIRED):
             return 0.0
         stays = hot.days(self.leaving)
@@ -117,7 +117,7 @@ class TableSize:
 
 
 def days_left(tables: Sequence[TableSize], hot: Hot, *, free_bytes: int) -> int | None:
-    """Whole days until the free bytes are used; None: more than `DAYS_MAX`."""
+    """Return whole days until the free bytes are used; None: more than `DAYS_MAX`."""
     if _growth(tables, DAYS_MAX, hot) <= free_bytes:
         return None
     low, high = 0, DAYS_MAX
@@ -128,7 +128,7 @@ def days_left(tables: Sequence[TableSize], hot: Hot, *, free_bytes: int) -> int 
 
 
 def what_to_change(tables: Sequence[TableSize], hot: Hot, *, free_bytes: int, days: int) -> list[str]:
-    """What makes the disk last these days, the strongest means first; empty: it lasts."""
+    """Return what makes the disk last these days, the strongest means first; empty: it lasts."""
     if _growth(tables, days, hot) <= free_bytes:
         return []
     choices = (
@@ -157,7 +157,7 @@ def _growth(tables: Sequence[TableSize], days: float, hot: Hot) -> float:
 
 
 def size_text(count: float) -> str:
-    """Bytes for people, in powers of 1000 as disks are sold."""
+    """Format bytes for people, in powers of 1000 as disks are sold."""
     for unit in ("B", "kB", "MB", "GB"):
         if count < 1000:
             return f"{count:.0f} {unit}" if count >= 10 or unit == "B" else f"{count:.1f} {unit}"

@@ -1,4 +1,4 @@
-"""What the database holds and grows by, table by table.
+"""Size and growth of the database, table by table.
 
 What a table grows by is its bytes an entry times the entries that the log got a day, over the last seven days: every table grows with
 the log, and nothing need be remembered for it.
@@ -31,12 +31,12 @@ class StoredData:
 
     @property
     def size_bytes(self) -> int:
-        """Of all tables."""
+        """Size of all tables."""
         return sum(table.size_bytes for table in self.tables)
 
 
 async def read_stored_data(connection: AsyncConnection[Any]) -> StoredData:
-    """All of it, the largest table first."""
+    """Read all sizes, the largest table first."""
     ((now, first, entries, week_ago),) = await _rows(connection, "entries")
     age = now - (first or now)
     per_day = (entries - week_ago) / (min(age, _WEEK) / _DAY) if age >= _YOUNGEST else None

@@ -19,7 +19,7 @@ _ROWS_AT_ONCE: Final = 5000
 
 
 def maintenance(pool: Pool) -> Periodic:
-    """Runs at the start and then once an hour."""
+    """Return a job that runs at the start and then once an hour."""
 
     async def work() -> None:
         async with pool.connection() as connection:
@@ -29,7 +29,7 @@ def maintenance(pool: Pool) -> Periodic:
 
 
 async def once(connection: AsyncConnection[Any]) -> None:
-    """One pass."""
+    """Run one pass."""
     row = await (await connection.execute(_SQL["ensure_partitions"])).fetchone()
     if row is not None and row[0]:
         log.info("partitions_made", count=row[0])

@@ -39,7 +39,7 @@ class AttemptResult:
 
     @property
     def delivered_lag_seconds(self) -> float | None:
-        """From the carrier's ACK to the subscriber's; None: not delivered, or no message caused it."""
+        """Time from the carrier's ACK to the subscriber's; None: not delivered, or no message caused it."""
         received_at = self.delivery.received_at
         if received_at is None or self.answer is None or self.answer.outcome is not AttemptOutcome.DELIVERED:
             return None
@@ -56,7 +56,7 @@ class UnsettledAttempt:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """What came of starting a claim: `refused` may not be sent after all; `again`: another claim may find more at once."""
+    """Result of starting a claim: `refused` may not be sent after all; `again`: another claim may find more at once."""
 
     refused: Sequence[Delivery]
     again: bool
@@ -73,7 +73,7 @@ class Attempts:
         self._sending: dict[asyncio.Task[None], UUID] = {}
 
     def start(self, group: asyncio.TaskGroup, offer: Offer, deliveries: Sequence[Delivery]) -> Started:
-        """Starts the deliveries of a claim. An answer that came during the claim may forbid some of them."""
+        """Start the deliveries of a claim. An answer that came during the claim may forbid some of them."""
         claimed, refused = time.monotonic(), []
         found, found_retries = Counter[UUID](), Counter[UUID]()
         for delivery in deliveries:
@@ -91,11 +91,11 @@ class Attempts:
         return Started(refused, self._permits.claimed(offer, found=found, found_retries=found_retries))
 
     def observe(self) -> None:
-        """Makes the metrics read how many are in progress."""
+        """Make the metrics read how many are in progress."""
         self._context.telemetry.observe(gauges.DELIVERIES_IN_FLIGHT, lambda: [(float(len(self._sending)), {})])
 
     async def abort(self, *, after_seconds: float) -> None:
-        """Waits until then for attempts in progress, and cancels the rest."""
+        """Wait until then for attempts in progress, and cancel the rest."""
         sending = list(self._sending)
         if sending:
             await asyncio.wait(sending, timeout=after_seconds)
@@ -103,7 +103,7 @@ class Attempts:
                 task.cancel()
 
     def cancelled(self) -> set[UUID]:
-        """The leases of attempts that were cancelled."""
+        """Return the leases of attempts that were cancelled."""
         tokens = set(self._sending.values())
         self._sending.clear()
         return tokens

@@ -38,12 +38,12 @@ class Delivery(QueuedNotification):
     token: UUID
     claimed_at: datetime
     received_at: datetime | None = None
-    """When the message that caused it was acknowledged; None: no message did, or it is a replay."""
+    """Time at which the message that caused it was acknowledged; None: no message did, or it is a replay."""
     traceparent: str | None = None
     has_rate: bool = False
     """Its subscription has a contracted rate, which may have delayed it."""
     gives_up_at: datetime | None = None
-    """When it becomes too old to be tried."""
+    """Time at which it becomes too old to be tried."""
     destination: Destination
     secrets: tuple[Secret, ...] = field(repr=False)
     older: OlderSignature | None = None
@@ -52,7 +52,7 @@ class Delivery(QueuedNotification):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutboxClaim:
-    """What a notifier claims: as much as its permits allow, under a lease."""
+    """Claim of a notifier: as much as its permits allow, under a lease."""
 
     worker: str
     lease_seconds: float
@@ -61,7 +61,7 @@ class OutboxClaim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimedRows:
-    """What a claim leased. The lease is durable once its transaction is. `at`: the database's time."""
+    """Rows that a claim leased. The lease is durable once its transaction is. `at`: the database's time."""
 
     token: UUID
     at: datetime
@@ -70,7 +70,7 @@ class ClaimedRows:
     async def deliveries(
         self, connection: AsyncConnection[Any], keyring: Keyring, *, thin: frozenset[UUID] = frozenset()
     ) -> list[Delivery]:
-        """What is to be sent. `thin`: shipments whose history cannot be read now: their notifications hold the change only.
+        """Return what is to be sent. `thin`: shipments whose history cannot be read now: their notifications hold the change only.
 
         Raises ArchivedHistoryError.
         """
@@ -83,7 +83,7 @@ class ClaimedRows:
 
 
 async def send_claim(pipeline: Sender, asked: OutboxClaim) -> Pending[ClaimedRows]:
-    """Leases deliveries, none beyond the offer, in the caller's transaction."""
+    """Lease deliveries, none beyond the offer, in the caller's transaction."""
     token, offer = uuid4(), asked.offer
     parameters = {
         "limit": offer.free,
@@ -140,7 +140,7 @@ class _Row(NamedTuple):
 
 
 def _known(offer: Offer) -> dict[str, list[Any]]:
-    """One array a field of what is offered by subscription."""
+    """Return one array a field of what is offered by subscription."""
     rows = [
         (one, allowance.free, allowance.retries, allowance.in_flight, _instant(allowance.not_before))
         for one, allowance in offer.known.items()
@@ -186,24 +186,24 @@ def _delivery(row: _Row, past: Past | None, *, token: UUID, keyring: Keyring) ->
 
 
 async def release(connection: AsyncConnection[Any], tokens: Iterable[UUID]) -> None:
-    """Gives back what these claims still hold, without counting an attempt."""
+    """Give back what these claims still hold, without counting an attempt."""
     await connection.execute(_SQL["release"], {"tokens": list(tokens)})
 
 
 async def give_back(connection: AsyncConnection[Any], deliveries: "Sequence[Delivery] | Sequence[_Row]", *, token: UUID) -> None:
-    """Gives back some of one claim, without counting an attempt."""
+    """Give back some of one claim, without counting an attempt."""
     keys = [(one.subscription_id, one.shipment_id, one.sequence) for one in deliveries]
     await connection.execute(_SQL["give_back"], {"token": token, **columns(keys, ("subscription_ids", "shipment_ids", "sequences"))})
 
 
 class NextDue(NamedTuple):
-    """How long until the next notification may be claimed; None: none waits for its time."""
+    """Time until the next notification may be claimed; None: none waits for its time."""
 
     seconds: float | None
 
 
 async def send_next_due(pipeline: Sender, offer: Offer) -> Pending[NextDue]:
-    """What is known before or after a claim: of what it leases nothing becomes due earlier than the lease ends."""
+    """Query the next due time as known before or after a claim: of what it leases nothing becomes due earlier than the lease ends."""
     known = _known(offer)
     parameters = {name: known[name] for name in ("known_ids", "frees", "not_befores")}
     return await send(pipeline, _SQL["next_due"], parameters, lambda rows: NextDue(*rows[0]))

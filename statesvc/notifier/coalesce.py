@@ -1,4 +1,4 @@
-"""When too many notifications wait for a subscriber, the latest of each shipment replaces those before it.
+"""Coalescing: when too many notifications wait for a subscriber, the latest of each shipment replaces those before it.
 
 It says so (`data.gap`), and its entry in the log lists the replaced ones and their tries (`covers`): nothing is dropped silently, and all
 of it can be replayed. A notification that is being sent, or was tried before, is never changed: it has the same bytes at every attempt.
@@ -57,7 +57,7 @@ class Backlog:
 
 
 def collapses(waiting: Sequence[Waiting]) -> list[Collapse]:
-    """Which notification of each shipment can replace which. `waiting` is ordered by shipment and sequence."""
+    """Return which notification of each shipment can replace which. `waiting` is ordered by shipment and sequence."""
     found = []
     for _, group in groupby(waiting, key=lambda one: one.shipment_id):
         *before, last = group
@@ -77,7 +77,7 @@ class Skipped:
 
 
 def gap_of(skipped: Sequence[Skipped]) -> Gap:
-    """What a notification says of the ones that it replaces, and of those that they had replaced."""
+    """Return what a notification says of the ones that it replaces, and of those that they had replaced."""
     inner = [one.gap for one in skipped]
     return Gap(
         skipped=len(skipped) + sum(gap.skipped for gap in inner if gap is not None),
@@ -87,12 +87,12 @@ def gap_of(skipped: Sequence[Skipped]) -> Gap:
 
 
 def covers_of(skipped: Sequence[Skipped]) -> list[int]:
-    """The sequences of all notifications that end with the one that replaces these."""
+    """Return the sequences of all notifications that end with the one that replaces these."""
     return sorted({sequence for one in skipped for sequence in (one.sequence, *one.covers)})
 
 
 async def overfull(connection: AsyncConnection[Any], *, count_max: int, age_seconds: float) -> list[Backlog]:
-    """Subscriptions beyond their bound that have not opted out."""
+    """Return subscriptions beyond their bound that have not opted out."""
     cursor = await connection.execute(_SQL["overfull"], {"count_max": count_max, "age_seconds": age_seconds})
     return [Backlog(subscription_id=row[0], too_many=row[1], too_old=row[2]) for row in await cursor.fetchall()]
 
@@ -104,7 +104,7 @@ class Coalescer:
         self._after: dict[UUID, UUID] = {}
 
     async def coalesce(self, connection: AsyncConnection[Any], backlog: Backlog) -> int:
-        """Returns how many notifications were left out."""
+        """Coalesce a backlog; return how many notifications were left out."""
         left_out = 0
         for _ in range(WINDOWS_MAX):
             after = self._after.get(backlog.subscription_id, _NIL)

@@ -1,4 +1,4 @@
-"""What a notifier works with: what the composition root hands over, and the database's clock."""
+"""Context of a notifier: what the composition root hands over, and the database's clock."""
 
 import time
 from dataclasses import dataclass, field
@@ -24,11 +24,11 @@ class DatabaseClock:
         self._ahead_seconds = time.time() - time.monotonic()
 
     def set(self, at: datetime) -> None:
-        """The database answered that it is `at`."""
+        """Set the clock to the database's answer."""
         self._ahead_seconds = at.timestamp() - time.monotonic()
 
     def now(self) -> float:
-        """Seconds since the epoch."""
+        """Return seconds since the epoch."""
         return time.monotonic() + self._ahead_seconds
 
 
@@ -44,6 +44,6 @@ class NotifierContext:
     waker: Waker | None = None
     """Wakes the sealer when attempts were recorded; without it they are sealed at its next pass."""
     operator: OperatorWebhook | None = None
-    """Where notices are posted; `GET /v1/notices` lists them in any case."""
+    """Address to which notices are posted; `GET /v1/notices` lists them in any case."""
     archive: LogArchive = field(default_factory=lambda: LogArchive(None))
-    """Where the history of a notification with a full payload may be."""
+    """Archive in which the history of a notification with a full payload may be."""

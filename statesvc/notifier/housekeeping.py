@@ -1,4 +1,4 @@
-"""What the notifier does besides sending.
+"""Housekeeping of the notifier besides sending.
 
 It removes notifications of deleted subscriptions, bounds the backlog of the others, reviews those that only fail, and notifies the
 operator.
@@ -39,7 +39,7 @@ _BOARD = queries("statesvc.notifier", "limiter_board")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BacklogBound:
-    """How many notifications may wait for one subscription before they are coalesced."""
+    """Bound of the notifications that may wait for one subscription before they are coalesced."""
 
     count_max: int = 10_000
     age_seconds: float = 24 * 3600.0
@@ -63,7 +63,7 @@ class NotifierUpkeep(Periodic):
             await self._operator.notify(self._context.pool)
 
     async def once(self, connection: AsyncConnection[Any]) -> None:
-        """One pass."""
+        """Run one pass."""
         row = await (await connection.execute(_SQL["find"], REVIEW_BOUNDS)).fetchone()
         has_deleted, has_dead_notifiers, has_failing = row or (False, False, False)
         if has_deleted:
@@ -84,7 +84,7 @@ class NotifierUpkeep(Periodic):
                 await notify(connection, OUTBOX, LOG)
 
     async def _purge(self, connection: AsyncConnection[Any]) -> None:
-        """Removes the notifications of deleted subscriptions. The entry of the deletion covers them; tries get an entry nevertheless."""
+        """Remove the notifications of deleted subscriptions. The entry of the deletion covers them; tries get an entry nevertheless."""
         async with connection.transaction():
             purged = await (await connection.execute(_SQL["purge"], {"limit": _PURGED_AT_ONCE}, binary=True)).fetchall()
             cancelled = await tried(connection, purged) if purged else []

@@ -30,7 +30,7 @@ _log = structlog.get_logger()
 
 
 class LimiterBoard(Periodic):
-    """Of one notifier. While nothing is sent it asks the database nothing."""
+    """Board of one notifier. While nothing is sent it asks the database nothing."""
 
     def __init__(self, context: NotifierContext, permits: Permits, clock: DatabaseClock, *, worker: str) -> None:
         super().__init__(
@@ -45,15 +45,15 @@ class LimiterBoard(Periodic):
         self._clock = clock
         self._worker = worker
         self._shown: dict[UUID, tuple[LimiterState, float]] = {}
-        """What was written, and when."""
+        """States that were written, and when."""
 
     def observe(self) -> None:
-        """Has the metrics read it."""
+        """Have the metrics read it."""
         self._context.telemetry.observe(gauges.LIMITER_SUBSCRIPTIONS, self._by_breaker)
         self._context.telemetry.observe(gauges.LIMITER_PERMITS, self._permits_used)
 
     async def run(self) -> None:
-        """Survives database errors, and withdraws its rows at the end."""
+        """Run through database errors, and withdraw its rows at the end."""
         await super().run()
         try:
             async with asyncio.timeout(PUBLISH_SECONDS):
@@ -71,7 +71,7 @@ class LimiterBoard(Periodic):
                 await connection.execute(_SQL["withdraw_all"], {"worker": self._worker})
 
     async def publish(self) -> None:
-        """Writes what changed, removes what was forgotten."""
+        """Write what changed, remove what was forgotten."""
         now = self._clock.now()
         forgotten = self._permits.forget_idle(now)
         changed = {one: state for one, state in self._permits.states().items() if self._is_changed(one, state, now)}
@@ -102,7 +102,7 @@ class LimiterBoard(Periodic):
             await connection.execute(_SQL["withdraw"], {"worker": self._worker, "subscription_ids": withdrawn})
 
     def _log_breakers(self, changed: Mapping[UUID, LimiterState]) -> None:
-        """A breaker that opened, or closed again; the probes between are not worth a line."""
+        """Log a breaker that opened, or closed again; the probes between are not worth a line."""
         for one, state in changed.items():
             was_closed = one not in self._shown or self._shown[one][0].breaker is BreakerState.CLOSED
             if was_closed and state.breaker is not BreakerState.CLOSED:

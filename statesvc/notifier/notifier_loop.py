@@ -83,7 +83,7 @@ class Notifier:
         self._thin: set[UUID] = set()
         self._attempts = Attempts(context, self._permits, self._wake)
         self._claim_at = self._ask_due_at = self._due_at = float("-inf")
-        """When to claim, when to query the next due time again, and that due time, on the monotonic clock."""
+        """Times to claim, to query the next due time again, and that due time, on the monotonic clock."""
         self._has_rates = False
         """A subscription has a contracted rate: what it may be sent changes with time."""
         self._clock = DatabaseClock()
@@ -99,13 +99,13 @@ class Notifier:
         return self._permits.unsettled
 
     def stop(self) -> None:
-        """Claims no more. Safe to call twice, and before `run`."""
+        """Claim no more. Safe to call twice, and before `run`."""
         self._stopped.set()
         self._wake.set()
         self._upkeep.stop()
 
     async def run(self) -> None:
-        """Works until stopped. A defect in any of its parts ends it with that exception."""
+        """Run until stopped. A defect in any of its parts ends it with that exception."""
         try:
             async with asyncio.TaskGroup() as group:
                 turns = group.create_task(self._take_turns(group), name="notifier turns")
@@ -132,7 +132,7 @@ class Notifier:
         self._wake.set()
 
     async def _take_turns(self, group: asyncio.TaskGroup) -> None:
-        """Retries until a turn is committed: unsettled deliveries count against the bound, and leases fence late ones."""
+        """Retry until a turn is committed: unsettled deliveries count against the bound, and leases fence late ones."""
         delays = reconnect_delays(self._jitter)
         ended: list[UnsettledAttempt] = []
         settled_before = False
@@ -158,7 +158,7 @@ class Notifier:
                 await set_within(self._wake, left)
 
     def _take_ended(self, ended: list[UnsettledAttempt]) -> None:
-        """A group that is tried again stays as it is."""
+        """Take ended attempts, unless a group is tried again, which stays as it is."""
         if ended:
             return
         while len(ended) < SETTLE_MAX and not self._attempts.ended.empty():
@@ -167,7 +167,10 @@ class Notifier:
             self._wake.set()
 
     async def _turn(self, group: asyncio.TaskGroup, ended: list[UnsettledAttempt], *, settled_before: bool) -> float | None:
-        """One turn; `ended` is empty when it is settled. Returns in how many seconds to claim, unless woken; None: as is known already."""
+        """Take one turn; `ended` is empty when it is settled.
+
+        Return in how many seconds to claim, unless woken; None: as is known already.
+        """
         now = time.monotonic()
         offer = self._permits.offer(self._clock.now(), limit=CLAIM_MAX)
         claims = now >= self._claim_at
@@ -223,7 +226,7 @@ class Notifier:
         self._due_at = math.inf if done.due.seconds is None else now + max(0.001, done.due.seconds)
 
     def _pause(self, *, asked: bool) -> float:
-        """Until the next turn. What became due later since it was asked for, is known within a second."""
+        """Return the time until the next turn. What became due later since it was asked for, is known within a second."""
         until = self._due_at if asked else min(self._due_at, self._ask_due_at)
         retry = self._permits.seconds_until_retry(self._clock.now())
         return max(0.001, min(until - time.monotonic(), retry, self._sweep_seconds()))
@@ -274,7 +277,7 @@ class Notifier:
             self._claim_soon()
 
     async def _drain(self) -> None:
-        """Lets deliveries in flight finish within the grace, then aborts them."""
+        """Let deliveries in flight finish within the grace, then abort them."""
         deadline = time.monotonic() + self._limits.grace_seconds
         self._wake.set()
         await self._attempts.abort(after_seconds=self._limits.grace_seconds * _SENDING_SHARE)
@@ -285,7 +288,7 @@ class Notifier:
             _log.warning("deliveries_left_unsettled", count=self._attempts.ended.qsize())
 
     async def _release(self) -> None:
-        """Gives back the leases of aborted deliveries; if that fails, they are claimed again when their leases end."""
+        """Give back the leases of aborted deliveries; if that fails, they are claimed again when their leases end."""
         tokens = self._attempts.cancelled()
         if not tokens:
             return

@@ -43,14 +43,14 @@ class _Due:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorWebhook:
-    """Where the operator is notified. `sender` is open as long as it is used; `keys` sign, the current one first."""
+    """Address of the operator's notices. `sender` is open as long as it is used; `keys` sign, the current one first."""
 
     sender: HttpSender
     url: str = field(repr=False)
     keys: Sequence[bytes] = field(repr=False)
 
     async def notify(self, pool: Connections) -> int:
-        """Posts a bounded number of due notices. Returns how many were accepted. Holds no database connection meanwhile."""
+        """Post a bounded number of due notices. Returns how many were accepted. Holds no database connection meanwhile."""
         async with pool.connection() as connection:
             cursor = await connection.execute(
                 _SQL["claim"], {"lease_seconds": LEASE_SECONDS, "age_seconds": AGE_SECONDS_MAX, "limit": AT_ONCE}

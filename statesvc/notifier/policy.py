@@ -1,4 +1,4 @@
-"""What the service decides about subscribers: it warns of one that only fails, and finally disables it.
+"""Policy about subscribers: one that only fails is warned of, and finally disabled.
 
 Time without attempts is not failure: both decisions require failures over a period, so a short outage before a quiet week disables
 nothing. Disabling is an action in the log (actor `policy`) and a notice to the operator; the subscription shows why, and from when on to
@@ -74,7 +74,7 @@ _BLAMED: Final = frozenset(
 
 
 class Judgement(Enum):
-    """What follows."""
+    """Decision about a receiver."""
 
     WAIT = "wait"
     WARN = "warn"
@@ -92,7 +92,7 @@ class Failing:
 
 
 def judge(failing: Failing, *, now: datetime) -> Judgement:
-    """Decides about one receiver."""
+    """Judge one receiver."""
     lasts = now - failing.since
     if failing.last_at - failing.since < SPREAD_MIN or lasts < WARN_AFTER:
         return Judgement.WAIT
@@ -102,7 +102,7 @@ def judge(failing: Failing, *, now: datetime) -> Judgement:
 
 
 def blames_receiver(outcome: AttemptOutcome) -> bool:
-    """Whether the receiver is to blame for an attempt that ended like this; it is not if we could not sign or send it."""
+    """Return whether the receiver is to blame for an attempt that ended like this; it is not if we could not sign or send it."""
     return outcome in _BLAMED
 
 
@@ -116,15 +116,15 @@ class Disabled:
 
 @dataclass(slots=True)
 class ReceiverOutcomes:
-    """How the attempts of a group ended, by subscription, in the order in which they ended."""
+    """Outcomes of a group's attempts, by subscription, in the order in which they ended."""
 
     recovered: set[UUID] = field(default_factory=set)
     """Accepted at least one."""
     failed: dict[UUID, tuple[int, AttemptOutcome, int | None]] = field(default_factory=dict)
-    """How many failed after the last that was accepted, and how the last of them did."""
+    """Number of failures after the last that was accepted, and how the last of them failed."""
 
     def add(self, subscription_id: UUID, outcome: AttemptOutcome, status_code: int | None) -> None:
-        """The next attempt."""
+        """Add the next attempt."""
         if outcome is AttemptOutcome.DELIVERED:
             self.recovered.add(subscription_id)
             self.failed.pop(subscription_id, None)
@@ -134,7 +134,7 @@ class ReceiverOutcomes:
 
 
 async def note(connection: Sender, tally: ReceiverOutcomes, *, now: datetime) -> Pending[list[Notice]]:
-    """Stores since when receivers fail, in the caller's transaction and pipeline. Returns notices about those that recovered."""
+    """Store since when receivers fail, in the caller's transaction and pipeline. Returns notices about those that recovered."""
     if tally.failed:
         # one statement locks all, so that two settlements never hold each other's
         await connection.execute(_SQL["lock_failing"], {"subscription_ids": sorted(tally.recovered | tally.failed.keys())})
@@ -148,7 +148,7 @@ async def note(connection: Sender, tally: ReceiverOutcomes, *, now: datetime) ->
 
 
 async def disable(connection: Sender, subscription_ids: Sequence[UUID], *, why: str, now: datetime) -> Disabled:
-    """Disables these and writes the notices. The caller records the actions, in the batch of its transaction."""
+    """Disable these and write the notices. The caller records the actions, in the batch of its transaction."""
     parameters: dict[str, Any] = {"subscription_ids": sorted(subscription_ids), "why": why, "now": now}
     asked = await send(connection, _SQL["disable"], parameters, list)
     actions, notices = [], []
@@ -162,7 +162,7 @@ async def disable(connection: Sender, subscription_ids: Sequence[UUID], *, why: 
 
 
 async def review(connection: AsyncConnection[Any]) -> list[Notice]:
-    """Warns of receivers that have failed for long, disables those beyond the bound. Returns the committed notices."""
+    """Warn of receivers that have failed for long, disable those beyond the bound. Returns the committed notices."""
     notices: list[Notice] = []
     actions: list[Action] = []
     warned: list[UUID] = []
@@ -191,7 +191,7 @@ async def review(connection: AsyncConnection[Any]) -> list[Notice]:
 
 
 def log_notices(telemetry: Telemetry, notices: Sequence[Notice]) -> None:
-    """Logs and counts each notice, once: call it after the commit."""
+    """Log and count each notice, once: call it after the commit."""
     for notice in notices:
         log = _log.info if notice.kind is NoticeKind.RECOVERED else _log.warning
         about = notice.target.removeprefix("subscription ")

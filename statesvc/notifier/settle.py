@@ -36,7 +36,7 @@ Key = tuple[UUID, UUID, int]
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What came of a group. `has_neighbours`: something waited behind one of them; `notices`: what the operator is to get."""
+    """Result of a group. `has_neighbours`: something waited behind one of them; `notices`: what the operator is to get."""
 
     has_neighbours: bool = False
     notices: Sequence[Notice] = ()
@@ -44,7 +44,7 @@ class Settled:
 
 @dataclass(slots=True)
 class _Conclusion:
-    """What follows for a group."""
+    """Conclusions of a group."""
 
     finished: list[Key] = field(default_factory=list)
     later: list[tuple[UUID, UUID, int, float]] = field(default_factory=list)
@@ -56,7 +56,7 @@ class _Conclusion:
 
 
 async def settle(pipeline: Sender, keyring: Keyring, group: Sequence[AttemptResult], *, worker: str, again: bool = False) -> Settled:
-    """Settles a group, in the caller's transaction; its last statements are sent with what the caller sends next.
+    """Settle a group, in the caller's transaction; its last statements are sent with what the caller sends next.
 
     `again`: an earlier commit of this group has an unknown outcome; what it settled stays as it is.
     """
@@ -126,7 +126,7 @@ def _conclusion(steps: Sequence[tuple[AttemptResult, NextStep]]) -> _Conclusion:
 
 
 def _add_lost(concluded: _Conclusion, lost: Sequence[AttemptResult], waiting: set[Key]) -> None:
-    """Records tries whose lease another notifier has now: with those of that notifier, or as late ones."""
+    """Record tries whose lease another notifier has now: with those of that notifier, or as late ones."""
     late: dict[Key, list[AttemptResult]] = {}
     for one in lost:
         if _key(one.delivery) in waiting:
@@ -139,7 +139,7 @@ def _add_lost(concluded: _Conclusion, lost: Sequence[AttemptResult], waiting: se
 
 
 def _made(one: AttemptResult) -> list[DeliveryAttempt]:
-    """The try, if there was one."""
+    """Return the try, if there was one."""
     if one.answer is None:
         return []
     return [DeliveryAttempt(queued=one.delivery, answer=one.answer, started_at=one.started_at, body=one.body)]
@@ -159,7 +159,7 @@ async def _reschedule(connection: Sender, later: Sequence[tuple[UUID, UUID, int,
 
 
 async def _throttle(connection: Sender, group: Sequence[AttemptResult], gone: set[UUID], *, now: datetime) -> Disabled:
-    """Does what receivers asked for: stops sending, or pauses."""
+    """Do what receivers asked for: stop sending, or pause."""
     disabled = await disable(connection, list(gone), why=GONE, now=now) if gone else Disabled()
     pauses = [(one.delivery.subscription_id, seconds) for one in group if (seconds := _pause(one)) is not None]
     if pauses:

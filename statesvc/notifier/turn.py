@@ -20,7 +20,7 @@ from statesvc.notifier.settle import Settled, settle
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """What to do. `settled_before`: the outcome of an earlier commit of this group is unknown. `claim` None: nothing more may be sent.
+    """Work of a turn. `settled_before`: the outcome of an earlier commit of this group is unknown. `claim` None: nothing more may be sent.
 
     `claims`: there may be something to claim; otherwise only what waits behind a settled one is. `asks_due`: also when something that
     waits for its time may be claimed.
@@ -36,7 +36,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnResult:
-    """What came of it, committed. `claimed` None: nothing was claimed for. `due` None: it was not asked for."""
+    """Result of a turn, committed. `claimed` None: nothing was claimed for. `due` None: it was not asked for."""
 
     settled: Settled
     claimed: ClaimedRows | None = None
@@ -44,7 +44,7 @@ class TurnResult:
 
 
 async def take_turn(connection: AsyncConnection[Any], keyring: Keyring, turn: Turn) -> TurnResult:
-    """Commits it, all or nothing."""
+    """Commit the turn, all or nothing."""
     settled = Settled()
     asked_claim: Pending[ClaimedRows] | None = None
     asked_due: Pending[NextDue] | None = None

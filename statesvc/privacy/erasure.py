@@ -41,7 +41,7 @@ class UnderLegalHoldError(RuntimeError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Erasure:
-    """What to erase. The log keeps `why`: no personal data there.
+    """A request for erasure. The log keeps `why`: no personal data there.
 
     `discriminator` None: every shipment that bears the number, and the bare number for messages that say nothing about it. The number may
     never have been seen.
@@ -58,7 +58,7 @@ class Erasure:
 
     @property
     def number(self) -> str:
-        """As it is compared."""
+        """Number as it is compared."""
         return number_of(self.carrier_id, self.tracking_number)
 
 
@@ -76,7 +76,7 @@ class Erased:
 
 
 async def erase(connection: Connection, erasure: Erasure) -> Erased:
-    """Destroys the keys. Idempotent. The caller publishes the tombstones before it says that it is done. Raises UnderLegalHoldError."""
+    """Destroy the keys. Idempotent. The caller publishes the tombstones before it says that it is done. Raises UnderLegalHoldError."""
     async with connection.transaction():
         discriminator = discriminator_of(erasure.carrier_id, erasure.discriminator)
         cursor = await connection.execute(
@@ -130,7 +130,7 @@ def _tombstone(erasure: Erasure, shipment: UUID, discriminator: str) -> Tombston
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetterSearch:
-    """Which carrier's dead letters to search, for which number. `folder`: the archive, where bodies may be by now."""
+    """Search of a carrier's dead letters for a number. `folder`: the archive, where bodies may be by now."""
 
     carrier_id: str
     number: str
@@ -149,7 +149,7 @@ class ErasedDeadLetters:
 
 
 async def erase_dead_letters(connection: Connection, search: DeadLetterSearch, *, after: int = 0) -> ErasedDeadLetters:
-    """Searches the bodies of the next dead letters, and takes the keys of those that name the number. Safe to stop, and to run again."""
+    """Search the bodies of the next dead letters, and take the keys of those that name the number. Safe to stop, and to run again."""
     cursor = await connection.execute(
         _SQL["sealed_dead_letters"], {"carrier_id": search.carrier_id, "after": after, "limit": DEAD_LETTERS_AT_ONCE}, binary=True
     )
@@ -178,5 +178,5 @@ async def erase_dead_letters(connection: Connection, search: DeadLetterSearch, *
 
 
 def names(body: bytes, number: str) -> bool:
-    """Whether a body that nobody could parse holds the number, in any of the encodings that carriers send and any spelling of it."""
+    """Return whether a body that nobody could parse holds the number, in any of the encodings that carriers send and any spelling of it."""
     return any(number in normalize_number(body.decode(encoding, "ignore")) for encoding in _ENCODINGS)

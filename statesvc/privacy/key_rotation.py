@@ -38,7 +38,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(slots=True)
 class RotatedKeys:
-    """What was wrapped again, `root_keys` by a KMS; what already was under the current key is not counted."""
+    """Keys that were wrapped again, `root_keys` by a KMS; what already was under the current key is not counted."""
 
     service_keys: int = 0
     log_keys: int = 0
@@ -48,7 +48,7 @@ class RotatedKeys:
 
 
 async def rotate(connection: Connection, keyring: Keyring, *, actor: str, progress: Progress, root_keys: int = 0) -> RotatedKeys:
-    """`connection` as the owner, in autocommit; `root_keys`: how many a KMS wrapped anew just before.
+    """Rotate the keys. `connection` as the owner, in autocommit; `root_keys`: how many a KMS wrapped anew just before.
 
     Raises SealError where something is under a key that the master keys lack.
     """
@@ -108,7 +108,7 @@ async def _streams(connection: Connection, master: MasterKeys, rotated: RotatedK
 
 
 async def rewrap(connection: Connection, rows: list[tuple[UUID, bytes, bytes]]) -> int:
-    """While appends lock these rows too: on a deadlock or a lock timeout the statement is tried again."""
+    """Wrap keys again while appends lock these rows too: on a deadlock or a lock timeout the statement is tried again."""
     for attempt in range(1, _TRIES + 1):
         try:
             return (await connection.execute(_SQL["rewrap_streams"], encoded(rows, _STREAMS))).rowcount
@@ -120,7 +120,7 @@ async def rewrap(connection: Connection, rows: list[tuple[UUID, bytes, bytes]]) 
 
 
 async def rewrap_root_key(connection: Connection, kms: Kms) -> bool:
-    """Has the KMS wrap the root key again, under the newest version of the KMS's key. `connection` as the owner. Raises KmsError."""
+    """Have the KMS wrap the root key again, under the newest version of the KMS's key. `connection` as the owner. Raises KmsError."""
     found = await read_wrapped(connection, kms)
     if found is None or not await kms.is_outdated(found[1]):
         return False

@@ -29,7 +29,7 @@ class ReplayTask:
 
 @dataclass(slots=True)
 class ReplayedTombstones:
-    """What had come back, and is over again."""
+    """Tombstones of what had come back, and is over again."""
 
     erased: list[UUID] = field(default_factory=list)
     revoked: list[str] = field(default_factory=list)
@@ -38,7 +38,7 @@ class ReplayedTombstones:
 
 
 async def replay_tombstones(connection: AsyncConnection[Any], task: ReplayTask) -> ReplayedTombstones:
-    """Each in its own transaction, as it was done at first; safe to run again. Raises TombstoneError."""
+    """Replay the tombstones, each in its own transaction, as it was done at first; safe to run again. Raises TombstoneError."""
     replayed = ReplayedTombstones()
     for tombstone in await task.tombstones.read():
         match tombstone.kind:

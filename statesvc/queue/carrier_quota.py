@@ -1,4 +1,4 @@
-"""How much of each claim a carrier gets, and how many of its messages workers may hold at once. Each change is in the log."""
+"""Quotas: a carrier's weight in each claim, and how many of its messages workers may lease at once. Each change is in the log."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,7 +19,7 @@ IN_FLIGHT_MAX: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CarrierQuota:
-    """Of one carrier. `in_flight_max` None: no bound; `changed_at` None: never touched."""
+    """Quota of a carrier. `in_flight_max` None: no bound; `changed_at` None: never touched."""
 
     carrier_id: str
     weight: float = 1.0
@@ -32,12 +32,12 @@ class CarrierQuota:
 
 
 async def list_quotas(connection: AsyncConnection[Any]) -> list[CarrierQuota]:
-    """The quotas that were ever set."""
+    """Return the quotas that were ever set."""
     return await _select(connection, None)
 
 
 async def quota_of(connection: AsyncConnection[Any], carrier_id: str) -> CarrierQuota:
-    """The carrier's quota, or the default if it was never changed."""
+    """Return the carrier's quota, or the default if it was never changed."""
     found = await _select(connection, carrier_id)
     return found[0] if found else CarrierQuota(carrier_id=carrier_id)
 
@@ -45,7 +45,10 @@ async def quota_of(connection: AsyncConnection[Any], carrier_id: str) -> Carrier
 async def set_quota(
     connection: AsyncConnection[Any], carrier_id: str, *, weight: float, in_flight_max: int | None, why: str, actor: str
 ) -> None:
-    """In effect at the next claim. The caller then wakes `statesvc.database.wakeups.channels.INBOX`: there may be room for more."""
+    """Set the quota, in effect at the next claim.
+
+    The caller then wakes `statesvc.database.wakeups.channels.INBOX`: there may be room for more.
+    """
     async with connection.transaction():
         await connection.execute(
             _SQL["set_quota"],

@@ -44,17 +44,17 @@ class Message:
     normalized_by: str | None = None
     normalized: bytes | None = field(default=None, repr=False)
     postponed: int = 0
-    """How often it was given back because a shipment that it names was locked."""
+    """Number of times that it was given back because a shipment that it names was locked."""
     rescued_from: str | None = None
     """The worker whose lease on it ended without a verdict."""
     traceparent: str | None = None
-    """Of the trace in which it came in, where that is sampled."""
+    """Trace in which it came in, where that is sampled."""
     mappings: int = 0
     """The newest revision of the code mappings when it was claimed."""
     stable: str | None = None
     """The foreign reading that is its carrier's stable one; None: ours is."""
     in_share: bool = False
-    """Whether it falls to the candidate."""
+    """True if it falls to the candidate."""
     fallback_for: str | None = None
     """The reading that it falls to and that did not lease it in time."""
 
@@ -66,7 +66,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """What a worker asks for. `sweep` looks below the low-water marks, `rescue_first` for ended leases before the lanes."""
+    """Request of a worker. `sweep` looks below the low-water marks, `rescue_first` for ended leases before the lanes."""
 
     worker: str
     limit: int
@@ -77,7 +77,7 @@ class Claim:
 
 
 class Claimed(NamedTuple):
-    """What a claim leased, in inbox order, and what it buried: (carrier, cause) of each.
+    """Messages that a claim leased, in inbox order, and what it buried: (carrier, cause) of each.
 
     `complete`: nothing that is ready was left. False where the claim cannot say so.
     """
@@ -88,7 +88,7 @@ class Claimed(NamedTuple):
 
 
 async def claim(connection: Sender, asked: Claim) -> Claimed:
-    """Leases messages. The connection is in autocommit: others see the lease when this returns."""
+    """Lease messages. The connection is in autocommit: others see the lease when this returns."""
     pending = await send(
         connection,
         SQL["claim"],
@@ -114,9 +114,10 @@ def _claimed(rows: Sequence[Any]) -> Claimed:
 
 
 async def lock_leased(connection: Sender, token: UUID, message_ids: Iterable[UUID], *, lock_seconds: float) -> Pending[set[UUID]]:
-    """Locks the messages for this transaction, which from then on waits `lock_seconds` for a lock at most.
+    """Lock the messages for this transaction, which from then on waits `lock_seconds` for a lock at most.
 
-    Answers those that the token still covers. The others belong to another worker now.
+    Returns those that the token still covers. The others belong to another worker now.
+
     """
     return await send(
         connection,
@@ -139,7 +140,7 @@ class Settlement:
 
 
 async def settle(connection: Sender, settlements: Sequence[Settlement], *, worker: str) -> None:
-    """Ends messages whose rows this transaction holds."""
+    """End messages whose rows this transaction holds."""
     rows = [
         (s.message_id, s.events, s.empty, s.normalizer, ",".join([shipment_id.hex for shipment_id in s.shipments]), s.sealed_key)
         for s in settlements
@@ -152,7 +153,7 @@ async def settle(connection: Sender, settlements: Sequence[Settlement], *, worke
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Burial:
-    """Why a message becomes a dead letter. `detail` holds nothing of the message; `normalizer` is the one that read it.
+    """Burial of a message as a dead letter. `detail` holds nothing of the message; `normalizer` is the one that read it.
 
     `shipments`: those that it names, as far as it can be read.
     """
@@ -165,14 +166,14 @@ class Burial:
 
 
 async def bury(connection: Sender, token: UUID, burials: Sequence[Burial]) -> None:
-    """Moves messages to the dead letters, inside the caller's transaction; one that names an erased shipment loses its body."""
+    """Move messages to the dead letters, inside the caller's transaction; one that names an erased shipment loses its body."""
     rows = [(b.message_id, b.cause.value, b.detail, b.normalizer) for b in burials]
     await connection.execute(SQL["bury"], {"token": token, **columns(rows, ("message_ids", "causes", "details", "normalizers"))})
     await _forget_erased(connection, burials)
 
 
 async def _forget_erased(connection: Sender, given_up: "Sequence[Burial] | Sequence[Retry]") -> None:
-    """Removes the bodies of new dead letters that name an erased shipment."""
+    """Remove the bodies of new dead letters that name an erased shipment."""
     named = [(each.message_id, shipment_id) for each in given_up for shipment_id in each.shipments]
     if named:
         await connection.execute(SQL["forget_erased"], columns(named, ("message_ids", "shipment_ids")))
@@ -191,36 +192,36 @@ class Retry:
 
 
 async def retry(connection: Sender, token: UUID, retries: Sequence[Retry]) -> None:
-    """Gives messages back, inside the caller's transaction; one that was given back too often is buried."""
+    """Give messages back, inside the caller's transaction; one that was given back too often is buried."""
     rows = [(d.message_id, d.delay, d.error, d.normalizer) for d in retries]
     await connection.execute(SQL["retry"], {"token": token, **columns(rows, ("message_ids", "delays", "errors", "normalizers"))})
     await _forget_erased(connection, retries)
 
 
 async def postpone(connection: Sender, token: UUID, message_ids: Sequence[UUID]) -> None:
-    """Gives messages back uncharged, for a short while: shipments that they name are locked."""
+    """Give messages back uncharged, for a short while: shipments that they name are locked."""
     await connection.execute(SQL["postpone"], {"token": token, "message_ids": uuids(message_ids)})
 
 
 async def extend(connection: Sender, token: UUID, *, lease_seconds: float) -> int:
-    """Extends the lease to `lease_seconds` from now; answers how many messages the token still holds."""
+    """Extend the lease to `lease_seconds` from now; return how many messages the token still holds."""
     row = await (await connection.execute(SQL["extend"], {"token": token, "lease": timedelta(seconds=lease_seconds)})).fetchone()
     return 0 if row is None else row[0]
 
 
 async def release(connection: Sender, token: UUID) -> None:
-    """Gives back what the token still holds, uncharged."""
+    """Give back what the token still holds, uncharged."""
     await connection.execute(SQL["release"], {"token": token})
 
 
 class NextClaim(NamedTuple):
-    """When to claim again. `seconds` None: nothing waits; `throttled`: a carrier's bound holds back ready messages."""
+    """Time of the next claim. `seconds` None: nothing waits; `throttled`: a carrier's bound holds back ready messages."""
 
     seconds: float | None
     throttled: bool
 
 
 async def next_claim(connection: Sender, *, ahead: bool = True) -> NextClaim:
-    """When to claim again after an empty claim. Without `ahead` the time is not queried."""
+    """Return when to claim again after an empty claim. Without `ahead` the time is not queried."""
     row = await (await connection.execute(SQL["next_due"], {"ahead": ahead})).fetchone()
     return NextClaim(None, throttled=False) if row is None else NextClaim(*row)

@@ -1,4 +1,4 @@
-"""How much waits: messages by carrier, and notifications.
+"""Depths of the queues: messages by carrier, and notifications.
 
 The cost is bounded: each lane and state is counted through its index up to `COUNT_MAX` (some 10 ms), and leases are few. `counts_capped`
 says that a count reached it.
@@ -49,7 +49,7 @@ class OutboxDepths(TypedDict):
 
 
 class QueueDepths(TypedDict):
-    """What waits."""
+    """Messages and notifications that wait."""
 
     carriers: dict[str, CarrierDepths]
     outbox: OutboxDepths
@@ -58,7 +58,7 @@ class QueueDepths(TypedDict):
 
 
 async def read_depths(connection: AsyncConnection[Any]) -> QueueDepths:
-    """What is ready counts as `held` while the carrier's kill switch, or the one of all, is on."""
+    """Read the depths. What is ready counts as `held` while the carrier's kill switch, or the one of all, is on."""
     cursor = connection.cursor(binary=True, row_factory=dict_row)
     bound = {"count_max": COUNT_MAX}
     lanes = await (await cursor.execute(_SQL["lanes"], bound)).fetchall()
@@ -87,20 +87,20 @@ def _depths_of(lane: DictRow) -> CarrierDepths:
 
 
 class Depths:
-    """What waited at the last reading."""
+    """Depths at the last reading."""
 
     def __init__(self, pool: Connections, *, now: Callable[[], float] = time.monotonic) -> None:
         self._sampled = Sampled(pool, read_depths, name="queue depths", every_seconds=SAMPLE_SECONDS, read_seconds=READ_SECONDS, now=now)
 
     def report_to(self, telemetry: Telemetry) -> None:
-        """Has every exposition show the last reading."""
+        """Show the last reading in every exposition."""
         telemetry.observe(gauges.INBOX_DEPTH, self._inbox)
         telemetry.observe(gauges.INBOX_OLDEST_READY, self._oldest)
         telemetry.observe(gauges.INBOX_OLDEST_HELD, self._oldest_held)
         telemetry.observe(gauges.OUTBOX_DEPTH, self._outbox)
 
     async def sample(self) -> None:
-        """Reads anew, unless it did so just now."""
+        """Read anew, unless that was just done."""
         await self._sampled.sample()
 
     def _inbox(self) -> Iterator[tuple[float, Values]]:

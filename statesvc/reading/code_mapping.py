@@ -58,12 +58,12 @@ class Mappings:
     table: dict[Code, dict[Narrowed, Meaning]] = field(default_factory=dict)
 
     async def refresh(self, connection: AsyncConnection[Any]) -> None:
-        """Reads the rows that were added since. Call it between the claim and the reading."""
+        """Read the rows that were added since. Call it between the claim and the reading."""
         cursor = await connection.execute(_SQL["mappings_since"], {"revision": self.revision})
         self.take(await cursor.fetchall())
 
     def take(self, rows: Iterable[MappingColumns]) -> None:
-        """Rows in the order of their revision; those that are known already change nothing."""
+        """Take in rows in the order of their revision; those that are known already change nothing."""
         for revision, carrier_id, raw_type, raw_code, raw_reason, raw_text, kind, status, reason in rows:
             if revision <= self.revision:
                 continue
@@ -72,20 +72,23 @@ class Mappings:
             self._put(MappedCode(carrier_id, raw_type, raw_code, raw_reason, raw_text), meaning)
 
     def if_mapped(self, code: MappedCode, meaning: Meaning | None) -> "Mappings":
-        """As they would be with one more row."""
+        """Return the mappings as they would be with one more row."""
         proposed = Mappings(self.revision + 1, {key: dict(rows) for key, rows in self.table.items()})
         proposed._put(code, meaning)
         return proposed
 
     def read(self, events: tuple[Event, ...], keyring: Keyring) -> tuple[Event, ...]:
-        """The same object where no row is about them."""
+        """Apply the mappings; return the same object where no row is about the events."""
         if not self.table:
             return events
         mapped = tuple(self._read(event, keyring) for event in events)
         return events if mapped == events else mapped
 
     def meaning_of(self, carrier_id: str, raw: Raw, text: str | None) -> Meaning | None:
-        """What the rows say about clear raw fields. `text`: the digest of the event's text; None: it has none, or nobody knows it."""
+        """Return what the rows say about clear raw fields.
+
+        `text`: the digest of the event's text; None: it has none, or nobody knows it.
+        """
         rows = self.table.get((carrier_id, raw.type, raw.code))
         if rows is None:
             return None
@@ -93,7 +96,7 @@ class Mappings:
         return next((rows[narrowed] for narrowed in narrowest if narrowed in rows), None)
 
     def version(self, version: str) -> str:
-        """The normalizer's version with the revision of the row that changed what it read."""
+        """Return the normalizer's version with the revision of the row that changed what it read."""
         return f"{version}+m{self.revision}"
 
     def _put(self, code: MappedCode, meaning: Meaning | None) -> None:
@@ -120,7 +123,7 @@ class Mappings:
 
 
 def meaning_of_row(kind: str | None, status: str | None, reason: str | None) -> Meaning | None:
-    """What a row says; None: as the normalizer says."""
+    """Return what a row says; None: as the normalizer says."""
     return None if kind is None else Meaning(Kind(kind), Status(status) if status else None, Reason(reason) if reason else None)
 
 
@@ -143,31 +146,30 @@ class CodeMapping:
 
     @property
     def code(self) -> MappedCode:
-        """What it is about."""
+        """Code that it maps."""
         return MappedCode(self.carrier_id, self.raw_type, self.raw_code, self.raw_reason, self.raw_text)
 
     @property
     def meaning(self) -> Meaning | None:
-        """What it says."""
+        """Meaning that it gives."""
         return meaning_of_row(self.kind, self.status, self.reason)
 
 
 async def current_mappings(connection: AsyncConnection[Any], *, carrier_id: str | None = None) -> list[CodeMapping]:
-    """The latest row of each code, of one carrier or of all."""
+    """Return the latest row of each code, of one carrier or of all."""
     cursor = connection.cursor(row_factory=class_row(CodeMapping))
     await cursor.execute(_SQL["current_mappings"], {"carrier_id": carrier_id})
     return await cursor.fetchall()
 
 
 async def mapping_history(connection: AsyncConnection[Any], code: MappedCode) -> list[CodeMapping]:
-    """All rows of a code, the latest first."""
+    """Return all rows of a code, the latest first."""
     cursor = connection.cursor(row_factory=class_row(CodeMapping))
     await cursor.execute(_SQL["mapping_history"], code._asdict())
     return await cursor.fetchall()
 
 
 async def find_mapping(connection: AsyncConnection[Any], revision: int) -> CodeMapping | None:
-    """One row."""
     cursor = connection.cursor(row_factory=class_row(CodeMapping))
     await cursor.execute(_SQL["mapping"], {"revision": revision})
     return await cursor.fetchone()
@@ -176,7 +178,7 @@ async def find_mapping(connection: AsyncConnection[Any], revision: int) -> CodeM
 async def add_mapping(
     connection: AsyncConnection[Any], code: MappedCode, meaning: Meaning | None, *, why: str, actor: str, replaces: int | None = None
 ) -> int:
-    """Maps a code (`meaning` None: no longer); returns the revision. An operator action, in effect at the next claim.
+    """Map a code (`meaning` None: no longer); return the revision. An operator action, in effect at the next claim.
 
     `replaces`: the code's latest revision as far as the caller knows, 0 for none; MappingChangedError where another one is the latest.
     Raises ValueError for a text: it stays where it is written, so `PrintedCode.clear` it first.
@@ -213,7 +215,7 @@ async def add_mapping(
 
 
 async def latest_revision(connection: AsyncConnection[Any], code: MappedCode) -> int:
-    """Of a code; 0: it never had a row."""
+    """Return the latest revision of a code; 0: it never had a row."""
     rows = await mapping_history(connection, code)
     return rows[0].revision if rows else 0
 
@@ -228,7 +230,7 @@ async def teach(
     actor: str,
     replaces: int | None = None,
 ) -> int:
-    """`add_mapping` of a code as it is printed. Its texts are stored sealed for as long as a mapping in effect names them.
+    """Add a mapping of a code as it is printed. Its texts are stored sealed for as long as a mapping in effect names them.
 
     Raises NotMappedError where a mapping is to be taken back and none is in effect.
     """
@@ -253,7 +255,7 @@ async def teach(
 
 
 async def mapped_texts(connection: AsyncConnection[Any], keyring: Keyring, carrier: Carrier) -> Mapping[str, str]:
-    """The texts of a carrier's mapped codes and of its tables, by what stands for them. Personal, if an operator mapped such a text."""
+    """Return the texts of a carrier's mapped codes and of its tables, by their stand-ins. Personal, if an operator mapped such a text."""
     carrier_id = carrier.carrier_id
     cursor = await connection.execute(_SQL["mapped_texts"], {"carrier_id": carrier_id}, binary=True)
     taught = {stands: open_text(keyring, carrier_id, stands, sealed) for stands, sealed in await cursor.fetchall()}
@@ -274,7 +276,7 @@ class ByCategory:
 
 
 async def codes_by_category(connection: AsyncConnection[Any]) -> list[ByCategory]:
-    """Those that no row maps, the most frequent first."""
+    """Return the codes that no row maps, the most frequent first."""
     cursor = connection.cursor(row_factory=class_row(ByCategory))
     await cursor.execute(_SQL["by_category"], {"count_max": COUNT_MAX, "examples_max": EXAMPLES_MAX})
     return await cursor.fetchall()

@@ -1,4 +1,4 @@
-"""What two versions of a normalizer read differently in one message, event by event and field by field. Pure.
+"""Differences between two versions of a normalizer in one message, event by event and field by field. Pure.
 
 Events are matched by their id. A field that may name a person is compared and stored as a keyed digest only, under the
 carrier's own key.
@@ -30,7 +30,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one version made of a message. `failure`: why it is no events (a cause, and for a defect its place)."""
+    """Outcome of one version for a message. `failure`: why it is no events (a cause, and for a defect its place)."""
 
     events: tuple[Event, ...] = ()
     rejections: int = 0
@@ -76,7 +76,7 @@ FIELDS: Final = (*_PLAIN, *_PERSONAL)
 
 
 def differences(stable: Outcome, candidate: Outcome, keyring: Keyring) -> list[Difference]:
-    """Every field in which they differ; nothing where they agree."""
+    """Return every field in which they differ; nothing where they agree."""
     if stable.failure is not None or candidate.failure is not None:
         if stable.failure == candidate.failure:
             return []

@@ -1,4 +1,4 @@
-"""Who reads the carriers that are shared with another fleet, and whether that fleet is there."""
+"""Readers of the carriers that are shared with another fleet, and whether that fleet is there."""
 
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
@@ -32,23 +32,23 @@ class ReadingState(NamedTuple):
 
     @property
     def is_unasked(self) -> bool:
-        """Whether no worker of a foreign fleet asked for it lately."""
+        """True if no worker of a foreign fleet asked for it lately."""
         last = min((seconds for seconds in (self.asked_seconds, self.tried_seconds) if seconds is not None), default=None)
         return self.reading != OURS and (last is None or last > ASKED_SECONDS_MAX)
 
     @property
     def name(self) -> str:
-        """For people."""
+        """Name for people."""
         return "our own workers" if self.reading == OURS else self.reading
 
     @property
     def asked(self) -> str:
-        """For people, when it last asked for messages."""
+        """Text for people of when it last asked for messages."""
         return "has never asked for any" if self.asked_seconds is None else f"last asked for some {self.asked_seconds:.0f} s ago"
 
 
 async def list_readings(connection: AsyncConnection[Any], carrier_id: str | None = None) -> list[ReadingState]:
-    """Of one carrier or all: only of those with a foreign reading, stable first."""
+    """Return the state of one carrier or all: only of those with a foreign reader, stable first."""
     cursor = await connection.execute(_SQL["readings"], {"carrier_id": carrier_id, "count_max": COUNT_MAX})
     return [ReadingState(*row) for row in await cursor.fetchall()]
 
@@ -62,7 +62,7 @@ class LeftShare(NamedTuple):
 
 
 def left_shares(readings: Sequence[ReadingState]) -> list[LeftShare]:
-    """Of readers that are silent though messages wait, or for which others had to read within the last hour."""
+    """Return the shares of readers that are silent though messages wait, or for which others had to read within the last hour."""
     found = []
     for state in readings:
         is_silent = state.asked_seconds is None or state.asked_seconds > state.fallback_seconds

@@ -1,4 +1,4 @@
-"""What a mapping is about: a carrier's code as an operator writes it, and as it stands in clear in the log.
+"""Codes that mappings are about: as an operator writes them, and as they stand in clear in the log.
 
 A text never stands in clear: in place of a code its stand-in does (`text-...`), and for a text that accompanies codes, or is all that
 the carrier prints, its digest. So a mapping of a text matches without any table or log that holds the text.
@@ -13,7 +13,7 @@ from events.identity.ids import text_digest
 
 
 class MappedCode(NamedTuple):
-    """As it stands in clear. Type and code None: the carrier prints none; reason and text None: any."""
+    """A code as it stands in clear. Type and code None: the carrier prints none; reason and text None: any."""
 
     carrier_id: str
     raw_type: str | None
@@ -23,7 +23,7 @@ class MappedCode(NamedTuple):
 
     @property
     def is_clear(self) -> bool:
-        """Whether all of it may stand in a table and in the log."""
+        """True if all of it may stand in a table and in the log."""
         return all(part is None or looks_like_code(part) for part in self[1:])
 
     @property
@@ -35,7 +35,7 @@ class MappedCode(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrintedCode:
-    """As the carrier prints it. `text`: the text of the event as a whole; left out: any."""
+    """A code as the carrier prints it. `text`: the text of the event as a whole; left out: any."""
 
     carrier_id: str
     raw_type: str | None = None
@@ -45,7 +45,7 @@ class PrintedCode:
 
     @property
     def refusal(self) -> str | None:
-        """Why no mapping can be about it."""
+        """Reason why no mapping can be about it."""
         if self.raw_type is None and self.raw_code is None and self.raw_text is None:
             return "name the code: its type, its code, or the text that the carrier prints instead of one"
         if TEXT in {self.raw_type, self.raw_code}:
@@ -55,13 +55,13 @@ class PrintedCode:
         return None
 
     def clear(self, digest: Digest) -> MappedCode:
-        """As it stands in the log. `digest` is the carrier's."""
+        """Return it as it stands in the log. `digest` is the carrier's."""
         raw_type, raw_code, raw_reason = (self._clear(part, digest) for part in (self.raw_type, self.raw_code, self.raw_reason))
         raw_text = None if self.raw_text is None else text_digest(self.raw_text, digest)
         return MappedCode(self.carrier_id, raw_type, raw_code, raw_reason, raw_text)
 
     def texts(self, digest: Digest) -> dict[str, str]:
-        """What is not clear of it, by what stands for it."""
+        """Return what is not clear of it, by its stand-in."""
         clear = self.clear(digest)
         written = (self.raw_type, self.raw_code, self.raw_reason, self.raw_text)
         pairs = zip(clear[1:], written, strict=True)
@@ -72,10 +72,10 @@ class PrintedCode:
 
 
 def seal_text(keyring: Keyring, carrier_id: str, stands: str, text: str) -> bytes:
-    """A text of a mapped code, for lists and exports."""
+    """Seal a text of a mapped code, for lists and exports."""
     return keyring.mapped_texts.seal(text.encode(), mapped_text_context(carrier_id, stands))
 
 
 def open_text(keyring: Keyring, carrier_id: str, stands: str, sealed: bytes) -> str:
-    """What `seal_text` sealed. Raises SealError."""
+    """Open what `seal_text` sealed. Raises SealError."""
     return keyring.mapped_texts.open(sealed, mapped_text_context(carrier_id, stands)).decode()

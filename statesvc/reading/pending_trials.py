@@ -20,14 +20,14 @@ from statesvc.reading.read_message import NORMALIZED
 
 _SQL = queries("statesvc.reading", "pending_trials")
 TRIALS_RETAINED: Final = 10_000
-"""Of a carrier."""
+"""Trials of a carrier that are retained."""
 _NO_TOKEN: Final = UUID(int=0)
 _COLUMNS: Final = ("message_ids", "candidates", "shipments")
 Connection = AsyncConnection[Any]
 
 
 async def write_trials(connection: Sender, tried: Sequence[tuple[str, Settlement]]) -> None:
-    """Has these candidates try messages that this transaction is about to settle. One whose body nobody can open is left out."""
+    """Have these candidates try messages that this transaction is about to settle. One whose body nobody can open is left out."""
     rows = [
         (settlement.message_id, candidate, ",".join([shipment_id.hex for shipment_id in settlement.shipments]))
         for candidate, settlement in tried
@@ -38,7 +38,7 @@ async def write_trials(connection: Sender, tried: Sequence[tuple[str, Settlement
 
 
 async def drop_trials(connection: Connection, carrier_ids: Iterable[str], *, worker: str, keep: int = TRIALS_RETAINED) -> None:
-    """Drops what is over or beyond the bound, the oldest first, and counts it."""
+    """Drop what is over or beyond the bound, the oldest first, and count it."""
     for carrier_id in sorted(carrier_ids):
         await connection.execute(_SQL["drop_trials"], {"carrier_id": carrier_id, "worker": worker, "keep": keep})
 
@@ -60,11 +60,11 @@ class HandedOver:
     sealed: bytes | None = field(repr=False)
 
     def as_stable_read(self) -> Message | None:
-        """The message as it took effect; None: its body is gone."""
+        """Return the message as it took effect; None: its body is gone."""
         return self._message(self.stable, self.stable_handed_over)
 
     def as_candidate_read(self) -> Message | None:
-        """The message as the candidate handed it over; None: it declined, or the body is gone."""
+        """Return the message as the candidate handed it over; None: it declined, or the body is gone."""
         return None if self.handed_over is None else self._message(self.candidate, self.handed_over)
 
     def _message(self, reader: str | None, handed_over: bytes | None) -> Message | None:
@@ -97,22 +97,22 @@ _FIELDS: Final = (
 
 
 async def lock_handed_over(connection: Connection, *, limit: int) -> list[HandedOver]:
-    """The next trials to compare, for this transaction, which ends with `forget_trials`."""
+    """Lock the next trials to compare, for this transaction, which ends with `forget_trials`."""
     cursor = await connection.execute(_SQL["lock_handed_over"], {"limit": limit})
     return [HandedOver(**dict(zip(_FIELDS, row, strict=True))) for row in await cursor.fetchall()]
 
 
 async def forget_trials(connection: Connection, trial_ids: Sequence[int]) -> None:
-    """They are compared."""
+    """Delete trials that are compared."""
     await connection.execute(_SQL["forget_trials"], {"trial_ids": list(trial_ids)})
 
 
 async def any_trial(connection: Connection) -> bool:
-    """Whether any waits, for its candidate or for its comparison."""
+    """Return whether any waits, for its candidate or for its comparison."""
     row = await (await connection.execute(_SQL["any_trial"])).fetchone()
     return row is not None and bool(row[0])
 
 
 async def erase_trials(connection: Connection, shipment_ids: Iterable[UUID]) -> None:
-    """Deletes those of messages that name one of these shipments, with what was handed over."""
+    """Delete the trials of messages that name one of these shipments, with what was handed over."""
     await connection.execute(_SQL["erase_trials"], {"shipment_ids": list(shipment_ids)})

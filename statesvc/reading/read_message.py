@@ -1,4 +1,4 @@
-"""From a leased message to what it says: open the seal, run the carrier's normalizer. No I/O.
+"""Reading of a leased message: open the seal, run the carrier's normalizer. No I/O.
 
 Whatever a body holds, the answer is a value: what was read, or why an operator must decide. Its texts quote nothing of the body. Events
 that a worker in another language handed over (docs/claim-protocol.md) replace our own reading; every field is checked.
@@ -31,7 +31,7 @@ NUMBERS_WITHOUT_EVENTS_MAX: Final = 32
 
 
 class Handover(NamedTuple):
-    """What was read, and by which normalizer in which version."""
+    """Result of a normalizer, with its name and version."""
 
     normalized: Normalized
     normalizer: str
@@ -39,7 +39,7 @@ class Handover(NamedTuple):
 
 
 def taken_over(message: Message, body_key: SealingKey) -> Handover:
-    """Opens and checks the hand-over. Raises UnreadableMessageError, `normalizer_failed`: a defect of the worker that sealed it."""
+    """Open and check the hand-over. Raises UnreadableMessageError, `normalizer_failed`: a defect of the worker that sealed it."""
     reader = READER.fullmatch(message.normalized_by or "")
     if reader is None:
         raise UnreadableMessageError(Cause.NORMALIZER_FAILED, "the hand-over's normalizer is not called `name@version`")
@@ -81,7 +81,7 @@ class Read:
         return f"{self.source.normalizer}@{self.source.normalizer_version}"
 
     def shipments(self) -> tuple[UUID, ...]:
-        """All that it names, with an event or without one."""
+        """Return all shipments that it names, with an event or without one."""
         said = {
             shipment_id(event.carrier_id, number_of(event.carrier_id, event.tracking_number), event.discriminator) for event in self.events
         }
@@ -96,7 +96,7 @@ class Read:
 def read_message(
     message: Message, *, keyring: Keyring, carriers: Mapping[str, Carrier], mappings: Mappings | None = None, version: str | None = None
 ) -> Read | Burial:
-    """Opens and normalizes one message, with `version` of its carrier's code (default: the stable one) and the operators' mappings."""
+    """Open and normalize one message, with `version` of its carrier's code (default: the stable one) and the operators' mappings."""
     carrier = carriers.get(message.carrier_id)
     if carrier is None:
         return Burial(message_id=message.message_id, cause=Cause.UNKNOWN_FORMAT, detail="no carrier of this id is registered any more")
@@ -149,13 +149,13 @@ def _tried_on(message: Message) -> str | None:
 
 
 def _named(salted_body: bytes, carrier: Carrier) -> tuple[UUID, ...]:
-    """The shipments that an unreadable message names."""
+    """Return the shipments that an unreadable message names."""
     numbers = {number_of(carrier.carrier_id, printed) for printed in named_numbers(unsalted(salted_body), carrier.number_fields)} - {""}
     return tuple(shipment_id(carrier.carrier_id, number, "") for number in sorted(numbers))
 
 
 def _only_named(body: bytes, carrier: Carrier, events: Sequence[Event]) -> tuple[str, ...] | None:
-    """The numbers that a message names and has no event of; None: too many."""
+    """Return the numbers that a message names and has no event of; None: too many."""
     printed = {event.tracking_number for event in events}
     if len(printed) == 1 and names_only(body, carrier.number_fields, *printed):
         return ()
@@ -184,7 +184,7 @@ def _identify(normalized: Normalized, carrier_id: str, keyring: Keyring) -> tupl
 
 
 def _where(error: Exception) -> str:
-    """Type and place of a defect; its text may quote the body."""
+    """Return type and position of a defect; its text may quote the body."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

@@ -1,4 +1,4 @@
-"""What a reading is called: a version of ours, or a foreign fleet's `name@version` (docs/strangle.md)."""
+"""Names of readings: a version of ours, or a foreign fleet's `name@version` (docs/strangle.md)."""
 
 import re
 from collections.abc import Iterator
@@ -12,12 +12,12 @@ OURS: Final = "statesvc"
 
 
 def is_foreign(reading: str | None) -> TypeGuard[str]:
-    """Whether another fleet than ours reads as this."""
+    """Return whether another fleet than ours reads as this."""
     return reading is not None and "@" in reading
 
 
 def refused_names(stable: str | None, candidate: str | None, carrier: Carrier) -> Iterator[tuple[str, str]]:
-    """Why these two may not read a carrier: which member, and the reason."""
+    """Yield why these two may not read a carrier: which member, and the reason."""
     if stable is not None and (why := _no_foreign_name(stable, carrier)):
         yield "stable", why
     if is_foreign(candidate):

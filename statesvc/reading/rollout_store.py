@@ -71,7 +71,7 @@ class Guard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RolloutSettings:
-    """How a candidate is rolled out. Without a candidate, percent is 0 and nothing is tried.
+    """Rollout of a candidate. Without a candidate, percent is 0 and nothing is tried.
 
     `stable`: the foreign reading that reads what the candidate does not, `name@version`; None: ours. The candidate may be foreign, too.
     `fallback_seconds`: what its reader did not lease in that time another may take, once it has asked for nothing so long.
@@ -87,14 +87,14 @@ class RolloutSettings:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Why a rollout is refused: which member, and the reason."""
+    """Refusal of a rollout: which member, and the reason."""
 
     member: str
     why: str
 
 
 def refusals(rollout: RolloutSettings, carrier: Carrier | None) -> list[Refused]:
-    """What is wrong with the rollout; empty if it may be set. `carrier` None stands for all carriers."""
+    """Return what is wrong with the rollout; empty if it may be set. `carrier` None stands for all carriers."""
     if carrier is None:
         return (
             [Refused("candidate", "a candidate belongs to one carrier: name it instead of all")]
@@ -135,7 +135,7 @@ class RolloutState:
 
 
 async def rollout_of(connection: AsyncConnection[Any], carrier_id: str) -> RolloutState:
-    """The rollout of `carrier_id` (or `ALL`), or the default if it was never changed."""
+    """Return the rollout of `carrier_id` (or `ALL`), or the default if it was never changed."""
     cursor = connection.cursor(row_factory=class_row(Rollout))
     await cursor.execute(_SQL["rollout"], {"carrier_id": carrier_id})
     rollouts = {rollout.carrier_id: rollout for rollout in await cursor.fetchall()}
@@ -143,7 +143,7 @@ async def rollout_of(connection: AsyncConnection[Any], carrier_id: str) -> Rollo
 
 
 async def list_rollouts(connection: AsyncConnection[Any]) -> list[Rollout]:
-    """Every rollout that was ever changed, `ALL` first."""
+    """Return every rollout that was ever changed, `ALL` first."""
     cursor = connection.cursor(row_factory=class_row(Rollout))
     await cursor.execute(_SQL["rollouts"])
     return await cursor.fetchall()
@@ -161,7 +161,7 @@ class Lacking:
 
     @property
     def sentence(self) -> str:
-        """For people."""
+        """Sentence for people."""
         few = ", ".join(self.workers[:_WORKERS_SHOWN]) + (", ..." if len(self.workers) > _WORKERS_SHOWN else "")
         return (
             f"{len(self.workers)} of {self.running} workers lack version {self.candidate}, which the rollout gives {self.percent} % of the "
@@ -170,13 +170,13 @@ class Lacking:
 
 
 async def lacking_workers(connection: AsyncConnection[Any]) -> list[Lacking]:
-    """For each rollout that some worker cannot follow."""
+    """Return each rollout that some worker cannot follow."""
     cursor = await connection.execute(_SQL["lacking"], {"silent_seconds": SILENT_SECONDS})
     return [Lacking(*row) for row in await cursor.fetchall()]
 
 
 async def set_hold(connection: AsyncConnection[Any], *, carrier_id: str, hold: bool, why: str, actor: str) -> None:
-    """Turns the kill switch of `carrier_id` (or `ALL`); it takes effect at the next claim.
+    """Turn the kill switch of `carrier_id` (or `ALL`); it takes effect at the next claim.
 
     After a release the caller wakes `statesvc.database.wakeups.channels.INBOX`, or the workers find the messages at their next sweep.
     """
@@ -191,7 +191,7 @@ async def set_hold(connection: AsyncConnection[Any], *, carrier_id: str, hold: b
 async def set_rollout(
     connection: AsyncConnection[Any], carrier_id: str, rollout: RolloutSettings, *, why: str, actor: str, force: bool = False
 ) -> None:
-    """Turns a candidate's share; in effect at the next claim. The caller has asked `refusals`, and wakes the workers.
+    """Set a candidate's share; in effect at the next claim. The caller has asked `refusals`, and wakes the workers.
 
     Raises DifferingEventsError, unless forced, where the share is to grow though the candidate was seen to give other event ids.
     """

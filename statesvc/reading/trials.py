@@ -1,7 +1,8 @@
-"""What a candidate's trials showed: totals, differences, and the guard that sets the share back to 0.
+"""Results of a candidate's trials: totals, differences, and the guard that sets the share back to 0.
 
 Written after the batch has taken effect, in a transaction of its own: losing it loses evidence, never an event. Everything here is
 bounded: rows a batch, rows a carrier.
+
 """
 
 from collections import Counter
@@ -49,7 +50,7 @@ class Evidence:
 
 
 async def record_evidence(connection: AsyncConnection[Any], evidence: Evidence, *, worker: str) -> bool:
-    """Stores it and asks the guard. Answers whether the guard set the share back to 0."""
+    """Store the evidence and ask the guard. Return whether the guard set the share back to 0."""
     named = {"carrier_id": evidence.carrier_id, "candidate": evidence.candidate}
     counts = Counter({"messages": evidence.messages, "errors": evidence.errors, "differing": evidence.differing})
     counts.update(FIELD + difference.field for _, difference in evidence.found)
@@ -123,7 +124,7 @@ class Totals:
 
 
 async def totals_of(connection: AsyncConnection[Any], carrier_id: str, candidate: str | None) -> Totals:
-    """The sum over all workers; zero without a candidate."""
+    """Return the sum over all workers; zero without a candidate."""
     cursor = await connection.execute(_SQL["totals"], {"carrier_id": carrier_id, "candidate": candidate})
     counted: dict[str, int] = dict(await cursor.fetchall())
     return Totals(
@@ -153,7 +154,7 @@ class StoredDifference:
 async def list_differences(
     connection: AsyncConnection[Any], carrier_id: str, *, candidate: str | None, before: int, limit: int
 ) -> tuple[list[StoredDifference], int | None]:
-    """A page, newest first, of those with an id below `before`; and the `before` of the next page (None: this is the last)."""
+    """Return a page, newest first, of those with an id below `before`; and the `before` of the next page (None: this is the last)."""
     cursor = connection.cursor(row_factory=class_row(StoredDifference))
     await cursor.execute(_SQL["list_diffs"], {"carrier_id": carrier_id, "candidate": candidate, "before": before, "limit": limit + 1})
     found = await cursor.fetchall()

@@ -32,7 +32,7 @@ CODES_MAX: Final = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryRequest:
-    """Whose messages to read again, on whose behalf. `read_by`: only those that this version of the carrier's code read."""
+    """A request to read messages again. `read_by`: only those that this version of the carrier's code read."""
 
     carrier_id: str
     actor: str
@@ -44,19 +44,19 @@ class HistoryRequest:
 
     @property
     def is_partial(self) -> bool:
-        """Whether it says nothing about all events with a code, or is only asked what it would do."""
+        """True if it says nothing about all events with a code, or is only asked what it would do."""
         return self.dry_run or self.since is not None or self.read_by is not None
 
     @property
     def scope(self) -> dict[str, Any]:
-        """For the statements."""
+        """Parameters of the statements."""
         read_by = f"{self.carrier_id}@{self.read_by}" if self.read_by else None
         return {"carrier_id": self.carrier_id, "since": self.since, "read_by": read_by}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryPosition:
-    """Where a run goes on, with what its end has to know of all of it.
+    """Position of a run, with what its end has to know of all of it.
 
     `scanned`: messages of all carriers that it has passed. `began`: the database's clock when it began. `learned`, `left`: open dead
     letters of codes that it read, and of those that it found unknown.
@@ -101,7 +101,7 @@ class HistoryReread:
         return self.report
 
     async def _pass(self) -> bool:
-        """Whether it came to the end of the messages before the budget was spent."""
+        """Run a pass; return whether it came to the end of the messages before the budget was spent."""
         while True:
             async with self.connections.connection() as connection:
                 parameters = {**self.request.scope, "after": self.position.after, "limit": self.page}
@@ -137,7 +137,7 @@ class HistoryReread:
         return is_late or (self.messages_max is not None and self.report.messages >= self.messages_max)
 
     async def _settle_codes(self) -> None:
-        """Notes which open dead letters are about the codes of this call, and at the end resolves those whose code is known everywhere."""
+        """Note which open dead letters are about the codes of this call, and at the end resolve those whose code is known everywhere."""
         async with self.connections.connection() as connection:
             rows = await (await connection.execute(_SQL["open_codes"], self.request.scope)).fetchall()
         is_open = {dead_letter_id: (raw_type, raw_code) for dead_letter_id, raw_type, raw_code in rows}

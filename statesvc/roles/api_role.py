@@ -48,7 +48,7 @@ from statesvc.roles.shutdown import Part, ShutdownTimes, run_until_stopped
 
 
 async def run(launch: Launch) -> int:
-    """Runs until it is asked to stop; returns the exit code."""
+    """Run until it is asked to stop; return the exit code."""
     settings = launch.settings
     grace_seconds = settings.http.grace_seconds
     allowed = settings.notifier.subscriber_allow
@@ -144,7 +144,7 @@ async def run(launch: Launch) -> int:
 
 @asynccontextmanager
 async def open_replica(launch: Launch, base: Runtime, *, archive: LogArchive) -> AsyncIterator[Replica | None]:
-    """The standby of STATESVC_REPLICA_URL. It may be away when the service starts, and come and go."""
+    """Open the standby of STATESVC_REPLICA_URL. It may be away when the service starts, and come and go."""
     url = launch.settings.database.replica_url
     if url is None:
         yield None
@@ -155,7 +155,7 @@ async def open_replica(launch: Launch, base: Runtime, *, archive: LogArchive) ->
 
 
 def sampling(launch: Launch, base: Runtime) -> Callable[[], Awaitable[None]]:
-    """What brings the metrics of the database up to date at a scrape; they show the last reading."""
+    """Return what brings the metrics of the database up to date at a scrape; they show the last reading."""
     database, archive = launch.settings.database, archive_folder(launch.settings)
     volumes = {"data": database.data_dir} if database.database_url is None else {}
     depths = Depths(base.pool)

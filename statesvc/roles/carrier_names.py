@@ -17,7 +17,7 @@ from statesvc.settings.service_settings import Settings
 
 
 def unknown_carriers(settings: Settings) -> Iterator[str]:
-    """A sentence for each setting that names no carrier, or one that leaves nothing to choose."""
+    """Yield a sentence for each setting that names no carrier, or one that leaves nothing to choose."""
     named = [
         *(WEBHOOK_SECRET_PREFIX + name for name in settings.webhook_secrets_by_carrier),
         *(WEBHOOK_IPS_PREFIX + name for name in settings.webhook_networks),
@@ -38,7 +38,7 @@ def unknown_carriers(settings: Settings) -> Iterator[str]:
 
 
 def require_known_carriers(settings: Settings) -> None:
-    """Raises SettingError."""
+    """Check the carriers that settings name. Raises SettingError."""
     if unknown := list(unknown_carriers(settings)):
         raise SettingError("; ".join(unknown))
 

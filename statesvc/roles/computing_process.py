@@ -30,7 +30,7 @@ LIMITS: Final = PoolLimits(
 
 
 async def compute(settings: Settings) -> None:
-    """Opens what computing needs, then serves."""
+    """Open what computing needs, then serve."""
     tasks: dict[str, Task] = {}
     serve = serve_tasks(tasks)
     dsns = require_database(settings.database)
@@ -45,7 +45,7 @@ async def compute(settings: Settings) -> None:
 
 
 def main() -> None:
-    """Runs until the parent ends."""
+    """Run until the parent ends."""
     settings = load_settings()
     configure_logging(process="computing", output_format=log_format(settings.telemetry), level=settings.telemetry.log_level)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

@@ -1,4 +1,4 @@
-"""How many connections each role has, and the limits of each.
+"""Limits of connections: how many each role has, and the limits of each.
 
 One process of each role together have at most STATESVC_DATABASE_CONNECTIONS, or what the server leaves them where that is fewer. Of these
 the first are direct: a process listens and sends wake-ups over one, and the sealer leads over another. The rest are shared out to pools.
@@ -16,7 +16,7 @@ from statesvc.database.room import Bound
 from statesvc.settings.service_settings import CONNECTIONS_MIN, Settings
 
 API_ACQUIRE_SECONDS: Final = 0.5
-"""As for webhooks: with every connection busy for that long, a 503 with Retry-After serves a caller better than a longer queue."""
+"""Time to acquire: with every connection busy for that long, a 503 with Retry-After serves a caller better than a longer queue."""
 REPLICA_ACQUIRE_SECONDS: Final = 0.25
 API_STATEMENT_SECONDS: Final = 5.0
 API_LOCK_SECONDS: Final = 2.0
@@ -34,18 +34,18 @@ _FILLED_MIN: Final = 2
 
 
 class TooFewConnectionsError(RuntimeError):
-    """With what it may have, one process of each role does not work."""
+    """One process of each role does not work with the connections that it may have."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionPlan:
-    """Who has how many, of pools, and besides."""
+    """Plan of connections: how many each pool has, and how many are besides."""
 
     pools: Mapping[str, int]
 
     @classmethod
     def of(cls, connections: int) -> "ConnectionPlan":
-        """Shares out so many; the least that works where that is more."""
+        """Share out so many; the least that works where that is more."""
         further = max(0, connections - CONNECTIONS_MIN)
         shared = Counter({**LEAST, BESIDES: 1})
         shared.update(islice(chain(_FURTHER, cycle(_MORE)), further))
@@ -53,15 +53,15 @@ class ConnectionPlan:
 
     @property
     def besides(self) -> int:
-        """For who comes and goes."""
+        """Connections for what comes and goes."""
         return self.pools[BESIDES]
 
     def wanted(self, roles: Iterable[str]) -> int:
-        """How many these processes take at most, and what comes and goes beside them."""
+        """Return how many these processes take at most, and what comes and goes beside them."""
         return sum(self.pools[role] + DIRECT[role] for role in roles) + self.besides
 
     def arithmetic(self, roles: Iterable[str]) -> str:
-        """The sum, term by term."""
+        """Return the sum, term by term."""
         counts = Counter(roles)
         terms = [
             f"{role} {f'{count} x ' if count > 1 else ''}({self.pools[role]} + {DIRECT[role]} direct)" for role, count in counts.items()
@@ -69,7 +69,7 @@ class ConnectionPlan:
         return f"{' + '.join(terms)} + {self.besides} for {BESIDES} = {self.wanted(counts.elements())}"
 
     def resized(self, limits: PoolLimits, roles: Iterable[str]) -> PoolLimits:
-        """The limits of the pool of a process with these roles."""
+        """Return the limits of the pool of a process with these roles."""
         share = sum(self.pools[role] for role in roles)
         return replace(limits, connections_max=share, connections_min=min(share, _FILLED_MIN))
 
@@ -78,7 +78,7 @@ ONE_OF_EACH: Final = tuple(DIRECT)
 
 
 def plan_for(settings: Settings, bound: Bound | None) -> ConnectionPlan:
-    """What each role may have. `bound`: what the server leaves; None where that is a pooler's business.
+    """Return what each role may have. `bound`: what the server leaves; None where that is a pooler's business.
 
     Raises TooFewConnectionsError where it is never enough; where it is only too much that others have now, the least that works.
     """
@@ -91,7 +91,7 @@ def plan_for(settings: Settings, bound: Bound | None) -> ConnectionPlan:
 
 
 def too_few(bound: Bound) -> str:
-    """Why that is not enough for one process of each role."""
+    """Return why that is not enough for one process of each role."""
     least = ConnectionPlan.of(CONNECTIONS_MIN)
     return (
         f"too few connections: one process of each role takes at least {least.arithmetic(ONE_OF_EACH)}, but {bound.why}: {bound.left} left"
@@ -99,7 +99,7 @@ def too_few(bound: Bound) -> str:
 
 
 def ingress_limits(settings: Settings) -> PoolLimits:
-    """Of the connections that store webhooks: nothing that lasts."""
+    """Return the limits of the connections that store webhooks: nothing that lasts."""
     ingress = settings.ingress
     return PoolLimits(
         connections_max=1,
@@ -112,12 +112,12 @@ def ingress_limits(settings: Settings) -> PoolLimits:
 
 
 def misrouted_limits(settings: Settings) -> PoolLimits:
-    """Of the connection of an `api` that stores webhooks which came to it: there is none until one comes."""
+    """Return the limits of the connection of an `api` that stores webhooks which came to it: there is none until one comes."""
     return replace(ingress_limits(settings), connections_min=0)
 
 
 def api_limits() -> PoolLimits:
-    """Of the connections that answer the API."""
+    """Return the limits of the connections that answer the API."""
     return PoolLimits(
         connections_max=1,
         connections_min=1,
@@ -129,12 +129,12 @@ def api_limits() -> PoolLimits:
 
 
 def replica_limits(plan: ConnectionPlan) -> PoolLimits:
-    """Of the connections to a standby: the primary is there for who would have to wait."""
+    """Return the limits of the connections to a standby: the primary is there for who would have to wait."""
     return replace(api_limits(), acquire_seconds=REPLICA_ACQUIRE_SECONDS, connections_max=plan.pools["api"] + 1)
 
 
 def worker_limits(settings: Settings) -> PoolLimits:
-    """Of worker, notifier and sealer: patient, but all below the lease, so that a frozen process blocks no rescue."""
+    """Return the limits of worker, notifier and sealer: patient, but all below the lease, so that a frozen process blocks no rescue."""
     worker = settings.worker
     return PoolLimits(
         connections_max=1,

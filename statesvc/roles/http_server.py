@@ -32,14 +32,14 @@ log = structlog.get_logger()
 
 
 def api_keys(launch: Launch, base: Runtime) -> Keys:
-    """Those of the database, and the one of the settings."""
+    """Return the keys of the database, and the one of the settings."""
     bootstrap = launch.settings.keys.bootstrap_key
     return Keys(base.pool, bootstrap_key=bootstrap.get_secret_value() if bootstrap else None)
 
 
 @asynccontextmanager
 async def open_ingress(launch: Launch, base: Runtime, pool: Pool, *, keys: Keys) -> AsyncIterator[Ingress]:
-    """What takes webhooks, until everything that it acknowledged is stored."""
+    """Open what takes webhooks, until everything that it acknowledged is stored."""
     settings = launch.settings
     ingress = build_ingress(
         settings,
@@ -74,7 +74,7 @@ async def serve(
     sharing: Sharing | None = None,
     middlewares: Sequence[Middleware] = (),
 ) -> Server:
-    """Listens, with livez and readyz alone unless there are `routes`."""
+    """Listen, with livez and readyz alone unless there are `routes`."""
     calls = health_routes(base.readiness) if routes is None else routes
     http = launch.settings.http
     gate = ConnectionGate(
@@ -110,7 +110,7 @@ async def serve(
 
 
 def server_part(server: Server) -> Part:
-    """A listening server as a part: when asked to stop it lets the running requests end."""
+    """Return a listening server as a part: when asked to stop it lets the running requests end."""
     stopping = asyncio.Event()
 
     async def run() -> None:
@@ -121,7 +121,7 @@ def server_part(server: Server) -> Part:
 
 
 async def run_with_health(launch: Launch, base: Runtime, parts: Sequence[Part]) -> int:
-    """Runs the parts of roles without calls of their own until it is asked to stop: their servers answer for their health alone."""
+    """Run the parts of roles without calls of their own until it is asked to stop: their servers answer for their health alone."""
     keys = Keys(base.pool)
     async with AsyncExitStack() as stack:
         for role, port in launch.ports.items():

@@ -14,7 +14,7 @@ from statesvc.roles.shutdown import ShutdownTimes, run_until_stopped
 
 
 async def run(launch: Launch) -> int:
-    """Runs until it is asked to stop; returns the exit code."""
+    """Run until it is asked to stop; return the exit code."""
     settings = launch.settings
     http = settings.http
     async with open_runtime(launch, ingress_limits(settings), channels=[]) as base, AsyncExitStack() as stack:

@@ -1,4 +1,4 @@
-"""Where the master key comes from: the setting, a KMS, or next to the embedded server a file that `up` makes at its first start.
+"""Sources of the master key: the setting, a KMS, or next to the embedded server a file that `up` makes at its first start.
 
 With DATABASE_URL no key is ever made: two machines that each made one could not open each other's data.
 """
@@ -34,7 +34,7 @@ class KeySources:
 
 
 def key_sources(settings: Settings) -> KeySources:
-    """What is configured, well-formed. Raises MasterKeyError, which says how to make a key, and KmsError."""
+    """Return what is configured, well-formed. Raises MasterKeyError, which says how to make a key, and KmsError."""
     given = settings.keys.master_key.get_secret_value() if settings.keys.master_key is not None else _from_file(settings)
     words = [word.strip() for word in given.split(",") if word.strip()]
     url = settings.keys.kms_url
@@ -50,18 +50,18 @@ def key_sources(settings: Settings) -> KeySources:
 
 
 async def open_master_keys(settings: Settings, connection: AsyncConnection[Any], *, make: bool = False) -> MasterKeys:
-    """The keys of this installation. `make`: a root key under the KMS where there is none. Raises MasterKeyError and KmsError."""
+    """Open the keys of this installation. `make`: a root key under the KMS where there is none. Raises MasterKeyError and KmsError."""
     return await open_sources(key_sources(settings), connection, make=make)
 
 
 async def open_sources(sources: KeySources, connection: AsyncConnection[Any], *, make: bool = False) -> MasterKeys:
-    """The same of sources that were looked at before."""
+    """Open the keys of sources that were looked at before."""
     root = b"" if sources.kms is None else await load_root_key(connection, sources.kms, make=make)
     return MasterKeys(root if key is None else key for key in sources.keys)
 
 
 def ensure_master_key(settings: Settings) -> Path | None:
-    """Makes the file (mode 0600) unless it is there, or another source is set; the path of a new one, else None."""
+    """Make the file (mode 0600) unless it is there, or another source is set; return the path of a new one, else None."""
     data_dir = settings.database.data_dir
     path = data_dir / FILE
     if path.exists() or settings.keys.master_key is not None or settings.keys.kms_url is not None:

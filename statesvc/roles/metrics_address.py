@@ -1,4 +1,4 @@
-"""Where the metrics of a process are read: at an address of their own, or by the supervisor over a unix socket.
+"""Address of a process's metrics: one of their own, or a unix socket for the supervisor.
 
 The address is not that of webhooks and calls, and bounds what it costs (`MetricsServer`): who may ask for a number must not delay an ACK.
 """
@@ -21,7 +21,7 @@ from statesvc.telemetry.metrics_server import MetricsServer
 ALIVE: Final = "/livez"
 METRICS: Final = "/metrics"
 SAMPLE_SECONDS: Final = 2.0
-"""How long a scrape waits for what is read of the database; it then shows the last reading."""
+"""Time that a scrape waits for what is read of the database; it then shows the last reading."""
 
 log = structlog.get_logger()
 
@@ -43,11 +43,11 @@ class RoleMetrics:
         self._sampling: asyncio.Task[None] | None = None
 
     def sample_first(self, sample: Callable[[], Awaitable[None]]) -> None:
-        """Has it awaited before each new text, as long as that takes no `SAMPLE_SECONDS`."""
+        """Await the sample before each new text, as long as that takes no `SAMPLE_SECONDS`."""
         self._sample = sample
 
     async def make(self) -> bytes:
-        """A new text, without the role."""
+        """Make a new text, without the role."""
         if self._sample is not None:
             if self._sampling is None or self._sampling.done():
                 self._sampling = asyncio.create_task(self._run(self._sample), name="metrics-sample")
@@ -55,11 +55,11 @@ class RoleMetrics:
         return self._telemetry.exposition()
 
     async def make_labelled(self) -> bytes:
-        """The same, each sample with the role."""
+        """Make a new text, each sample with the role."""
         return merged({self._role: await self.make()})
 
     async def close(self) -> None:
-        """Ends what it reads of the database now."""
+        """End what it reads of the database now."""
         if self._sampling is not None:
             await cancel_fully(self._sampling)
 
@@ -72,7 +72,7 @@ class RoleMetrics:
 
 
 def metrics_listener(http: HttpSettings, *, port: int) -> socket.socket:
-    """Bound to the address of the metrics. `port`: of the process itself. Raises MetricsPortTakenError.
+    """Bind the address of the metrics. `port`: of the process itself. Raises MetricsPortTakenError.
 
     Where nobody chose a port and the one by default is taken, any free one will do.
     """
@@ -121,7 +121,7 @@ async def _alive() -> bytes:
 async def serving_metrics(
     http: HttpSettings, telemetry: Telemetry, *, role: str, port: int, control: Path | None
 ) -> AsyncIterator[RoleMetrics]:
-    """Serves them for the time of the block. `control`: where a supervisor asks for them, and whether this process lives."""
+    """Serve the metrics for the time of the block. `control`: where a supervisor asks for them, and whether this process lives."""
     metrics = RoleMetrics(telemetry, role=role)
     if control is not None:
         server = MetricsServer(_control_listener(control), {ALIVE: _alive, METRICS: Exposition(metrics.make).text})

@@ -12,7 +12,7 @@ from statesvc.roles.sealer_role import sealer_parts
 
 
 async def run(launch: Launch) -> int:
-    """Runs until it is asked to stop; returns the exit code."""
+    """Run until it is asked to stop; return the exit code."""
     limits = worker_limits(launch.settings)
     async with open_runtime(launch, limits, channels=[OUTBOX, LOG]) as base, notifier_part(launch, base) as notifier:
         return await run_with_health(launch, base, [notifier, *sealer_parts(launch, base)])

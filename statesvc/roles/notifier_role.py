@@ -22,14 +22,14 @@ from statesvc.telemetry import gauges
 
 
 async def run(launch: Launch) -> int:
-    """Runs until it is asked to stop; returns the exit code."""
+    """Run until it is asked to stop; return the exit code."""
     async with open_runtime(launch, worker_limits(launch.settings), channels=[OUTBOX]) as base, notifier_part(launch, base) as part:
         return await run_with_health(launch, base, [part])
 
 
 @asynccontextmanager
 async def notifier_part(launch: Launch, base: Runtime) -> AsyncIterator[Part]:
-    """The notifier, with what it sends through open for the time of the block."""
+    """Open the notifier, with what it sends through, for the time of the block."""
     settings = launch.settings
     base.telemetry.observe_pools({"notifier": base.pool})
     async with AsyncExitStack() as stack:

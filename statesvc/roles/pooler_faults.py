@@ -1,4 +1,4 @@
-"""What is wrong between the service and a pooler, as sentences that name the setting. `doctor` prints them, and no role starts with one.
+"""Faults between the service and a pooler, as sentences that name the setting. `doctor` prints them, and no role starts with one.
 
 A wrong setting here shows late otherwise: statements fail now and then, wake-ups are lost, time limits hit the session's next client.
 """
@@ -25,7 +25,7 @@ _SQL = queries("statesvc.roles", "pooler_faults")
 
 
 class PoolerMode(Enum):
-    """What stands between a client and the server."""
+    """Mode of what stands between a client and the server."""
 
     DIRECT = "direct"
     SESSION = "a pooler that gives each client a server connection of its own"
@@ -37,7 +37,7 @@ class PoolerSettingError(RuntimeError):
 
 
 async def require_usable_pooler(dsns: Dsns, settings: Settings) -> None:
-    """Raises PoolerSettingError with everything that is wrong, and OperationalError where the server does not answer."""
+    """Check the pooler. Raises PoolerSettingError with everything that is wrong, and OperationalError where the server does not answer."""
     service = await pooler_mode(dsns.service)
     listen = await pooler_mode(dsns.listen) if dsns.is_pooled else service
     faults = [
@@ -51,7 +51,7 @@ async def require_usable_pooler(dsns: Dsns, settings: Settings) -> None:
 
 
 def listen_fault(mode: PoolerMode, *, is_own: bool) -> str | None:
-    """`is_own`: LISTEN has an address of its own."""
+    """Return what is wrong with LISTEN. `is_own`: it has an address of its own."""
     if mode is not PoolerMode.TRANSACTION:
         return None
     variable = "STATESVC_LISTEN_URL" if is_own else "DATABASE_URL"
@@ -59,7 +59,7 @@ def listen_fault(mode: PoolerMode, *, is_own: bool) -> str | None:
 
 
 async def limits_fault(dsns: Dsns, settings: Settings) -> str | None:
-    """Behind a pooler in transaction mode: whether time limits travel with each transaction."""
+    """Check, behind a pooler in transaction mode, that time limits travel with each transaction."""
     if not dsns.is_pooled:
         return f"without STATESVC_LISTEN_URL the pooler is taken for the server, and time limits hit the session's next client: {_LISTEN}"
     limits = worker_limits(settings)
@@ -70,7 +70,7 @@ async def limits_fault(dsns: Dsns, settings: Settings) -> str | None:
 
 
 async def prepared_fault(dsns: Dsns, settings: Settings) -> str | None:
-    """Behind a pooler in transaction mode: whether it carries prepared statements, where they are on."""
+    """Check, behind a pooler in transaction mode, that it carries prepared statements, where they are on."""
     if not settings.database.prepared_statements:
         return None
     if not await carries_prepared(dsns.service):
@@ -84,7 +84,7 @@ async def prepared_fault(dsns: Dsns, settings: Settings) -> str | None:
 
 
 async def pooler_mode(dsn: str) -> PoolerMode:
-    """Two clients at once: in transaction mode they meet on a server connection, or one of them changes its own."""
+    """Find the mode with two clients at once: in transaction mode they meet on a server connection, or one of them changes its own."""
     async with await _connect(dsn) as one, await _connect(dsn) as other:
         ones, others = set(), set()
         for _ in range(TRIES):
@@ -97,7 +97,7 @@ async def pooler_mode(dsn: str) -> PoolerMode:
 
 
 async def carries_prepared(dsn: str) -> bool:
-    """Whether a statement that a client prepared is there when a pooler in transaction mode gives it another server connection."""
+    """Return whether a prepared statement is there when a pooler in transaction mode gives the client another server connection."""
     async with await _connect(dsn) as one, await _connect(dsn) as other:
         one.prepare_threshold = 1
         for _ in range(TRIES):
@@ -118,7 +118,7 @@ async def carries_prepared(dsn: str) -> bool:
 
 
 async def limits_in_transaction(dsn: str, limits: PoolLimits, *, direct: bool) -> Mapping[str, int]:
-    """The time limits, in milliseconds, that a transaction of the service would have."""
+    """Return the time limits, in milliseconds, that a transaction of the service would have."""
     async with (
         make_pool(dsn, name="statesvc check", limits=limits, prepared_statements=False, direct=direct) as pool,
         pool.connection() as connection,

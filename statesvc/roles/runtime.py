@@ -1,4 +1,4 @@
-"""What every role needs at run time: telemetry, the database, the keyring, wake-ups, readiness. Closed in the reverse order."""
+"""Dependencies of every role at run time: telemetry, the database, the keyring, wake-ups, readiness. Closed in the reverse order."""
 
 import asyncio
 import os
@@ -52,7 +52,7 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """Which role to run, and where it listens. `port` 0: a free one. `socket`: where `ingress` and `api` hand connections to each other.
+    """Role to run, and where it listens. `port` 0: a free one. `socket`: where `ingress` and `api` hand connections to each other.
 
     `wakeups`: a folder over which the roles of this machine wake each other at once. `busy_niceness`: how far worker and notifier stand
     back while they have much to do. `sealer_port`: a notifier is the sealer too, and answers for its health there.
@@ -88,7 +88,7 @@ class Launch:
 
     @property
     def incarnations(self) -> list[Incarnation]:
-        """How this start shows in the list of workers: one row a role."""
+        """Rows of this start in the list of workers: one a role."""
         return [
             Incarnation(
                 worker_id=self._id(role),
@@ -208,7 +208,7 @@ def _normalizers() -> list[str]:
 
 
 def require_database(settings: DatabaseSettings) -> Dsns:
-    """DATABASE_URL, or the embedded server that `statesvc up` keeps running. Raises NoDataError and StoppedDatabaseError."""
+    """Return DATABASE_URL, or the embedded server that `statesvc up` keeps running. Raises NoDataError and StoppedDatabaseError."""
     dsns = locate(settings)
     if dsns is None:
         raise StoppedDatabaseError(str(settings.data_dir.absolute()))
@@ -217,7 +217,7 @@ def require_database(settings: DatabaseSettings) -> Dsns:
 
 @asynccontextmanager
 async def pool_of(launch: Launch, dsns: Dsns, *, name: str, limits: PoolLimits, writes: bool = True) -> AsyncIterator[Pool]:
-    """An open pool. `writes=False` to read from a standby."""
+    """Open a pool. `writes=False` to read from a standby."""
     pool = make_pool(
         dsns.service,
         name=name,
@@ -234,7 +234,7 @@ async def pool_of(launch: Launch, dsns: Dsns, *, name: str, limits: PoolLimits, 
 
 
 async def _opened(pool: Pool, dsns: Dsns, settings: Settings, sources: KeySources, signals: StopSignals) -> tuple[Keyring, ConnectionPlan]:
-    """Waits for the database, its schema and the KMS as long as it takes.
+    """Wait for the database, its schema and the KMS as long as it takes.
 
     Raises KmsError, MissingPartitionError, PoolerSettingError and TooFewConnectionsError where waiting does not help.
     """

@@ -16,14 +16,14 @@ from statesvc.telemetry import gauges
 
 
 async def run(launch: Launch) -> int:
-    """Runs until it is asked to stop; returns the exit code."""
+    """Run until it is asked to stop; return the exit code."""
     async with open_runtime(launch, worker_limits(launch.settings), channels=[LOG]) as base:
         base.telemetry.observe_pools({"sealer": base.pool})
         return await run_with_health(launch, base, sealer_parts(launch, base))
 
 
 def sealer_parts(launch: Launch, base: Runtime) -> list[Part]:
-    """The sealer, and who vouches for its heads."""
+    """Return the sealer, and who vouches for its heads."""
     settings = launch.settings
     store = checkpoint_store(settings.checkpoint)
     sealer = Sealer(

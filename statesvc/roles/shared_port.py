@@ -22,7 +22,7 @@ _UNDECIDED_BYTES_MAX: Final = 64
 
 
 def path_begins(head: bytes) -> str | None:
-    """The path at the beginning of a request, as far as it is needed; None while too little of it has come. Empty: this is no HTTP."""
+    """Return the path at the beginning of a request, as far as it is needed; None: too little has come. Empty: this is no HTTP."""
     match = _TARGET.match(head)
     if match is None:
         return None if len(head) < _UNDECIDED_BYTES_MAX else ""
@@ -30,19 +30,19 @@ def path_begins(head: bytes) -> str | None:
 
 
 def is_webhook(head: bytes) -> bool | None:
-    """Whether a carrier calls."""
+    """Return whether a carrier calls."""
     path = path_begins(head)
     return None if path is None else path == WEBHOOKS
 
 
 def is_for_ingress(head: bytes) -> bool | None:
-    """Whether a shared port's `ingress` answers: webhooks, and what is asked about the health of the port."""
+    """Return whether a shared port's `ingress` answers: webhooks, and what is asked about the health of the port."""
     path = path_begins(head)
     return None if path is None else path == WEBHOOKS or path in HEALTH
 
 
 def is_for_api(head: bytes) -> bool | None:
-    """Whether `api` answers: everything else that looks like a request."""
+    """Return whether `api` answers: everything else that looks like a request."""
     path = path_begins(head)
     return None if path is None else path not in {"", WEBHOOKS, *HEALTH}
 
@@ -63,7 +63,7 @@ class SharedPort:
         self._adopting: set[asyncio.Task[None]] = set()
 
     def part(self, server: Server) -> Part:
-        """Connects the two as long as the process works."""
+        """Connect the two as long as the process works."""
         self._server = server
         return Part(name="handoff", run=self._handoff.run, stop=self._handoff.stop)
 
@@ -73,7 +73,7 @@ class SharedPort:
         return self._handoff.is_up
 
     def unready(self) -> str | None:
-        """Why the port is not whole yet. Once it was, webhooks alone decide: they do not wait for an `api` that starts again."""
+        """Return why the port is not whole yet. Once it was, webhooks alone decide: they do not wait for an `api` that starts again."""
         return None if self._handoff.was_up else "the api has not started yet"
 
     def _adopt(self, client: socket.socket, head: bytes, is_shared: bool) -> None:  # noqa: FBT001 - as `Handoff` calls it
@@ -87,7 +87,7 @@ class SharedPort:
 
 @web.middleware
 async def without_api(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """A call that could not be handed to `api`: it is away, or the call came in one piece with a webhook before it."""
+    """Answer a call that could not be handed to `api`: it is away, or the call came in one piece with a webhook before it."""
     if request.path.startswith(WEBHOOKS) or request.path in HEALTH:
         return await handler(request)
     raise Problem(Code.API_UNAVAILABLE, "webhooks are taken, the API is not there now; try again")

@@ -1,4 +1,4 @@
-"""How a process stops: readiness fails first, then its parts stop taking work, then they finish within the grace period.
+"""Shutdown of a process: readiness fails first, then its parts stop taking work, then they finish within the grace period.
 
 SIGTERM and SIGINT ask for it, and so do a terminal that closes (SIGHUP) and the death of the supervisor. Between the first and the
 second step a role that is called from outside goes on serving, until load balancers have noticed. A second signal cuts everything
@@ -34,7 +34,7 @@ class StopSignals:
         self.aborting = asyncio.Event()
 
     def listen(self) -> None:
-        """Takes over the signals of this process, and watches its supervisor where it has one."""
+        """Take over the signals of this process, and watch its supervisor where it has one."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.ask, number.name.lower())
@@ -45,7 +45,7 @@ class StopSignals:
             loop.add_reader(sys.stdin.fileno(), self._read_supervisor_pipe)
 
     def ask(self, reason: str) -> None:
-        """As a signal does: stop; asked again: stop at once."""
+        """Ask to stop, as a signal does; asked again: to stop at once."""
         if self.stopping.is_set():
             log.warning("aborting", reason=reason)
             self.aborting.set()
@@ -54,7 +54,7 @@ class StopSignals:
             self.stopping.set()
 
     def _hang_up(self) -> None:
-        """Shell and kernel both send it when a terminal closes: a second one must not cut short what the first began."""
+        """Stop at a hang-up; shell and kernel both send it when a terminal closes: a second one must not cut short what the first began."""
         if not self.stopping.is_set():
             self.ask("sighup")
 
@@ -75,7 +75,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShutdownTimes:
-    """How long stopping may take. `drain_seconds`: serving on, not ready any more; `grace_seconds`: finishing, after that."""
+    """Time limits of stopping. `drain_seconds`: serving on, not ready any more; `grace_seconds`: finishing, after that."""
 
     grace_seconds: float
     drain_seconds: float = 0.0
@@ -84,7 +84,7 @@ class ShutdownTimes:
 async def run_until_stopped(
     parts: Sequence[Part], *, helpers: Iterable[asyncio.Task[None]], signals: StopSignals, drain: Callable[[], None], times: ShutdownTimes
 ) -> int:
-    """Runs until it is asked to stop; returns the exit code. `helpers` are tasks started elsewhere that must not end before."""
+    """Run until it is asked to stop; return the exit code. `helpers` are tasks started elsewhere that must not end before."""
     # what was built so far lives as long as the process: no collection needs to visit it again
     gc.collect()
     gc.freeze()
@@ -108,7 +108,7 @@ async def run_until_stopped(
 
 
 async def _finish(tasks: Sequence[asyncio.Task[None]], *, signals: StopSignals, grace_seconds: float) -> bool:
-    """Waits for the tasks; those that are late are cancelled. True if a second signal cut it short."""
+    """Wait for the tasks; those that are late are cancelled. Return True if a second signal cut it short."""
     running = [task for task in tasks if not task.done()]
     if not running:
         return signals.aborting.is_set()

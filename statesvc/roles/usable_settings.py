@@ -1,4 +1,4 @@
-"""What is checked before a role, or `up`, does anything: settings that a role could not work with, in words, and once."""
+"""Checks before a role, or `up`, does anything: settings that a role could not work with, in words, and once."""
 
 import socket
 
@@ -18,7 +18,7 @@ from statesvc.telemetry.tracing import ExporterUnavailableError, require_exporte
 
 
 def require_usable(settings: Settings, *, host: str) -> None:
-    """Raises SettingError. `host`: where it is to listen."""
+    """Check the settings. Raises SettingError. `host`: where it is to listen."""
     require_known_carriers(settings)
     _require_host(host)
     Dsns.from_settings(settings.database)
@@ -33,7 +33,7 @@ def require_usable(settings: Settings, *, host: str) -> None:
 
 
 def checkpoint_store(settings: CheckpointSettings) -> CheckpointStore | None:
-    """Where checkpoints are published. Raises SettingError."""
+    """Return where checkpoints are published. Raises SettingError."""
     try:
         return None if settings.publish is None else checkpoint_store_at(settings.publish)
     except CheckpointStoreError as error:
@@ -41,7 +41,7 @@ def checkpoint_store(settings: CheckpointSettings) -> CheckpointStore | None:
 
 
 def stamp_trust(settings: CheckpointSettings) -> Trust | None:
-    """The certificates that a stamp must lead to. Raises SettingError."""
+    """Return the certificates that a stamp must lead to. Raises SettingError."""
     if settings.stamp_url is None or settings.stamp_cert is None:
         return None
     try:
@@ -64,7 +64,7 @@ def _require_postgres(settings: DatabaseSettings) -> None:
 
 
 def _require_master_key(settings: Settings) -> None:
-    """The embedded server's is made with its data."""
+    """Check the master key; the embedded server's is made with its data."""
     keys, database = settings.keys, settings.database
     is_made_later = database.database_url is None and keys.master_key is None and keys.kms_url is None
     if is_made_later and not (database.data_dir / FILE).exists():
@@ -76,7 +76,7 @@ def _require_master_key(settings: Settings) -> None:
 
 
 def _require_host(host: str) -> None:
-    """Each address is tried with any port."""
+    """Check the host: each address is tried with any port."""
     for name in listen_hosts(host):
         try:
             for family, kind, protocol, _, address in socket.getaddrinfo(name, 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE):

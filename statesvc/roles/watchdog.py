@@ -12,7 +12,7 @@ from statesvc.background.periodic import Periodic
 
 
 def watchdog(environment: Mapping[str, str], *, pid: int) -> Periodic | None:
-    """Sends a ping twice in each interval; None: nobody asked."""
+    """Return a job that sends a ping twice in each interval; None: nobody asked."""
     address, interval = environment.get("NOTIFY_SOCKET"), environment.get("WATCHDOG_USEC", "")
     if not address or not interval.isdecimal() or environment.get("WATCHDOG_PID", str(pid)) != str(pid):
         return None
@@ -30,7 +30,7 @@ def watchdog(environment: Mapping[str, str], *, pid: int) -> Periodic | None:
 
 @asynccontextmanager
 async def watchdog_pings() -> AsyncIterator[None]:
-    """Those of this process, for the time of the block."""
+    """Send the pings of this process for the time of the block."""
     pings = watchdog(os.environ, pid=os.getpid())
     if pings is not None:
         pings.start()

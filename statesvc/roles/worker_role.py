@@ -27,7 +27,7 @@ from statesvc.worker.worker_loop import Worker, WorkerLimits
 
 
 async def run(launch: Launch) -> int:
-    """Runs until it is asked to stop; returns the exit code."""
+    """Run until it is asked to stop; return the exit code."""
     settings = launch.settings
     limits = worker_limits(settings)
     # a worker reads places all the time, and its first message should not wait for them

@@ -1,4 +1,4 @@
-"""Whether the time of sealing can be trusted: compares the database's clock with this machine's, and with the log.
+"""Check of the clock behind the time of sealing: the database's is compared with this machine's, and with the log.
 
 Entries keep their time of sealing for ever, and `as_of` reads by it: a clock that is ahead for seconds can make `as_of` answer 404 for an
 hour.
@@ -33,7 +33,7 @@ class ClockCheck:
     database_ahead_seconds: float = 0.0
 
     async def check(self, connection: AsyncConnection[Any]) -> None:
-        """Raises ClockError."""
+        """Compare the clocks. Raises ClockError."""
         before = self.now()
         row = await (await connection.execute(_SQL["clocks"])).fetchone()
         after = self.now()

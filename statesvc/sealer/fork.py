@@ -38,7 +38,7 @@ class NoForkError(RuntimeError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForkRequest:
-    """Who forks the log, and why. `retired`: ids of signing keys that were retired before the restore, and must not sign again."""
+    """A request to fork the log. `retired`: ids of signing keys that were retired before the restore, and must not sign again."""
 
     actor: str
     why: str
@@ -62,7 +62,7 @@ class LostHistory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fork:
-    """What a fork did. `lost_keys` were made after the backup: their secrets are gone. `new_key`: where no other was left to sign."""
+    """Result of a fork. `lost_keys` were made after the backup: their secrets are gone. `new_key`: where no other was left to sign."""
 
     epoch: int
     lost: LostHistory
@@ -72,7 +72,7 @@ class Fork:
 
 
 async def find_loss(connection: Connection, publication: Publication) -> LostHistory:
-    """What was published and is not in the database. Raises NoForkError where nothing is, RefusalError."""
+    """Find what was published and is not in the database. Raises NoForkError where nothing is, RefusalError."""
     keys, pinned = await read_keys(connection), _pinned(publication)
     if not keys:
         raise NoForkError("the log has no key yet: nothing of it was ever published")
@@ -108,7 +108,7 @@ async def _require_prefix(connection: Connection, head: PublishedHead, size: int
 
 
 async def fork(connection: Connection, master: MasterKeys, publication: Publication, request: ForkRequest) -> Fork:
-    """Starts the next epoch. `connection` is the owner's. Raises NoForkError, RefusalError."""
+    """Start the next epoch. `connection` is the owner's. Raises NoForkError, RefusalError."""
     await _take_lead(connection)
     lost = await find_loss(connection, publication)
     try:
@@ -178,7 +178,7 @@ def _key_action(request: ForkRequest, verb: str, key: VerifierKey, details: dict
 
 
 async def _keep_lost_keys(connection: Connection, publication: Publication) -> list[VerifierKey]:
-    """Stores keys that were made after the backup: heads that they signed are still verified with them."""
+    """Store keys that were made after the backup: heads that they signed are still verified with them."""
     known = {key.verifier for key in await read_keys(connection)}
     lost = [key for key in _pinned(publication) if key not in known]
     for key in lost:
@@ -194,7 +194,7 @@ def _pinned(publication: Publication) -> list[VerifierKey]:
 
 
 async def _take_lead(connection: Connection) -> None:
-    """Takes the lead: a sealer that refuses this log releases it at once, and checks again each half minute."""
+    """Take the lead: a sealer that refuses this log releases it at once, and checks again each half minute."""
     for _ in range(_LEAD_TRIES):
         row = await (await connection.execute(SEAL["lead"])).fetchone()
         if row is not None and row[0]:

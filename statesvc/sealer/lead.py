@@ -20,7 +20,7 @@ class SilentLead(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """Which one it is, and what to do."""
+        """Sentence that says which one it is, and what to do."""
         return (
             f"the session of process {self.pid} on the database's server leads the sealers and has been silent for {self.seconds:,.0f} s. "
             f"Another sealer ends it with pg_terminate_backend({self.pid}); where that does not help the process is stopped: "
@@ -31,12 +31,12 @@ class SilentLead(NamedTuple):
 async def silent_lead(
     connection: AsyncConnection[Any], *, silent_seconds: float = SILENT_SECONDS, lost_pid: int | None = None
 ) -> SilentLead | None:
-    """The one that leads, if it has been silent for that long, or is this process. None: nobody leads, or one that works."""
+    """Return the one that leads, if it has been silent for that long, or is this process. None: nobody leads, or one that works."""
     asked = {"silent_seconds": silent_seconds, "lost_pid": lost_pid}
     row = await (await connection.execute(_SQL["silent_lead"], asked)).fetchone()
     return None if row is None else SilentLead(*row)
 
 
 async def end_session(connection: AsyncConnection[Any], lead: SilentLead) -> None:
-    """Ends it, unless its process is stopped."""
+    """End it, unless its process is stopped."""
     await connection.execute(_SQL["end_session"], {"pid": lead.pid})

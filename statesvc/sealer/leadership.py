@@ -32,7 +32,7 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Publication:
-    """Where heads are published, and the name of the log. `file` None: only in the database.
+    """Places where heads are published, and the name of the log. `file` None: only in the database.
 
     The publisher also puts them into the `store`; a new leader compares the log with the newest head there. `keys_file` pins the log's
     public keys: `verify` trusts these, and no key that only the database has.
@@ -45,7 +45,7 @@ class Publication:
 
 
 async def take_stock(connection: AsyncConnection[Any], master: MasterKeys, publication: Publication) -> tuple[SealedLog, SignedHead | None]:
-    """How far the log is sealed and signed. Raises RefusalError where that contradicts what was published."""
+    """Return how far the log is sealed and signed. Raises RefusalError where that contradicts what was published."""
     found = await ensure_key(connection, master, origin=publication.origin)
     keys = [key.verifier for key in found]
     if publication.keys_file is not None:
@@ -79,7 +79,7 @@ class PublishedHead:
 
 
 async def published_heads(publication: Publication, keys: Sequence[VerifierKey]) -> list[PublishedHead]:
-    """The newest that lie outside the database. Raises RefusalError."""
+    """Return the newest heads that lie outside the database. Raises RefusalError."""
     notes = {}
     if publication.file is not None:
         notes[f"the published checkpoint in {publication.file}"] = read_published(publication.file)
@@ -89,7 +89,7 @@ async def published_heads(publication: Publication, keys: Sequence[VerifierKey])
 
 
 def _check_pinned(file: Path, found: Sequence[SigningKey]) -> None:
-    """Pins the keys of a log that has none pinned yet.
+    """Pin the keys of a log that has none pinned yet.
 
     A retired key has no secret half to prove it, so it must have been pinned while it was live. The secret half of a live one is opened
     before it signs.
@@ -146,7 +146,7 @@ async def _compare(connection: AsyncConnection[Any], published: PublishedHead, s
 
 
 async def publish(connection: AsyncConnection[Any], sealed: SealedLog, signers: Sequence[NoteSigner], publication: Publication) -> None:
-    """Signs the head and publishes it, to the files first. Raises RefusalError if these cannot be written; then nothing is published."""
+    """Sign the head and publish it, to the files first. Raises RefusalError if these cannot be written; then nothing is published."""
     checkpoint = Checkpoint(origin_of(signers[-1].verifier.name, sealed.epoch), sealed.tree.size, sealed.tree.root())
     note = checkpoint.signed(signers, at=sealed.sealed_at)
     try:
@@ -161,7 +161,7 @@ async def publish(connection: AsyncConnection[Any], sealed: SealedLog, signers: 
 
 
 async def signers_of(connection: AsyncConnection[Any], master: MasterKeys) -> list[NoteSigner]:
-    """Who signs now. Read for each head, so that a rotation takes effect at once. Raises RefusalError."""
+    """Return who signs now. Read for each head, so that a rotation takes effect at once. Raises RefusalError."""
     try:
         signers = open_signers(await ensure_key(connection, master, origin=None), master)
     except (SealError, SigningKeyError) as error:

@@ -11,7 +11,7 @@ from statesvc.log.checkpoint_store import write_published
 
 
 def read_pinned_keys(file: Path) -> list[VerifierKey]:
-    """The pinned keys; none if there is no file yet. Raises OSError, NoteError."""
+    """Read the pinned keys; none if there is no file yet. Raises OSError, NoteError."""
     try:
         lines = file.read_text("utf-8").split()
     except FileNotFoundError:
@@ -20,7 +20,7 @@ def read_pinned_keys(file: Path) -> list[VerifierKey]:
 
 
 def pin_keys(file: Path, keys: Iterable[VerifierKey]) -> list[VerifierKey]:
-    """Adds the keys that are not there yet, and answers these. Raises OSError, NoteError."""
+    """Add the keys that are not there yet, and return these. Raises OSError, NoteError."""
     pinned = read_pinned_keys(file)
     added = [key for key in keys if key not in pinned]
     if added:

@@ -45,7 +45,7 @@ class Publisher(Periodic):
         self.refusal: str | None = None
 
     def stop(self) -> None:
-        """Ends `run`. Idempotent, safe before `run`."""
+        """End `run`. Idempotent, safe before `run`."""
         super().stop()
         self._sealed.set()
 
@@ -67,7 +67,7 @@ class Publisher(Periodic):
         return None
 
     async def _publish(self) -> None:
-        """Stores the newest head. Raises ContradictedError, CheckpointStoreError, TimeoutError."""
+        """Store the newest head. Raises ContradictedError, CheckpointStoreError, TimeoutError."""
         async with self._pool.connection() as connection:
             head = await latest_head(connection)
         if head is not None and head.note != self._published:

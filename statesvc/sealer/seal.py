@@ -29,7 +29,7 @@ _TICK: Final = timedelta(microseconds=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SealedLog:
-    """How far the log is sealed. `sealed_at` None: nothing is. `tree` is not to be changed. `recorded_until`: its latest time, about."""
+    """Extent of the sealed log. `sealed_at` None: nothing is. `tree` is not to be changed. `recorded_until`: its latest time, about."""
 
     tree: CompactRange
     sealed_at: datetime | None
@@ -39,7 +39,7 @@ class SealedLog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SealPass:
-    """What a pass did. `oldest` is when the batch that waited longest was recorded; `last_batch_id` the highest that was sealed."""
+    """Result of a pass. `oldest` is when the batch that waited longest was recorded; `last_batch_id` the highest that was sealed."""
 
     sealed: SealedLog
     batches: int = 0
@@ -52,7 +52,7 @@ class SealPass:
 
     @property
     def full(self) -> bool:
-        """Whether more may be waiting."""
+        """True if more may be waiting."""
         return self.batches == BATCHES_MAX
 
 
@@ -65,7 +65,7 @@ class Writers:
 
 
 async def read_writers(connection: AsyncConnection[Any]) -> Writers:
-    """As they are now; to be read in a statement of its own before the pass."""
+    """Read the writers as they are now, in a statement of its own before the pass."""
     row = await (await connection.execute(SQL["writers"])).fetchone()
     assert row is not None  # noqa: S101 - one row, always
     return Writers(*row)
@@ -87,7 +87,7 @@ class SealMark:
         self._until = 0
 
     def passed(self, writers: Writers, done: SealPass) -> None:
-        """After a pass from the mark on. `writers` were read before it."""
+        """Advance after a pass from the mark on. `writers` were read before it."""
         if self._known is not None and writers.oldest >= self._until:
             self.from_id = max(self.from_id, (min(self._known, done.last_batch_id) if done.full else self._known) + 1)
             self._known = None
@@ -96,7 +96,7 @@ class SealMark:
 
 
 async def seal(connection: AsyncConnection[Any], before: SealedLog, *, from_id: int) -> SealPass:
-    """Places the batches from `from_id` on that one snapshot shows, the lowest first, in one statement. Raises RefusalError.
+    """Place the batches from `from_id` on that one snapshot shows, the lowest first, in one statement. Raises RefusalError.
 
     Between reading and placing nobody else changes the queue's rows: only the leader removes them, and this connection has the lead.
     """

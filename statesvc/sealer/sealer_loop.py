@@ -88,24 +88,24 @@ class Sealer:
         self.leads = False
         self.refusal: str | None = None
         self.blocked: str | None = None
-        """Which stopped session has the lead, if so."""
+        """Stopped session that has the lead, if there is one."""
         self._pid: int | None = None
         """The server's process of the last session that led."""
         self._ended: int | None = None
         """The process whose session was ended."""
 
     def watch(self) -> asyncio.Event:
-        """An event that is set whenever this process has signed a head."""
+        """Return an event that is set whenever this process has signed a head."""
         self._watching.append(asyncio.Event())
         return self._watching[-1]
 
     def stop(self) -> None:
-        """Ends `run` after the pass in progress. Idempotent, safe before `run`."""
+        """End `run` after the pass in progress. Idempotent, safe before `run`."""
         self._stopping.set()
         self._woken.set()
 
     async def run(self) -> None:
-        """Seals until stopped, and survives database errors."""
+        """Seal until stopped, through database errors."""
         delays = reconnect_delays(self._jitter)
         while not self._stopping.is_set():
             try:
@@ -132,7 +132,7 @@ class Sealer:
                 await set_within(self._stopping, next(delays))
 
     async def _take_lead(self, connection: AsyncConnection[Any]) -> bool:
-        """Stands by until the lead is free; False when stopped before."""
+        """Stand by until the lead is free; return False when stopped before."""
         while not self._stopping.is_set():
             row = await (await connection.execute(SQL["lead"])).fetchone()
             if row is not None and row[0]:
@@ -146,7 +146,7 @@ class Sealer:
         return False
 
     async def _end_silent_lead(self, connection: AsyncConnection[Any]) -> bool:
-        """Whether the lead may be free now. A session that was ended before and still has it is stopped: then `blocked` names it."""
+        """Return whether the lead may be free now. A session that was ended before and still has it is stopped: then `blocked` names it."""
         silent_seconds = max(SILENT_SECONDS, _SILENT_SWEEPS * self._pace.sweep_seconds)
         lead = await silent_lead(connection, silent_seconds=silent_seconds, lost_pid=self._pid)
         if lead is None:
@@ -207,7 +207,7 @@ class Sealer:
             self._telemetry.sealing_lag.record(max(0.0, lag.total_seconds()))
 
     async def _rest(self, interval_seconds: float) -> None:
-        """Keeps the pace, then sleeps until something is committed."""
+        """Keep the pace, then sleep until something is committed."""
         if interval_seconds > 0:
             with self._listener.paused(LOG):
                 await set_within(self._stopping, interval_seconds)

@@ -32,7 +32,7 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Authority:
-    """Who stamps. `interval_seconds`: at least this long between stamps, while the same keys sign."""
+    """Time stamp authority. `interval_seconds`: at least this long between stamps, while the same keys sign."""
 
     url: str
     trust: Trust
@@ -59,7 +59,7 @@ class Stamper(Periodic):
         self._telemetry = telemetry
 
     def stop(self) -> None:
-        """Ends `run`. Idempotent, safe before `run`."""
+        """End `run`. Idempotent, safe before `run`."""
         super().stop()
         self._sealed.set()
 
@@ -79,7 +79,7 @@ class Stamper(Periodic):
         return 0.0 if found is None else min(_CHECK_SECONDS, self._authority.interval_seconds)
 
     async def _stamp_if_due(self) -> tuple[StampStatus | None, float | None]:
-        """What was found, and for how long to wait with its stamp; None: it has one, or there is nothing."""
+        """Return what was found, and for how long to wait with its stamp; None: it has one, or there is nothing."""
         async with self._pool.connection() as connection:
             found = await stamp_status(connection)
         if found is None or found.size == found.stamped_size:

@@ -9,7 +9,7 @@ _SCHEME: Final = "s3"
 
 @dataclass(frozen=True, slots=True, order=True, kw_only=True)
 class Bucket:
-    """What lies in bucket `name` below `prefix`. `endpoint` empty: Amazon's own. Credentials come as AWS has them."""
+    """Bucket `name`, below `prefix`. `endpoint` empty: Amazon's own. Credentials come as AWS has them."""
 
     name: str
     prefix: str
@@ -18,7 +18,7 @@ class Bucket:
 
     @classmethod
     def parse(cls, place: str) -> Self:
-        """Raises ValueError for what is no such place."""
+        """Parse a place. Raises ValueError for what is no such place."""
         parts = urlsplit(place)
         if parts.scheme != _SCHEME or not parts.netloc or parts.username is not None:
             raise ValueError("neither a folder nor s3://bucket/prefix")
@@ -37,7 +37,7 @@ class Bucket:
 
 
 def checked_place(place: str) -> str:
-    """The place, if it is a folder or a bucket. Raises ValueError."""
+    """Return the place, if it is a folder or a bucket. Raises ValueError."""
     if "://" in place:
         Bucket.parse(place)
     return place

@@ -1,4 +1,4 @@
-"""What the environment says of single carriers: one variable for each, by upper-case carrier id."""
+"""Settings of single carriers: one environment variable for each, by upper-case carrier id."""
 
 import ipaddress
 import re
@@ -44,7 +44,7 @@ _HEADERS_OF_ALL: Final = frozenset(
         *("te", "transfer-encoding", "upgrade", "user-agent", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto"),
     }
 )
-"""What every request has, or a proxy writes: no place for a secret."""
+"""Headers that every request has, or a proxy writes: no place for a secret."""
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -54,12 +54,12 @@ class SettingError(ValueError):
 
 
 def split(text: str) -> tuple[str, ...]:
-    """The parts between commas, without blanks."""
+    """Split at commas, without blanks."""
     return tuple(filter(None, (part.strip() for part in text.split(","))))
 
 
 def read_webhook_secrets(environment: Mapping[str, str]) -> dict[str, tuple[SecretStr, ...]]:
-    """`STATESVC_WEBHOOK_SECRET_<CARRIER>`, comma-separated, by upper-case carrier id."""
+    """Read `STATESVC_WEBHOOK_SECRET_<CARRIER>`, comma-separated, by upper-case carrier id."""
     return {
         name.removeprefix(WEBHOOK_SECRET_PREFIX): secrets
         for name, text in environment.items()
@@ -68,7 +68,7 @@ def read_webhook_secrets(environment: Mapping[str, str]) -> dict[str, tuple[Secr
 
 
 def read_chosen_authentication(environment: Mapping[str, str]) -> dict[str, tuple[ChosenAuthentication, ...]]:
-    """`STATESVC_WEBHOOK_AUTH_<CARRIER>`, by upper-case carrier id. Raises SettingError, which never shows what the variable holds."""
+    """Read `STATESVC_WEBHOOK_AUTH_<CARRIER>`, by upper-case carrier id. Raises SettingError, which never shows what the variable holds."""
     found: dict[str, tuple[ChosenAuthentication, ...]] = {}
     secrets = read_webhook_secrets(environment)
     for name, text in _of_prefix(environment, WEBHOOK_AUTH_PREFIX):
@@ -101,7 +101,7 @@ def _chosen(text: str, variable: str) -> ChosenAuthentication:
 
 
 def read_webhook_networks(environment: Mapping[str, str]) -> dict[str, tuple[Network, ...]]:
-    """`STATESVC_WEBHOOK_IPS_<CARRIER>`, comma-separated CIDRs, by upper-case carrier id. Raises SettingError."""
+    """Read `STATESVC_WEBHOOK_IPS_<CARRIER>`, comma-separated CIDRs, by upper-case carrier id. Raises SettingError."""
     found = {}
     for name, text in _of_prefix(environment, WEBHOOK_IPS_PREFIX):
         try:
@@ -112,7 +112,7 @@ def read_webhook_networks(environment: Mapping[str, str]) -> dict[str, tuple[Net
 
 
 def read_webhook_key_sets(environment: Mapping[str, str]) -> dict[str, str]:
-    """`STATESVC_WEBHOOK_JWKS_<CARRIER>`, a URL, by upper-case carrier id. Raises SettingError."""
+    """Read `STATESVC_WEBHOOK_JWKS_<CARRIER>`, a URL, by upper-case carrier id. Raises SettingError."""
     found = dict(_of_prefix(environment, WEBHOOK_JWKS_PREFIX))
     for name, url in found.items():
         if not url.startswith("https://"):
@@ -121,7 +121,7 @@ def read_webhook_key_sets(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def read_account_zones(environment: Mapping[str, str]) -> dict[str, str]:
-    """`STATESVC_CARRIER_ZONE_<CARRIER>` as IANA names, by upper-case carrier id. Raises SettingError."""
+    """Read `STATESVC_CARRIER_ZONE_<CARRIER>` as IANA names, by upper-case carrier id. Raises SettingError."""
     return {name: _zone(text, ZONE_PREFIX + name) for name, text in _of_prefix(environment, ZONE_PREFIX)}
 
 
@@ -137,7 +137,7 @@ def _zone(text: str, variable: str) -> str:
 
 
 def refuse_empty_proofs(environment: Mapping[str, str], *, allows_unsigned: Callable[[str], bool]) -> None:
-    """A carrier's variable that is set and holds nothing (`","`) protects nothing. Raises SettingError.
+    """Refuse a carrier's variable that is set and holds nothing (`","`), which protects nothing. Raises SettingError.
 
     An empty text counts as unset, as everywhere; but not where the carrier would then be let in unsigned.
     """

@@ -19,7 +19,7 @@ _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def add_env_file(path: Path, environment: MutableMapping[str, str]) -> None:
-    """Adds what the file sets and the environment does not. Raises SettingError, which names the line and never shows a value.
+    """Add what the file sets and the environment does not. Raises SettingError, which names the line and never shows a value.
 
     The name of the file goes: processes that are started from this one have the same settings, whatever becomes of the file.
     """
@@ -34,7 +34,7 @@ def add_env_file(path: Path, environment: MutableMapping[str, str]) -> None:
 
 
 def parsed(text: str, file: str) -> dict[str, str]:
-    """The variables of such a text. `file` is its name in errors. Raises SettingError."""
+    """Parse the variables of such a text. `file` is its name in errors. Raises SettingError."""
     found: dict[str, str] = {}
     for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), start=1):
         if not line.strip() or line.lstrip().startswith("#"):

@@ -27,18 +27,18 @@ class HttpSettings(Section):
     """Where people open this service, as in https://statesvc.example.com: `statesvc status` and the alerts lead to the runbook in its
     console (`python -m deploy.prometheus.rules` reads it). Default: none; the pages are named."""
     drain_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1
-    """How long a stopping API serves on while /readyz says no: above the interval of your load balancer's probe."""
+    """Time for which a stopping API serves on while /readyz says no: above the interval of your load balancer's probe."""
     head_seconds: Seconds = 10
-    """How long the head of a request may take to come, from the connection or from its first byte; then the connection is closed."""
+    """Time that the head of a request may take to come, from the connection or from its first byte; then the connection is closed."""
     connections_max: PositiveInt | None = None
     """Connections of clients per process. Default: 10,000, and always fewer than the files that the process may open."""
     connections_per_address_max: PositiveInt | None = None
-    """Of these from one address (of IPv6: one /64), but for our own proxies (STATESVC_TRUSTED_PROXIES). Default: half of them."""
+    """Connections from one address (of IPv6: one /64), except our own proxies (STATESVC_TRUSTED_PROXIES). Default: half of them."""
     grace_seconds: Seconds = 30
-    """How long a stopping process may finish what it has begun, after that."""
+    """Time in which a stopping process may finish what it has begun, after that."""
 
     def default_metrics_port(self, port: int) -> int:
-        """Of a process that listens on `port`, so that processes of one machine do not meet; 0: any free one."""
+        """Return the metrics port of a process that listens on `port`, so that processes of one machine do not meet; 0: any free one."""
         return port + METRICS_PORT_OFFSET if 0 < port <= 65535 - METRICS_PORT_OFFSET else 0
 
 
@@ -71,11 +71,11 @@ class IngressSettings(Section):
     memory_bytes_max: PositiveInt = 64 * 1024 * 1024
     """Bytes of bodies that one process holds; those for which there is no room wait unread, the small ones in a lane of their own."""
     wait_seconds: Seconds = 30
-    """How long a body may wait, unread, for room in that memory before it is shed."""
+    """Time that a body may wait, unread, for room in that memory before it is shed."""
     disk_free_bytes_min: Annotated[int, Field(ge=0)] = 1024 * 1024 * 1024
     """Free bytes on the disk of the embedded server below which webhooks are refused."""
     signature_age_seconds_max: Seconds = 2 * 3600
-    """How old a webhook's signature may be where it states its time (shippo, shipengine): a carrier's retry may bring its first stamp."""
+    """Age that a webhook's signature may have where it states its time (shippo, shipengine): a retry may bring its first stamp."""
     allow_unsigned_webhooks: Words = Field(default=frozenset(), validation_alias=AliasChoices("STATESVC_ALLOW_UNSIGNED_WEBHOOKS"))
     """Carriers, comma-separated, whose webhooks are taken without a secret; `1`: all."""
 
@@ -83,7 +83,7 @@ class IngressSettings(Section):
     """Networks (CIDR, comma-separated) of our own proxies: only their X-Forwarded-For says where a webhook comes from."""
 
     def allows_unsigned(self, carrier_id: str) -> bool:
-        """Whether this carrier may push without a secret."""
+        """Return whether this carrier may push without a secret."""
         return "1" in self.allow_unsigned_webhooks or carrier_id in self.allow_unsigned_webhooks
 
 
@@ -99,7 +99,10 @@ def in_url(host: str) -> str:
 
 
 def listen_hosts(host: str) -> tuple[str, ...]:
-    """The addresses to listen on. `::` alone would be IPv6 alone; IPv4 gets a socket of its own, so that clients keep their addresses."""
+    """Return the addresses to listen on.
+
+    `::` alone would be IPv6 alone; IPv4 gets a socket of its own, so that clients keep their addresses.
+    """
     hosts = tuple(dict.fromkeys(split(host))) or ("",)
     has_ipv4 = any("." in name for name in hosts)
     return (*hosts, "0.0.0.0") if "::" in hosts and not has_ipv4 else hosts  # noqa: S104 - what `::` asks for

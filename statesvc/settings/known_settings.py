@@ -15,7 +15,7 @@ class DocumentedSetting:
     """One setting as `doctor --settings` prints it and `init` writes it."""
 
     section: str
-    """What it is about, a sentence."""
+    """Subject of the section, a sentence."""
     variable: str
     default: object
     meaning: str
@@ -26,7 +26,7 @@ ENV_FILE: Final = DocumentedSetting("Where settings come from.", env_file.VARIAB
 
 
 def documented_settings() -> Iterator[DocumentedSetting]:
-    """Every setting with its variable, default and meaning."""
+    """Yield every setting with its variable, default and meaning."""
     for section in SECTIONS:
         for name, field in section.model_fields.items():
             yield DocumentedSetting(section.__doc__ or "", variable_of(section, name, field), field.default, field.description or "")

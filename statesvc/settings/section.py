@@ -1,4 +1,4 @@
-"""What the classes of settings have in common: types of values, and how they are read."""
+"""Common parts of the classes of settings: types of values, and how they are read."""
 
 from typing import Annotated
 
@@ -36,7 +36,7 @@ class Section(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Arguments, then the environment, stripped; nothing else."""
+        """Take arguments, then the environment, stripped; nothing else."""
         if isinstance(env_settings, EnvSettingsSource):
             stripped = {name: value.strip() for name, value in env_settings.env_vars.items() if value is not None}
             env_settings.env_vars = {name: value for name, value in stripped.items() if value}
@@ -44,7 +44,7 @@ class Section(BaseSettings):
 
 
 def config(section: str = "") -> SettingsConfigDict:
-    """How a class reads its variables: `STATESVC_`, the section, the field."""
+    """Return how a class reads its variables: `STATESVC_`, the section, the field."""
     return SettingsConfigDict(
         env_prefix=PREFIX + section,
         env_ignore_empty=True,

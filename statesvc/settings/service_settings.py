@@ -35,21 +35,21 @@ CONNECTIONS_MIN: Final = 14
 
 
 class DatabaseSettings(Section):
-    """Where the events are stored."""
+    """Database that stores the events."""
 
     model_config = config()
 
     database_url: SecretStr | None = Field(default=None, validation_alias=AliasChoices("DATABASE_URL"))
     """PostgreSQL 16 or later, as the service's own role. Without it the service starts an embedded server under STATESVC_DATA_DIR."""
     owner_url: SecretStr | None = None
-    """The same database as the role that owns the tables, for migrations, partitions, archive and rebuild. Default: DATABASE_URL."""
+    """Database address as the role that owns the tables, for migrations, partitions, archive and rebuild. Default: DATABASE_URL."""
     listen_url: SecretStr | None = None
-    """The same database past the pooler, for LISTEN and advisory locks. Set where DATABASE_URL leads through one. Default: that one."""
+    """Database address past the pooler, for LISTEN and advisory locks. Set where DATABASE_URL leads through one. Default: that one."""
     replica_url: SecretStr | None = None
     """A standby of the same database, or several (hosts, comma-separated), as the service's own role: it answers calls that take
     `max_staleness`. Default: none; the primary answers."""
     auditor_url: SecretStr | None = None
-    """The same database as a role that only reads the log: `statesvc verify` uses it where it is set. Default: none."""
+    """Database address as a role that only reads the log: `statesvc verify` uses it where it is set. Default: none."""
     auditor_role: Annotated[str, Field(min_length=1, max_length=63)] = "statesvc_auditor"
     """Name of that role: where the server has it, `statesvc migrate` gives it what it may read, and takes away what it may not."""
     database_password_command: Annotated[str | None, Field(min_length=1)] = None
@@ -70,7 +70,7 @@ class DatabaseSettings(Section):
 
 
 class KeySettings(Section):
-    """What opens sealed data and the API."""
+    """Keys that open sealed data and the API."""
 
     model_config = config()
 
@@ -86,7 +86,7 @@ class KeySettings(Section):
     bootstrap_key: SecretStr | None = None
     """A first API key with scope `admin`, until real keys are made."""
     backup_days: Annotated[int, Field(ge=0)] = 35
-    """How long the oldest backup of the database is retained: an erasure is complete when the last copy of the key has expired with it."""
+    """Days for which the oldest backup of the database is retained: an erasure is complete when the last copy of the key has expired."""
     backup_provider_days: Annotated[int | None, Field(ge=1)] = None
     """Days back to which the provider of a managed database restores it, to any time, by backups of its own: `backup check` takes that as
     stated, for nothing in the database shows it. Default: none; the server's own archiving is looked at."""
@@ -105,7 +105,7 @@ class WorkerSettings(Section):
     model_config = config("WORKER_")
 
     lease_seconds: Seconds = 30
-    """How long a worker may hold messages before another takes them over."""
+    """Time for which a worker may lease messages before another takes them over."""
     batch_min: PositiveInt = 64
     """Messages per claim while there is little to do."""
     batch_max: PositiveInt = 512
@@ -142,13 +142,13 @@ class NotifierSettings(Section):
     in_flight_max: PositiveInt = 256
     """Requests to subscribers under way at a time, per process."""
     lease_seconds: Seconds = 30
-    """How long a notifier may hold notifications before another takes them over; above the 15 s that an attempt may take."""
+    """Time for which a notifier may lease notifications before another takes them over; above the 15 s that an attempt may take."""
     sweep_seconds: Seconds = 30
     """Interval of the safety sweep, for wake-ups that were lost."""
     backlog_count_max: PositiveInt = 10_000
     """Notifications that may wait for one subscription. Beyond, the latest of each shipment stands for those before it."""
     backlog_age_seconds: Seconds = 24 * 3600
-    """How long a notification may wait before a later one of its shipment stands for it."""
+    """Time for which a notification may wait before a later one of its shipment replaces it."""
     subscriber_allow: Networks = Field(default=(), validation_alias=AliasChoices("STATESVC_SUBSCRIBER_ALLOW"))
     """Networks (CIDR, comma-separated) of subscribers that are not on the public internet."""
     event_source: Annotated[str, Field(pattern=r"^[!-~]+$", max_length=500)] = "/statesvc"
@@ -225,7 +225,7 @@ class SealerSettings(Section):
     origin: Annotated[str | None, Field(pattern=r"^[^\s+]+$", max_length=200)] = None
     """Name of the log in its checkpoints, like a URL without scheme; read once, when the first key is made. Default: generated randomly."""
     clock_seconds_max: Seconds = 5
-    """How far the database's clock may be from this machine's, and written times in the future, before nothing is sealed any more."""
+    """Seconds that the database's clock may be from this machine's, and written times in the future, before nothing is sealed any more."""
 
 
 class CheckpointSettings(Section):
@@ -240,8 +240,9 @@ class CheckpointSettings(Section):
     stamp_seconds: Seconds = 3600
     """From one stamp to the next, at least; a new key of the log is stamped at once."""
     publish: Place | None = None
-    """Where checkpoints are stored outside, each under its size and the newest as `latest`: a folder, or `s3://bucket/prefix` (needs
-    `statesvc[objectstore]`; `?endpoint=URL`, `?region=NAME`; credentials as AWS has them). Default: nowhere."""
+    """Place outside for checkpoints, each under its size and the newest as `latest`: a folder, or `s3://bucket/prefix` (needs
+    `statesvc[objectstore]`; `?endpoint=URL`, `?region=NAME`; credentials as AWS has them). Default: nowhere.
+    """
     publish_seconds: Seconds = 10
     """From one checkpoint that is stored there to the next, at least."""
 
@@ -262,7 +263,7 @@ class StreamSettings(Section):
     clients_per_key_max: PositiveInt = 20
     """Streams of one API key per process."""
     send_seconds: Seconds = 10
-    """How long a client may take nothing of what is sent to it before it is cut off."""
+    """Time for which a client may take nothing of what is sent to it before it is cut off."""
 
 
 class CellSettings(Section):
@@ -311,30 +312,30 @@ class Settings:
     account_zones: Mapping[str, str] = field(default_factory=dict)
 
     def in_account_zones(self, carriers: Mapping[str, Carrier]) -> dict[str, Carrier]:
-        """The carriers, each with the zone of the account where one is set."""
+        """Return the carriers, each with the zone of the account where one is set."""
         zones = self.account_zones
         return {name: carrier.in_zone(zones[name.upper()]) if name.upper() in zones else carrier for name, carrier in carriers.items()}
 
     @property
     def checkpoint_file(self) -> Path | None:
-        """Where the newest checkpoint is stored outside the database; next to the embedded server always."""
+        """File that stores the newest checkpoint outside the database; next to the embedded server always."""
         if self.sealer.checkpoint_file is not None or self.database.database_url is not None:
             return self.sealer.checkpoint_file
         return self.database.data_dir / "checkpoint"
 
     @property
     def log_keys_file(self) -> Path | None:
-        """Where the sealer pins the log's public keys outside the database: next to the newest checkpoint."""
+        """File in which the sealer pins the log's public keys outside the database: next to the newest checkpoint."""
         file = self.checkpoint_file
         return None if file is None else file.with_name(f"{file.name}.keys")
 
     def authenticates(self, carrier_id: str) -> bool:
-        """Whether the carrier can prove itself: by a secret, published keys or its address."""
+        """Return whether the carrier can prove itself: by a secret, published keys or its address."""
         name = carrier_id.upper()
         return name in self.webhook_secrets_by_carrier or name in self.webhook_networks or name in self.webhook_key_sets
 
     def webhook_secrets(self, carrier_id: str) -> tuple[str, ...]:
-        """The carrier's live secrets, plain: one, or two during rotation; none when it has none."""
+        """Return the carrier's live secrets, plain: one, or two during rotation; none when it has none."""
         return tuple(secret.get_secret_value() for secret in self.webhook_secrets_by_carrier.get(carrier_id.upper(), ()))
 
 
@@ -343,13 +344,13 @@ SECTIONS: Final = tuple(field.type for field in fields(Settings) if isinstance(f
 
 
 def load_settings() -> Settings:
-    """Reads the environment. Raises pydantic's ValidationError, which names the fields and not their values, or SettingError."""
+    """Read the environment. Raises pydantic's ValidationError, which names the fields and not their values, or SettingError."""
     refuse_unknown_variables(os.environ, SECTIONS)
     return read_settings()
 
 
 def read_settings() -> Settings:
-    """The same, whatever other variables there are: for doctor, which names these among all else that is wrong."""
+    """Read the environment whatever other variables there are: for doctor, which names these among all else that is wrong."""
     settings = Settings(
         database=DatabaseSettings(),
         keys=KeySettings(),

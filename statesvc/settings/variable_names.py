@@ -1,4 +1,7 @@
-"""Which environment variables are settings. One with our prefix that no setting reads is most likely misspelt: it is refused by name."""
+"""Names of the environment variables that are settings.
+
+One with our prefix that no setting reads is most likely misspelt: it is refused.
+"""
 
 import difflib
 from collections.abc import Iterable, Mapping
@@ -14,7 +17,7 @@ from statesvc.settings.carrier_settings import CARRIER_VARIABLES, SettingError
 PREFIX: Final = "STATESVC_"
 
 _OF_COMMANDS: Final = frozenset({"STATESVC_URL", "STATESVC_API_KEY", "STATESVC_PROFILE", "STATESVC_PROFILES"})
-"""Which service a command calls (`statesvc.cli.service_profile`)."""
+"""Variables that say which service a command calls (`statesvc.cli.service_profile`)."""
 _OTHERS: Final = _OF_COMMANDS | {
     env_file.VARIABLE,
     "STATESVC_DEMO_KEY",
@@ -22,7 +25,7 @@ _OTHERS: Final = _OF_COMMANDS | {
     "STATESVC_CORPUS",
     "STATESVC_HYPOTHESIS",
 }
-"""What is read before the settings, what `up` hands to its children, and what the project's own tests read."""
+"""Variables that are read before the settings, that `up` hands to its children, and that the project's own tests read."""
 _OTHER_PREFIXES: Final = ("STATESVC_TEST_", "STATESVC_SOAK_")
 _KUBERNETES_ENDINGS: Final = ("_SERVICE_HOST", "_SERVICE_PORT", "_TCP", "_TCP_ADDR", "_TCP_PORT", "_TCP_PROTO")
 
@@ -32,14 +35,13 @@ class UnknownVariableError(SettingError):
 
 
 def variable_of(section: type[BaseSettings], name: str, field: FieldInfo) -> str:
-    """The environment variable of a field."""
     if isinstance(field.validation_alias, AliasChoices):
         return str(field.validation_alias.choices[0])
     return f"{section.model_config.get('env_prefix', '')}{name}".upper()
 
 
 def unknown_variables(environment: Mapping[str, str], sections: Iterable[type[BaseSettings]]) -> list[str]:
-    """Variables with our prefix that no field of the sections reads."""
+    """Return variables with our prefix that no field of the sections reads."""
     known = _known(sections)
     return sorted(
         name
@@ -52,7 +54,7 @@ def unknown_variables(environment: Mapping[str, str], sections: Iterable[type[Ba
 
 
 def refuse_unknown_variables(environment: Mapping[str, str], sections: Iterable[type[BaseSettings]]) -> None:
-    """Raises UnknownVariableError: a misspelt setting would have the service run with a default that nobody chose."""
+    """Return a sentence about one unknown variable."""
     sections = list(sections)
     unknown = unknown_variables(environment, sections)
     if unknown:
@@ -61,7 +63,7 @@ def refuse_unknown_variables(environment: Mapping[str, str], sections: Iterable[
 
 
 def what_to_do(name: str, known: Iterable[str]) -> str:
-    """A sentence about one unknown variable."""
+    """Return a sentence about one unknown variable."""
     if name.endswith(_KUBERNETES_ENDINGS):
         return f"{name} is not a setting: Kubernetes sets it for a Service of that name; set `enableServiceLinks: false` in the pod"
     close = difflib.get_close_matches(name, [*known, *CARRIER_VARIABLES], n=1, cutoff=0.75)

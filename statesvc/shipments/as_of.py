@@ -35,16 +35,16 @@ class Horizon:
 
     @property
     def members(self) -> AsOf:
-        """How an answer names it. The index is that of the last entry; None: nothing was sealed by then."""
+        """Members that name it in an answer. The index is that of the last entry; None: nothing was sealed by then."""
         return {"as_of": self.at, "as_of_log_index": self.size - 1 if self.size else None, "as_of_clamped": self.clamped}
 
     def holds(self, log_index: int | None) -> bool:
-        """Whether the entry was sealed by then."""
+        """Return whether the entry was sealed by then."""
         return log_index is not None and log_index < self.size
 
 
 async def horizon_at(connection: AsyncConnection[Any], instant: datetime) -> Horizon:
-    """What was sealed at `instant`. Past the newest head there may be entries still to be sealed, so it is clamped to that."""
+    """Return what was sealed at `instant`. Past the newest head there may be entries still to be sealed, so it is clamped to that."""
     newest = await latest_head(connection)
     if newest is None:
         return Horizon(0, instant, clamped=False)
@@ -63,7 +63,7 @@ async def find_shipment_at(
     discriminator: str | None = None,
     shipment_id: UUID | None = None,
 ) -> FoundShipment | OtherDiscriminators | None:
-    """As `find_shipment`, by what was sealed by then. What opens personal parts is today's: an erasure reaches back."""
+    """Find a shipment by what was sealed by then. What opens personal parts is today's: an erasure reaches back."""
     asked = {"carrier_id": carrier_id, "number": number}
     since, until, last = await (await connection.execute(_SQL["recorded_span"], asked)).fetchone() or (None, None, None)
     if last is None:

@@ -71,7 +71,7 @@ async def read_audit_trail(
     keyring: Keyring | None,
     horizon: Horizon | None = None,
 ) -> AuditTrail:
-    """The window after version `after`. `keyring` None: no scope `pii`. Runs inside the caller's snapshot.
+    """Return the window after version `after`. `keyring` None: no scope `pii`. Runs inside the caller's snapshot.
 
     `horizon`: only what was sealed by then; `shipment` is the one that we knew, which bounds events and transitions.
     """
@@ -137,7 +137,7 @@ def _notification(
     *,
     waiting: Mapping[NotificationKey, datetime] | None,
 ) -> AuditNotification:
-    """The times are those of what it is of, an event or an observation. `waiting`: until when they wait today; None: that is not asked."""
+    """Return the notification; its times are those of the event or observation. `waiting`: until when they wait today; None: not asked."""
     return {
         "webhook_id": one.webhook_id,
         "subscription_id": UUID(key.subscription_id),
@@ -173,7 +173,7 @@ def _attempt(each: LoggedTry) -> AuditAttempt:
 
 
 def _checked(model: type[T], rows: list[DictRow]) -> list[T]:
-    """Rows whose columns are the model's members; a query that has others is a defect."""
+    """Check rows whose columns are the model's members; a query that has others is a defect."""
     if rows and rows[0].keys() != model.__annotations__.keys():
         raise TypeError(
             f"the query's columns are not those of {model.__name__}: {', '.join(rows[0].keys() ^ model.__annotations__.keys())}"
@@ -182,7 +182,7 @@ def _checked(model: type[T], rows: list[DictRow]) -> list[T]:
 
 
 async def _bodies(connection: AsyncConnection[Any], documents: Sequence[dict[str, Any]]) -> Mapping[UUID, BodyLocation]:
-    """Where the body of each message is."""
+    """Return where the body of each message is."""
     messages = {UUID(each["message_id"]): datetime.fromisoformat(each["received_at"]) for each in documents}
     return await body_locations(connection, list(messages.items()))
 

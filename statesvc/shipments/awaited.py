@@ -21,7 +21,7 @@ Connection = AsyncConnection[Any]
 
 
 class AwaitedHours(NamedTuple):
-    """Within how many hours something must be heard; `observed_at`: nothing was, and it was observed then."""
+    """Hours within which something must be heard; `observed_at`: nothing was, and it was observed then."""
 
     hours: int
     awaited_at: datetime
@@ -30,7 +30,7 @@ class AwaitedHours(NamedTuple):
 
 
 async def await_number(connection: Connection, number: AttachedTo, hours: int, *, actor: str, why: Mapping[str, str]) -> AwaitedHours:
-    """Awaits it, with an entry in the log unless it is awaited for these hours already. Raises NumberErasedError."""
+    """Await it, with an entry in the log unless it is awaited for these hours already. Raises NumberErasedError."""
     async with connection.transaction():
         (is_erased,) = await _row(connection, "is_erased", number._asdict()) or (False,)
         if is_erased:
@@ -45,7 +45,7 @@ async def await_number(connection: Connection, number: AttachedTo, hours: int, *
 
 
 async def stop_awaiting(connection: Connection, number: AttachedTo, *, actor: str, why: Mapping[str, str]) -> bool:
-    """Awaits it no longer. False where it was not awaited."""
+    """Stop awaiting it. False where it was not awaited."""
     async with connection.transaction():
         row = await _row(connection, "delete_awaited", number._asdict())
         if row is not None:
@@ -54,12 +54,12 @@ async def stop_awaiting(connection: Connection, number: AttachedTo, *, actor: st
 
 
 async def forget_awaited(connection: Connection, number: AttachedTo) -> None:
-    """The number is erased; in the caller's transaction."""
+    """Forget the number, which is erased, in the caller's transaction."""
     await _row(connection, "delete_awaited", number._asdict())
 
 
 async def was_never_heard(connection: Connection, number: AttachedTo, horizon: Horizon) -> bool:
-    """Whether it was observed and sealed by then that nothing had been heard."""
+    """Return whether it was observed and sealed by then that nothing had been heard."""
     asked = {"awaited_id": awaited_id(*number), "size": horizon.size}
     row = await (await connection.execute(_SQL["never_heard_at"], asked, prepare=False)).fetchone()
     return row == (True,)

@@ -21,24 +21,24 @@ ALL_SERVICES: Final = ""
 
 
 class RuleScope(NamedTuple):
-    """Whose shipments rules are about. `service` is spelled as it is compared."""
+    """Scope of rules. `service` is spelled as it is compared."""
 
     carrier_id: str
     service: str = ALL_SERVICES
 
     @property
     def wider(self) -> "RuleScope":
-        """Whose rules hold where these say nothing."""
+        """Scope whose rules hold where these say nothing."""
         return EVERYTHING if self.service == ALL_SERVICES else RuleScope(self.carrier_id)
 
     def covers(self, carrier_id: str, service: str | None) -> bool:
-        """Whether it is about a shipment of this carrier and service, whose name is as printed."""
+        """Return whether it is about a shipment of this carrier and service, whose name is as printed."""
         if self.carrier_id not in (ALL_CARRIERS, carrier_id):
             return False
         return self.service in (ALL_SERVICES, service_key(service))
 
     def __str__(self) -> str:
-        """As actions name it."""
+        """Return the name that actions give it."""
         return f"carrier {self.carrier_id}" if self.service == ALL_SERVICES else f"carrier {self.carrier_id}, service {self.service}"
 
 
@@ -46,11 +46,11 @@ EVERYTHING: Final = RuleScope(ALL_CARRIERS)
 
 
 class NoRuleScopeError(ValueError):
-    """Nothing that rules can be about."""
+    """No scope of rules was named."""
 
 
 def rule_scope(carrier_id: str, service: str | None) -> RuleScope:
-    """By names in any spelling; `all`: all carriers. Raises NoRuleScopeError for what names no service."""
+    """Return the scope by names in any spelling; `all`: all carriers. Raises NoRuleScopeError for what names no service."""
     if carrier_id in {"all", ALL_CARRIERS}:
         if service is not None:
             raise NoRuleScopeError("a service is one carrier's: name the carrier")
@@ -72,12 +72,12 @@ class RuleBook:
     by_service: Mapping[tuple[str, str], ExpectationRules] = field(default_factory=dict)
 
     def of(self, carrier_id: str, service: str | None = None) -> ExpectationRules:
-        """Those of a shipment of this carrier and service, whose name is as printed; None: none is known."""
+        """Return the rules of a shipment of this carrier and service, whose name is as printed; None: none is known."""
         of_service = self.by_service.get((carrier_id, service_key(service) or "")) if self.by_service else None
         return of_service or self.by_carrier.get(carrier_id, self.default)
 
     def changed(self, scope: RuleScope, document: Mapping[str, Any], *, revision: int) -> "RuleBook":
-        """With rules that name a scope, over those of what is wider, which are here already."""
+        """Return the book with rules that name a scope, over those of what is wider, which are here already."""
         if scope == EVERYTHING:
             return replace(self, default=DEFAULT_RULES.changed(document, revision=revision))
         rules = self.of(*scope.wider).changed(document, revision=revision)
@@ -91,7 +91,7 @@ DEFAULTS: Final = RuleBook()
 
 @lru_cache(maxsize=16)
 def rule_book(text: str | None) -> RuleBook:
-    """From rows of carrier, service, revision and rules, as JSON, the wider before the narrower; None: there are none."""
+    """Parse rows of carrier, service, revision and rules, as JSON, the wider before the narrower; None: there are none."""
     book = DEFAULTS
     for carrier_id, service, revision, document in orjson.loads(text or "[]"):
         book = book.changed(RuleScope(carrier_id, service), document, revision=revision)
@@ -99,6 +99,6 @@ def rule_book(text: str | None) -> RuleBook:
 
 
 async def read_rules(connection: AsyncConnection[Any]) -> RuleBook:
-    """Those in effect."""
+    """Read the rules in effect."""
     row = await (await connection.execute(_SQL["rules_in_effect"])).fetchone()
     return rule_book(row[0] if row else None)

@@ -24,7 +24,7 @@ from statesvc.shipments.personal import Opener
 _SQL = queries("statesvc.shipments", "find")
 
 OTHERS_MAX: Final = 100
-"""How many further shipments of one number an answer lists."""
+"""Number of further shipments of one number that an answer lists."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,10 +55,10 @@ class StoredShipment:
     last_entry_at: datetime
     """In a later month nothing of any kind is recorded about it: what is looked for may be as late as the end of this one."""
     parcel_id: UUID | None = None
-    """Of the parcel that others may push, too."""
+    """Parcel that others may push, too."""
 
     def recorded(self) -> dict[str, Any]:
-        """What bounds a query for the shipment's entries, and its id.
+        """Return what bounds a query for the shipment's entries, and its id.
 
         Events and transitions were recorded from `since` until `until`, all else before `month_end`.
         """
@@ -70,7 +70,7 @@ class StoredShipment:
         }
 
     def opener(self, keyring: Keyring) -> Opener:
-        """Opens the shipment's personal parts."""
+        """Return the opener of the shipment's personal parts."""
         return Opener.of_stream(keyring, self.shipment_id, self.sealed_key)
 
 
@@ -90,7 +90,7 @@ class OtherDiscriminators:
 
 
 class ShipmentNumber(NamedTuple):
-    """What a shipment's id is made of, each as it is compared."""
+    """Parts of a shipment's id, each as it is compared."""
 
     carrier_id: str
     number: str
@@ -98,7 +98,7 @@ class ShipmentNumber(NamedTuple):
 
 
 async def number_of_shipment(connection: AsyncConnection[Any], shipment_id: UUID) -> ShipmentNumber | None:
-    """What an id stands for; None: nothing was ever said of such a shipment."""
+    """Return what an id stands for; None: nothing was ever said of such a shipment."""
     row = await (await connection.execute(_SQL["number_of_shipment"], {"shipment_id": shipment_id})).fetchone()
     return None if row is None else ShipmentNumber(*row)
 
@@ -106,7 +106,7 @@ async def number_of_shipment(connection: AsyncConnection[Any], shipment_id: UUID
 async def find_shipment(
     connection: AsyncConnection[Any], *, carrier_id: str, number: str, discriminator: str | None = None, shipment_id: UUID | None = None
 ) -> FoundShipment | OtherDiscriminators | None:
-    """The shipment that a normalized number means: the one with `shipment_id` or `discriminator` where given, else the latest."""
+    """Find the shipment of a normalized number: the one with `shipment_id` or `discriminator` where given, else the latest."""
     cursor = connection.cursor(binary=True, row_factory=dict_row)
     await cursor.execute(
         _SQL["shipments_of_number"],
@@ -127,7 +127,7 @@ async def find_shipment(
 
 
 async def other_sources(connection: AsyncConnection[Any], shipment: StoredShipment) -> list[OtherSource]:
-    """The shipments of other carriers and numbers that are the same parcel, the latest first."""
+    """Return the shipments of other carriers and numbers that are the same parcel, the latest first."""
     if shipment.parcel_id is None:
         return []
     cursor = connection.cursor(binary=True, row_factory=dict_row)
@@ -136,7 +136,7 @@ async def other_sources(connection: AsyncConnection[Any], shipment: StoredShipme
 
 
 async def recorded_outside(connection: AsyncConnection[Any], shipment: StoredShipment) -> dict[str, Any]:
-    """What bounds queries for the entries that may precede all events of a shipment.
+    """Return what bounds queries for the entries that may precede all events of a shipment.
 
     Its contradictions: `conflict_since` and `conflict_until`, None: there are none. What operators did to it: `acted_since`.
     """
@@ -150,7 +150,7 @@ async def recorded_outside(connection: AsyncConnection[Any], shipment: StoredShi
 
 
 async def signed_by(connection: AsyncConnection[Any], shipment: StoredShipment, keyring: Keyring) -> str | None:
-    """The signer of the delivery that counts; None where nobody signed, or the shipment was erased."""
+    """Return the signer of the delivery that counts; None where nobody signed, or the shipment was erased."""
     if shipment.signed_by_event_id is None or shipment.sealed_key is None:
         return None
     cursor = connection.cursor(binary=True)
@@ -162,19 +162,19 @@ async def signed_by(connection: AsyncConnection[Any], shipment: StoredShipment, 
 
 
 def month_end(instant: datetime) -> datetime:
-    """When the next month begins, in UTC, as partitions of the log do."""
+    """Return when the next month begins, in UTC, as partitions of the log do."""
     month = instant.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     return (month + timedelta(days=31)).replace(day=1)
 
 
 def stored_shipment(row: DictRow) -> StoredShipment:
-    """What a carrier stated reads in its own offset, live as in the past."""
+    """Build a shipment from its row; what a carrier stated reads in its own offset, live as in the past."""
     times = local_times(decompress_json(row.pop("state")))
     return StoredShipment(**{**row, **times})
 
 
 def summary_of(shipment: StoredShipment | ShipmentRow) -> ShipmentSummary:
-    """A shipment's state without its personal field."""
+    """Return a shipment's state without its personal field."""
     return {
         "shipment_id": shipment.shipment_id,
         "carrier_id": shipment.carrier_id,
@@ -196,12 +196,12 @@ def summary_of(shipment: StoredShipment | ShipmentRow) -> ShipmentSummary:
 
 
 def listed(shipment: StoredShipment) -> ListedShipment:
-    """A shipment as lists show it."""
+    """Return a shipment as lists show it."""
     return {**summary_of(shipment), "erased": shipment.sealed_key is None}
 
 
 def other_of_number(shipment: StoredShipment) -> OtherShipment:
-    """What distinguishes one shipment of a number from another."""
+    """Return what distinguishes one shipment of a number from another."""
     return {
         "shipment_id": shipment.shipment_id,
         "discriminator": shipment.discriminator,

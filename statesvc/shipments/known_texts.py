@@ -12,14 +12,14 @@ from events.crypto.keyring import Keyring
 
 
 class KnownTexts:
-    """Those of every carrier, by what stands for them."""
+    """Texts of every carrier that are known, by their stand-ins."""
 
     def __init__(self, keyring: Keyring) -> None:
         self._keyring = keyring
         self._texts: dict[str, Mapping[str, str]] = {}
 
     def spelled_out(self, carrier_id: str, code: str | None) -> str | None:
-        """A `carrier_code` with the texts that are known in it."""
+        """Return a `carrier_code` with the texts that are known in it."""
         if code is None or "text-" not in code or carrier_id not in CARRIERS:
             return code
         if carrier_id not in self._texts:

@@ -10,11 +10,11 @@ _STATED: Final = {"since": "status_since", "last_event_at": "last_event_at", "de
 
 
 def in_offset(instant: datetime, offset_seconds: int) -> datetime:
-    """The same instant on the carrier's wall clock."""
+    """Return the same instant on the carrier's wall clock."""
     return instant.astimezone(timezone(timedelta(seconds=offset_seconds)))
 
 
 def local_times(state: bytes) -> Mapping[str, datetime]:
-    """The times of a projected state, by the name of their column: the state keeps them as the events stated them."""
+    """Return the times of a projected state, by the name of their column: the state keeps them as the events stated them."""
     document = orjson.loads(state)
     return {column: datetime.fromisoformat(document[name]) for name, column in _STATED.items() if document.get(name)}

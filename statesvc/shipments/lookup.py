@@ -25,14 +25,14 @@ class PrintedNumber(NamedTuple):
     carrier_id: str | None
 
     def compared(self) -> Sequence[str]:
-        """As it is compared."""
+        """Return the number as it is compared."""
         if self.carrier_id is None:
             return numbers_in_any_spelling(self.tracking_number)
         return [number_of(self.carrier_id, self.tracking_number)]
 
 
 async def look_up_numbers(connection: AsyncConnection[Any], asked: Sequence[PrintedNumber]) -> list[list[ListedShipment]]:
-    """The shipments of each number, the latest first, and those of which nothing was said yet."""
+    """Return the shipments of each number, the latest first, and those of which nothing was said yet."""
     rows = [(place, number, one.carrier_id) for place, one in enumerate(asked) for number in one.compared()]
     cursor = connection.cursor(binary=True, row_factory=dict_row)
     await cursor.execute(_SQL["lookup"], {**encoded(rows, _NUMBERS), "each": OTHERS_MAX})

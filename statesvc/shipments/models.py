@@ -17,7 +17,7 @@ from statesvc.bodies.find_bodies import BodyLocation
 
 
 def text_of(kind: Any) -> GetPydanticSchema:  # noqa: ANN401 - any type that pydantic knows
-    """Describes a text that is the written form of a `kind`. Words of a vocabulary are shown, and left open: later versions add some."""
+    """Describe a text that is the written form of a `kind`. Words of a vocabulary are shown, and left open: later versions add some."""
     return GetPydanticSchema(lambda _source, handler: handler.generate_schema(kind), lambda schema, handler: _open(handler(schema)))
 
 
@@ -43,7 +43,7 @@ StatusChange = TypedDict(
 
 
 class EventLocation(TypedDict):
-    """Where a scan happened, as printed."""
+    """Location of a scan, as printed."""
 
     city: str | None
     region: str | None
@@ -55,7 +55,7 @@ class EventLocation(TypedDict):
 
 
 class PersonalPart(TypedDict, total=False):
-    """What of an event is shown only where it is asked for, with scope `pii`; else there are no such members."""
+    """Members of an event that are shown only where they are asked for, with scope `pii`; else there are no such members."""
 
     description: Personal
     signed_by: Personal
@@ -90,7 +90,7 @@ class StatedEvent(PersonalPart):
 
 
 class ErasureState(TypedDict, total=False):
-    """Whether the personal part is gone for good."""
+    """Erasure of the personal part: whether it is gone for good."""
 
     erased: Annotated[bool, Field(description="Only with `include=personal`.")]
 
@@ -105,7 +105,7 @@ class ShipmentEvent(StatedEvent, ErasureState):
 
 
 class EntryPlace(TypedDict):
-    """What the log binds of any entry, and its place there."""
+    """Members that the log binds of any entry, and its position there."""
 
     batch_id: int
     ordinal: int
@@ -157,7 +157,7 @@ class ShipmentObservation(EntryPlace):
 
 
 class AuditConflict(StatedEvent, MessageSource, EntryPlace):
-    """The same event id with other facts. `shipment_id` holds the event, `claimed_shipment_id` is the one that the message named."""
+    """A statement with the same event id and other facts. `shipment_id` holds the event, `claimed_shipment_id` is the one that it named."""
 
     shipment_id: UUID
     claimed_shipment_id: UUID
@@ -237,7 +237,7 @@ class ShipmentFields(TypedDict):
 
 
 class ShipmentSummary(ShipmentFields):
-    """The same of a shipment of which something was said."""
+    """Summary of a shipment of which something was said."""
 
     last_event_at: Annotated[
         AwareDatetime,
@@ -271,14 +271,14 @@ class OtherShipment(TypedDict):
 
 
 class OtherSource(OtherShipment):
-    """The same parcel as another carrier or aggregator pushes it."""
+    """Shipment of the same parcel as another carrier or aggregator pushes it."""
 
     carrier_id: str
     tracking_number: str
 
 
 class SameParcel(TypedDict, total=False):
-    """Only where another source pushes the parcel, and without `as_of`."""
+    """Member that is there only where another source pushes the parcel, and without `as_of`."""
 
     same_parcel: Annotated[
         list[OtherSource], Field(description="The parcel's shipments of other carriers and aggregators, the latest first; 100 at most.")
@@ -286,7 +286,7 @@ class SameParcel(TypedDict, total=False):
 
 
 class AsOf(TypedDict, total=False):
-    """Only where `as_of` was asked for: the instant that the answer is about, and the last entry that was sealed by then."""
+    """Members for `as_of`: the instant that the answer is about, and the last entry that was sealed by then."""
 
     as_of: AwareDatetime
     as_of_log_index: Annotated[int | None, Field(description="Null: nothing was sealed by then.")]
@@ -302,7 +302,7 @@ class HistoryPage(AsOf):
 
 
 class Signer(TypedDict, total=False):
-    """Who signed for the delivery that counts."""
+    """Signer of the delivery that counts."""
 
     signed_by: Personal
 

@@ -19,7 +19,7 @@ Document = Mapping[str, Any]
 
 
 class NotificationKey(NamedTuple):
-    """Of one shipment: which change, whom."""
+    """Key of a notification of one shipment: the change, and the subscription."""
 
     sequence: int
     subscription_id: str
@@ -36,7 +36,7 @@ class LoggedTry:
 
 @dataclass(slots=True)
 class LoggedNotification:
-    """What the log says of one notification. `event`: the leaf hash of the event that names the change."""
+    """A notification as the log has it. `event`: the leaf hash of the event that names the change."""
 
     event: str
     from_status: str
@@ -50,13 +50,13 @@ class LoggedNotification:
     covered_by: int | None = None
     gap: Mapping[str, int] | None = None
     epochs: set[int] = field(default_factory=set)
-    """Of the log, as its entries were recorded: what waits when the log forks is sent with the new one."""
+    """Epochs of the log in which its entries were recorded: what waits when the log forks is sent with the new one."""
 
 
 def notifications_of(
     fanouts: Iterable[tuple[Document, Any]], ends: Iterable[tuple[Document, Any]]
 ) -> dict[NotificationKey, LoggedNotification]:
-    """By change and subscription. Both are pairs of document and anything that stands for the entry, in the order of the log."""
+    """Return the notifications by change and subscription. Both arguments are pairs of document and entry, in the order of the log."""
     found: dict[NotificationKey, LoggedNotification] = {}
     for document, entry in fanouts:
         for subscription_id in document["subscriptions"]:
@@ -92,5 +92,5 @@ def _end(one: LoggedNotification | None, document: Document, entry: Any) -> None
 
 
 def type_of(one: LoggedNotification) -> str:
-    """As the body says it."""
+    """Return its type as the body says it."""
     return one.kind or type_of_change(one.from_status, one.to_status)

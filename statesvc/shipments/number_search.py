@@ -12,7 +12,7 @@ _SQL = queries("statesvc.shipments", "number_search")
 
 ANY_REST: Final = "*"
 MATCHES_MAX: Final = 1000
-"""How many shipments a search looks at before it asks for more characters."""
+"""Number of shipments that a search looks at before it asks for more characters."""
 _END_INDEXED: Final = 15
 _AFTER_ALL_CHARACTERS: Final = "\U0010ffff"
 
@@ -25,7 +25,7 @@ class TooManyMatchesError(LookupError):
 
 
 class NumberPart(NamedTuple):
-    """How numbers begin, or end, as they are compared."""
+    """Beginning or end of numbers as they are compared."""
 
     characters: str
     is_end: bool

@@ -1,4 +1,4 @@
-"""What did not happen to a shipment, as entries of the log say it."""
+"""Observations of a shipment, as entries of the log say them."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -26,7 +26,7 @@ async def read_observations(
     recorded: tuple[datetime, datetime] = _EVER,
     horizon: Horizon | None = None,
 ) -> list[ShipmentObservation]:
-    """Those recorded after the first instant and up to the second, in order. `horizon`: only what was sealed by then."""
+    """Read those recorded after the first instant and up to the second, in order. `horizon`: only what was sealed by then."""
     cursor = connection.cursor(binary=True, row_factory=dict_row)
     asked = {"recorded_after": recorded[0], "recorded_upto": recorded[1], **shipment.recorded()}
     rows = await (await cursor.execute(_SQL["observations_of_shipment"], asked, prepare=False)).fetchall()
@@ -34,7 +34,7 @@ async def read_observations(
 
 
 def read_document(row: dict[str, Any]) -> dict[str, Any]:
-    """The row of an entry with its `document` and `leaf_hash`, which follow from its canonical bytes."""
+    """Return the row of an entry with its `document` and `leaf_hash`, which follow from its canonical bytes."""
     canonical = decompress_json(row["canonical"])
     return {**row, "document": orjson.loads(canonical), "leaf_hash": leaf_hash_of(canonical).hex()}
 

@@ -18,14 +18,14 @@ from statesvc.shipments.models import PersonalPart
 
 
 class OpenedPart(NamedTuple):
-    """What the sealed part of an event adds to what stands in clear. None: as it stands in clear."""
+    """Fields that an event's sealed part adds to what stands in clear. None: as it stands in clear."""
 
     fields: PersonalPart
     postal_code: str | None = None
     facility: str | None = None
     carrier_code: str | None = None
     printed_code: str | None = None
-    """The same with the sentences in place of codes."""
+    """Code with the sentences in place of codes."""
 
 
 HIDDEN: Final = OpenedPart({})
@@ -42,24 +42,27 @@ class Opener:
 
     @classmethod
     def of_stream(cls, keyring: Keyring, shipment_id: UUID, sealed_key: bytes | None) -> Self:
-        """The opener for a shipment whose stream row holds `sealed_key`."""
+        """Make the opener for a shipment whose stream row holds `sealed_key`."""
         key = None if sealed_key is None else keyring.open_shipment_key(sealed_key, shipment_id)
         return cls(shipment_id=shipment_id, key=key)
 
     @property
     def erased(self) -> bool:
-        """Whether the personal data is gone for good."""
+        """True if the personal data is gone for good."""
         return self.key is None
 
     def part(self, event_id: str, sealed_part: bytes | None) -> OpenedPart:
-        """That of one event. `SealError` when the part was changed."""
+        """Open the part of one event. `SealError` when the part was changed."""
         if self.key is None or sealed_part is None:
             return NOTHING_PERSONAL
         known = orjson.loads(unsalted(self.key.open(sealed_part, part_context(self.shipment_id, event_id))))
         return read_part(known)
 
     def part_of_conflict(self, event_id: str, sealed_part: bytes | None, claimed: "Opener | None") -> OpenedPart:
-        """The same of a conflict that this shipment holds; sealed under the key of the shipment that it claimed too, where that has one."""
+        """Open the part of a conflict of this shipment.
+
+        It is sealed under the key of the shipment that it claimed too, where that has one.
+        """
         if claimed is None or claimed.shipment_id == self.shipment_id:
             return self.part(event_id, sealed_part)
         if claimed.key is None or sealed_part is None:
@@ -70,7 +73,7 @@ class Opener:
 
 
 def read_part(known: Mapping[str, Any]) -> OpenedPart:
-    """What a part says that was opened and parsed."""
+    """Read a part that was opened and parsed."""
     fields: PersonalPart = {
         "description": known.get("description"),
         "signed_by": known.get("signed_by"),

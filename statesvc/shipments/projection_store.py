@@ -20,7 +20,7 @@ _SQL = queries("statesvc.shipments", "projection_store")
 
 
 def _joined(members: Sequence[Sequence[str]]) -> Array:
-    """An array of arrays can't be sent, so the flags of a shipment are one text."""
+    """Join arrays to texts: an array of arrays can't be sent, so the flags of a shipment are one text."""
     return texts([",".join(flags) for flags in members])
 
 
@@ -57,7 +57,7 @@ _BY_INT: Final = attrgetter("int")
 
 
 async def read_states(connection: Sender, shipment_ids: Iterable[UUID]) -> Pending[dict[UUID, ShipmentState]]:
-    """The states of those shipments that exist. Read after their streams are locked."""
+    """Read the states of those shipments that exist, after their streams are locked."""
     return await send(
         connection,
         _SQL["read_states"],
@@ -69,7 +69,7 @@ async def read_states(connection: Sender, shipment_ids: Iterable[UUID]) -> Pendi
 async def save_shipments(
     connection: Sender, shipments: Mapping[UUID, Projected], heads: Mapping[UUID, StreamHead], rules: RuleBook
 ) -> None:
-    """Writes the states of locked shipments, and when they are looked at again because something is expected of them."""
+    """Write the states of locked shipments, and when they are looked at again because something is expected of them."""
     rows = [
         _row(shipment_id, shipments[shipment_id], heads[shipment_id].first_recorded_at, rules)
         for shipment_id in sorted(shipments, key=_BY_INT)

@@ -1,4 +1,4 @@
-"""What carriers promised and what became of it: by carrier, service, lane and month of the promised day; and the parcels that came late.
+"""Report of promises and what became of them: by carrier, service, lane and month of the promised day; and the parcels that came late.
 
 The promise is the first estimate that the carrier gave; it is met by a delivery before the midnight that ends its day, where the parcel was
 delivered (`projections.expectations.promised_until`). It is read from the projection, so it follows from the log alone.
@@ -76,7 +76,7 @@ FROM_THE_START: Final = PromisePosition(datetime(1, 1, 1, tzinfo=UTC), UUID(int=
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromiseFilter:
-    """Which promises: for days from `since` on and before `until`; None: of the last `DAYS_DEFAULT` days, and all to come."""
+    """Filter of promises: for days from `since` on and before `until`; None: of the last `DAYS_DEFAULT` days, and all to come."""
 
     since: date | None = None
     until: date | None = None
@@ -86,7 +86,7 @@ class PromiseFilter:
 
 
 class _Count(NamedTuple):
-    """None: not asked for, or not known."""
+    """Count of promises. None: not asked for, or not known."""
 
     carrier_id: str | None
     service: str | None
@@ -98,7 +98,7 @@ class _Count(NamedTuple):
 
 
 async def promise_groups(connection: Connection, wanted: PromiseFilter, by: Sequence[Dimension]) -> list[PromiseGroup]:
-    """Counted by these dimensions, in their order."""
+    """Count the promises by these dimensions, in their order."""
     cursor = connection.cursor(row_factory=class_row(_Count))
     asked = {f"by_{each}": each in by for each in DIMENSIONS}
     await cursor.execute(_SQL["promise_counts"], await _parameters(connection, wanted) | asked)
@@ -106,7 +106,7 @@ async def promise_groups(connection: Connection, wanted: PromiseFilter, by: Sequ
 
 
 def grouped(counts: Iterable[_Count]) -> list[PromiseGroup]:
-    """By carrier, service, lane and month; a service is one however it is spelled."""
+    """Group by carrier, service, lane and month; a service is one however it is spelled."""
     groups: dict[tuple[str | None, str | None, str | None, date | None], list[_Count]] = defaultdict(list)
     for each in counts:
         groups[each.carrier_id, service_key(each.service), each.lane, each.month].append(each)
@@ -144,7 +144,7 @@ def _group(counts: Sequence[_Count]) -> PromiseGroup:
 
 
 def percentile(counted: Counter[int], percent: int) -> int | None:
-    """The smallest value that at least `percent` of all are not above; None: there are none."""
+    """Return the smallest value that at least `percent` of all are not above; None: there are none."""
     values = sorted(counted)
     reached = accumulate(counted[value] for value in values)
     return next((value for value, so_far in zip(values, reached, strict=True) if so_far * 100 >= counted.total() * percent), None)
@@ -153,7 +153,7 @@ def percentile(counted: Counter[int], percent: int) -> int | None:
 async def late_parcels(
     connection: Connection, wanted: PromiseFilter, *, after: PromisePosition = FROM_THE_START, limit: int
 ) -> list[LateParcel]:
-    """Those late against their promise, the earliest promise first."""
+    """Return the parcels that are late against their promise, the earliest promise first."""
     cursor = connection.cursor(row_factory=dict_row)
     position = {"after_promised_until": after.promised_until, "after_shipment_id": after.shipment_id}
     await cursor.execute(_SQL["late_parcels"], {**await _parameters(connection, wanted), **position, "limit": limit})

@@ -39,7 +39,7 @@ MetadataName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,40}$")]
 
 
 def _names_first(schema: dict[str, Any]) -> None:
-    """Names that break the pattern are refused; pydantic's `patternProperties` alone would let them through."""
+    """Refuse names that break the pattern; pydantic's `patternProperties` alone would let them through."""
     ((pattern, value),) = schema.pop("patternProperties").items()
     schema |= {"propertyNames": {"pattern": pattern}, "additionalProperties": value}
 
@@ -77,12 +77,12 @@ class References(ClosedModel):
 
     @property
     def is_empty(self) -> bool:
-        """Nothing is attached."""
+        """True if nothing is attached."""
         return self.order_id is None and not self.metadata and self.parcel is None
 
     @property
     def values(self) -> set[str]:
-        """What they are found by."""
+        """Values that they are found by."""
         return {value for value in (self.order_id, *self.metadata.values()) if value is not None}
 
 
@@ -95,7 +95,7 @@ class AttachedTo(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AttachedReferences:
-    """What is attached, and since when."""
+    """References that are attached, and since when."""
 
     references: References
     changed_at: datetime
@@ -111,7 +111,7 @@ class AwaitedNumber(NamedTuple):
     """Its hours are over."""
 
     def listed(self) -> ListedShipment:
-        """As the shipment that its first scan makes of it, if that has no discriminator."""
+        """Return it as the shipment that its first scan makes of it, if that has no discriminator."""
         return {
             "shipment_id": shipment_id(self.carrier_id, self.number, ""),
             "carrier_id": self.carrier_id,
@@ -148,7 +148,7 @@ class ReferenceTooCommonError(LookupError):
 
 
 async def read_references(connection: AsyncConnection[Any], keyring: Keyring, number: AttachedTo) -> AttachedReferences | None:
-    """What is attached to the number now."""
+    """Read what is attached to the number now."""
     row = await (await connection.execute(_SQL["attached"], number._asdict(), binary=True)).fetchone()
     return None if row is None else AttachedReferences(_opened(keyring, number, row[0]), row[1])
 
@@ -156,7 +156,7 @@ async def read_references(connection: AsyncConnection[Any], keyring: Keyring, nu
 async def attach_references(
     connection: AsyncConnection[Any], keyring: Keyring, number: AttachedTo, references: References, *, actor: str, why: Mapping[str, str]
 ) -> AttachedReferences:
-    """Puts these in place of all that was attached, with an entry in the log unless they are the same. Raises NumberErasedError."""
+    """Put these in place of all that was attached, with an entry in the log unless they are the same. Raises NumberErasedError."""
     async with connection.transaction():
         before = await read_references(connection, keyring, number)
         if references.parcel != (before and before.references.parcel):
@@ -180,7 +180,7 @@ async def attach_references(
 
 
 async def numbers_of_reference(connection: AsyncConnection[Any], keyring: Keyring, value: str) -> list[AttachedTo]:
-    """The numbers that a value is attached to, as order id or under any name. Raises ReferenceTooCommonError."""
+    """Return the numbers that a value is attached to, as order id or under any name. Raises ReferenceTooCommonError."""
     wanted = {"digest": _found_by(keyring, value), "limit": NUMBERS_MAX + 1}
     rows = await (await connection.execute(_SQL["numbers_of_reference"], wanted)).fetchall()
     if len(rows) > NUMBERS_MAX:
@@ -189,13 +189,13 @@ async def numbers_of_reference(connection: AsyncConnection[Any], keyring: Keyrin
 
 
 async def awaited_numbers(connection: AsyncConnection[Any], numbers: Sequence[AttachedTo]) -> list[AwaitedNumber]:
-    """Those of these numbers of which nothing was said yet."""
+    """Return those of these numbers of which nothing was said yet."""
     wanted = {"carrier_ids": [each.carrier_id for each in numbers], "numbers": [each.number for each in numbers]}
     return [AwaitedNumber(*row) for row in await (await connection.execute(_SQL["awaited_numbers"], wanted)).fetchall()]
 
 
 async def erase_references(connection: AsyncConnection[Any], number: AttachedTo, *, others_go_on: bool) -> None:
-    """Takes away what is attached, in the caller's transaction. `others_go_on`: only one of the shipments of the number is erased."""
+    """Take away what is attached, in the caller's transaction. `others_go_on`: only one of the shipments of the number is erased."""
     await connection.execute(_SQL["detach" if others_go_on else "erase_number"], number._asdict())
 
 
@@ -213,6 +213,6 @@ def _opened(keyring: Keyring, number: AttachedTo, sealed: bytes) -> References:
 
 
 def _found_by(keyring: Keyring, value: str) -> bytes:
-    """Case and blanks around it do not matter."""
+    """Return the digest that a value is found by; case and blanks around it do not matter."""
     compared = " ".join(unicodedata.normalize("NFKC", value).casefold().split())
     return keyring.digest(b"reference\x1f" + compared.encode())[:DIGEST_BYTES]

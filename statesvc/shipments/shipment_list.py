@@ -22,7 +22,7 @@ from statesvc.shipments.references import AttachedTo, awaited_numbers
 _SQL = queries("statesvc.shipments", "shipment_list")
 
 SCAN_MAX: Final = 20_000
-"""How many shipments one page of a filtered list reads."""
+"""Number of shipments that one page of a filtered list reads."""
 _POSITION: Final = itemgetter(0)
 END_OF_TIME: Final = datetime(9999, 12, 31, tzinfo=UTC)
 
@@ -41,7 +41,7 @@ BEGINNING_OF_TIME: Final = datetime(1, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShipmentFilter:
-    """Which shipments, and in which order.
+    """Filter of shipments, and their order.
 
     `numbers`: bearing one of these, as they are compared; None: any. `since`: changed after that; `before`: unchanged since then.
     `attached_to`: bearing one of these of its carrier; None: any. `statuses`: with one of these; None: any.
@@ -78,12 +78,12 @@ _SPELLINGS: Final = tuple({recipe_of(carrier_id).ignored_in_number: carrier_id f
 
 
 def numbers_in_any_spelling(printed: str) -> list[str]:
-    """A tracking number as each carrier compares it: most of them alike."""
+    """Return a tracking number as each carrier compares it: most of them alike."""
     return sorted({number_of(carrier_id, printed) for carrier_id in _SPELLINGS})
 
 
 async def unchanged_since(connection: AsyncConnection[Any], duration: timedelta) -> datetime:
-    """What was not changed from then on has been unchanged for `duration`."""
+    """Return the instant from which on nothing was changed that has been unchanged for `duration`."""
     row = await (await connection.execute(_SQL["unchanged_since"], {"duration": duration})).fetchone()
     assert row is not None  # noqa: S101 - one row, always
     since: datetime = row[0]
@@ -93,7 +93,7 @@ async def unchanged_since(connection: AsyncConnection[Any], duration: timedelta)
 async def list_shipments(
     connection: AsyncConnection[Any], wanted: ShipmentFilter, *, after: ListPosition, limit: int
 ) -> tuple[list[StoredShipment], ListPosition | None]:
-    """A page in the order of the last change, or backwards, and where the next one begins (None: this is the last).
+    """Return a page in the order of the last change, or backwards, and where the next one begins (None: this is the last).
 
     A filter that fits few shipments may give a short or empty page that is not the last: each page reads `SCAN_MAX` shipments at most.
     """
@@ -142,7 +142,7 @@ async def list_shipments(
 async def list_with_awaited(
     connection: AsyncConnection[Any], wanted: ShipmentFilter, *, after: ListPosition, limit: int
 ) -> tuple[list[ListedShipment], ListPosition | None]:
-    """The same, with the numbers that a reference is attached to and of which nothing was said yet."""
+    """Return a page with the numbers that a reference is attached to and of which nothing was said yet."""
     found, end = await list_shipments(connection, wanted, after=after, limit=limit)
     lines = [(ListPosition(each.recorded_at, each.shipment_id), listed(each)) for each in found]
     if wanted.attached_to is not None and wanted.status in {None, Status.UNKNOWN} and (wanted.reason, wanted.service) == (None, None):

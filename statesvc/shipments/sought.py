@@ -1,4 +1,4 @@
-"""What a person may mean by the text that they search with."""
+"""Meanings of the text that a person searches with."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final

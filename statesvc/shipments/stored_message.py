@@ -50,7 +50,7 @@ class FoundMessage:
 
 
 async def find_message(connection: AsyncConnection[Any], message_id: UUID, *, folder: ArchivePath | None) -> FoundMessage | None:
-    """None: no such message."""
+    """Find a message; None: no such message."""
     cursor = connection.cursor(binary=True, row_factory=class_row(StoredMessage))
     message = await (await cursor.execute(_SQL["message"], {"message_id": message_id})).fetchone()
     if message is None:
@@ -67,7 +67,10 @@ async def find_message(connection: AsyncConnection[Any], message_id: UUID, *, fo
 
 
 async def open_body(connection: AsyncConnection[Any], found: FoundMessage, keyring: Keyring) -> bytes | None:
-    """The body byte for byte as the carrier sent it, proven by its commitment; None: it is no more. `SealError` where it was changed."""
+    """Open the body byte for byte as the carrier sent it, proven by its commitment; None: it is no more.
+
+    `SealError` where it was changed.
+    """
     message, stored = found.message, found.stored
     if stored is None:
         return None

@@ -24,7 +24,7 @@ _SQL = queries("statesvc.shipments", "timeline")
 
 
 class Seal(NamedTuple):
-    """When an entry was sealed, and its place in the log; both None until then."""
+    """Time at which an entry was sealed, and its index in the log; both None until then."""
 
     sealed_at: datetime | None
     log_index: int | None
@@ -41,7 +41,7 @@ class TimelinePage:
 async def timeline(
     connection: AsyncConnection[Any], shipment: StoredShipment, *, after: int | None, limit: int, opener: Opener | None
 ) -> TimelinePage | None:
-    """A page after the event with version `after` (None: from the start). None when the shipment has no such event."""
+    """Return a page after the event with version `after` (None: from the start). None when the shipment has no such event."""
     cursor = connection.cursor(binary=True)
     await cursor.execute(_SQL["events_of_shipment"], shipment.recorded(), prepare=False)
     rows = [
@@ -60,7 +60,7 @@ async def timeline(
 
 
 def stated_event(document: dict[str, Any], personal: OpenedPart) -> StatedEvent:
-    """What the carrier said. `document` is the event's parsed canonical form; `personal` is `HIDDEN` where the reader may not see it.
+    """Return what the carrier said. `document`: the event's parsed canonical form; `personal` is `HIDDEN` where the reader may not see it.
 
     The log leaves out what is not known; the contract shows it as null.
     """
@@ -98,7 +98,7 @@ def stated_event(document: dict[str, Any], personal: OpenedPart) -> StatedEvent:
 
 
 def shipment_event(document: dict[str, Any], seal: Seal, *, sealed_part: bytes | None, opener: Opener | None) -> ShipmentEvent:
-    """An event with its place in the shipment's stream. `opener` None: no scope `pii`."""
+    """Return an event with its position in the shipment's stream. `opener` None: no scope `pii`."""
     return {
         **stated_event(document, HIDDEN if opener is None else opener.part(document["event_id"], sealed_part)),
         "version": document["version"],

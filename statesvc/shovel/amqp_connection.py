@@ -15,12 +15,12 @@ _CONNECT_SECONDS: Final = 10
 
 
 def shown(url: URL) -> str:
-    """A broker's URL without its login."""
+    """Return a broker's URL without its login."""
     return str(url.with_user(None).with_query(None))
 
 
 async def connect(url: URL) -> AbstractConnection:
-    """Raises ShovelError where it is refused, SourceLostError where nobody answers."""
+    """Connect. Raises ShovelError where it is refused, SourceLostError where nobody answers."""
     connection = aiormq.Connection(
         url.update_query(heartbeat=_HEARTBEAT_SECONDS, name="statesvc shovel", connection_timeout=_CONNECT_SECONDS * 1000)
     )
@@ -36,7 +36,7 @@ async def connect(url: URL) -> AbstractConnection:
 
 
 async def count_messages(connection: AbstractConnection, queues: Sequence[str]) -> dict[str, int]:
-    """How many are ready in each of these queues. Raises ShovelError where one does not exist."""
+    """Count what is ready in each of these queues. Raises ShovelError where one does not exist."""
     channel = await connection.channel(publisher_confirms=False)
     try:
         return {queue: await _count(channel, queue) for queue in queues}
@@ -46,7 +46,7 @@ async def count_messages(connection: AbstractConnection, queues: Sequence[str]) 
 
 
 async def existing(connection: AbstractConnection, queues: Sequence[str]) -> list[str]:
-    """Those that there are."""
+    """Return those that there are."""
     found = []
     for queue in queues:
         try:

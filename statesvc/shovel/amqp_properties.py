@@ -42,12 +42,11 @@ class VerbatimProperties(Basic.Properties):
         self._wire = wire
 
     def marshal(self) -> bytes:
-        """The bytes."""
         return self._wire
 
 
 def wire_properties(properties: Basic.Properties) -> bytes:
-    """As on the wire, without what the broker added."""
+    """Encode as on the wire, without what the broker added."""
     given = {name: getattr(properties, name) for name in properties.__slots__}
     headers = given.get("headers")
     if headers:
@@ -56,7 +55,7 @@ def wire_properties(properties: Basic.Properties) -> bytes:
 
 
 def read_properties(wire: bytes) -> Basic.Properties:
-    """The properties of a record."""
+    """Decode the properties of a record."""
     header = ContentHeader()
     # a header frame: class, weight and size of the body, then the properties
     header.unmarshal(struct.pack(">HHQ", Basic.frame_id, 0, 0) + wire)

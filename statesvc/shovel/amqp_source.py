@@ -41,7 +41,7 @@ class AmqpSource:
         self._is_cancelled = False
 
     async def open(self) -> None:
-        """Checks that the queues exist; consumes with the first `take`."""
+        """Check that the queues exist; consuming begins with the first `take`."""
         self._connection = await connect(self._url)
         await count_messages(self._connection, self._named)
         if self._delayed is not None:
@@ -52,7 +52,7 @@ class AmqpSource:
             self._queues = [*self._named, *found]
 
     async def take(self, limit: int, *, wait_seconds: float) -> Sequence[Taken]:
-        """What was delivered."""
+        """Return what was delivered."""
         channel = self._channel or await self._consume()
         if channel.is_closed or self._is_cancelled:
             raise SourceLostError("the broker ended the connection")
@@ -71,7 +71,7 @@ class AmqpSource:
         return batch
 
     async def acknowledge(self, taken: Sequence[Taken]) -> None:
-        """With one frame where they are all that came since the last one."""
+        """Acknowledge, with one frame where they are all that came since the last one."""
         channel = self._channel
         last = max(one.tag for one in taken)
         if channel is None or channel.is_closed:
@@ -87,7 +87,7 @@ class AmqpSource:
         self._acknowledged = last
 
     async def waiting(self) -> int:
-        """Those that are ready."""
+        """Count those that are ready."""
         if self._connection is None or self._connection.is_closed:
             raise SourceLostError("the broker ended the connection")
         try:
@@ -96,7 +96,7 @@ class AmqpSource:
             raise _lost(error) from error
 
     async def sample(self, limit: int) -> Sequence[Taken]:
-        """From the head of each queue in turn; they go back to where they were."""
+        """Sample from the head of each queue in turn; they go back to where they were."""
         if self._connection is None:
             raise SourceLostError("not connected")
         channel = await self._connection.channel(publisher_confirms=False)
@@ -113,12 +113,12 @@ class AmqpSource:
         return found
 
     async def unacknowledged(self, limit: int) -> Unacknowledged | None:
-        """None: AMQP does not tell one consumer of another's."""
+        """Return None: AMQP does not tell one consumer of another's."""
         del limit
         return None
 
     async def close(self) -> None:
-        """Waits until the broker has read what was acknowledged."""
+        """Wait until the broker has read what was acknowledged."""
         connection, channel = self._connection, self._channel
         self._connection = self._channel = None
         self._delivered, self._acknowledged, self._is_cancelled = asyncio.Queue(), 0, False
@@ -167,7 +167,7 @@ class AmqpSource:
 
 
 def prefetch_shares(prefetch: int, counts: Mapping[str, int]) -> dict[str, int]:
-    """How many messages each queue may hand over in advance: one half is shared evenly, the other by what waits."""
+    """Return how many messages each queue may hand over in advance: one half is shared evenly, the other by what waits."""
     half, total = prefetch / 2, sum(counts.values())
     return {
         queue: max(1, int(half / len(counts) + (half * count / total if total else half / len(counts)))) for queue, count in counts.items()

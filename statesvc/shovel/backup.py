@@ -36,7 +36,7 @@ class BackupWriter:
         self._batches = 0
 
     def append(self, messages: Sequence[Taken]) -> None:
-        """Durable when it returns."""
+        """Append messages; they are durable when it returns."""
         file = self._file or self._open()
         lines = b"".join(orjson.dumps(_record(taken)) + b"\n" for taken in messages)
         self._batches += 1
@@ -47,7 +47,7 @@ class BackupWriter:
         os.fsync(file.fileno())
 
     def close(self) -> None:
-        """Safe to call twice, and before the first batch."""
+        """Close the file. Safe to call twice, and before the first batch."""
         file, self._file = self._file, None
         if file is not None:
             file.close()
@@ -76,7 +76,7 @@ def _record(taken: Taken) -> dict[str, object]:
 
 
 def check_folder(folder: Path) -> None:
-    """Raises ShovelError where nothing can be written there."""
+    """Check the folder. Raises ShovelError where nothing can be written there."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         trial = folder / f".{secrets.token_hex(4)}"
@@ -87,7 +87,7 @@ def check_folder(folder: Path) -> None:
 
 
 def backup_files(folder: Path) -> list[Path]:
-    """In the order in which they were begun. Raises ShovelError where there are none."""
+    """Return the files in the order in which they were begun. Raises ShovelError where there are none."""
     files = sorted(folder.glob(f"*{SUFFIX}"))
     if not files:
         raise ShovelError(f"there is no backup in {folder}")
@@ -96,14 +96,14 @@ def backup_files(folder: Path) -> list[Path]:
 
 @dataclass(frozen=True, slots=True)
 class BackupBatch:
-    """What one member holds."""
+    """Content of one member."""
 
     messages: list[Taken]
     sha256: str
 
 
 def read_backup(folder: Path) -> Iterator[BackupBatch]:
-    """Every whole batch, checked. Raises ShovelError where one is damaged."""
+    """Yield every whole batch, checked. Raises ShovelError where one is damaged."""
     for path in backup_files(folder):
         for number, content in enumerate(_members(path), 1):
             yield _batch(content, f"batch {number} of {path.name}")
@@ -124,7 +124,7 @@ def _batch(content: bytes, place: str) -> BackupBatch:
 
 
 def taken_from_record(record: dict[str, Any]) -> Taken:
-    """The message of one line."""
+    """Return the message of one line."""
     return Taken(
         transport=Transport(record["transport"]),
         queue=record["queue"],
@@ -136,7 +136,7 @@ def taken_from_record(record: dict[str, Any]) -> Taken:
 
 
 def _members(path: Path) -> Iterator[bytes]:
-    """The content of each whole gzip member."""
+    """Yield the content of each whole gzip member."""
     with path.open("rb") as file:
         pending = file.read(_READ_BYTES)
         while pending:

@@ -31,20 +31,20 @@ class BrokerPublisher(Protocol):
     transport: Transport
 
     async def open(self) -> None:
-        """Raises ShovelError where it is refused."""
+        """Open the publisher. Raises ShovelError where it is refused."""
 
     async def check(self, messages: Sequence[Taken]) -> None:
-        """Raises ShovelError where a queue of theirs is not there."""
+        """Check the queues. Raises ShovelError where a queue of theirs is not there."""
 
     async def publish(self, messages: Sequence[Taken]) -> None:
-        """Returns when the broker has them all."""
+        """Publish, and return when the broker has them all."""
 
     async def close(self) -> None:
-        """Safe to call twice."""
+        """Close the socket. Safe to call twice."""
 
 
 def make_publisher(url: str) -> BrokerPublisher:
-    """Raises ShovelError."""
+    """Make a publisher. Raises ShovelError."""
     place = parse_url(url)
     if place.scheme in AMQP_SCHEMES:
         return AmqpPublisher(place)
@@ -54,7 +54,7 @@ def make_publisher(url: str) -> BrokerPublisher:
 
 
 class AmqpPublisher:
-    """To RabbitMQ, by the name of the queue: an exchange that is gone or bound otherwise by now does not matter."""
+    """Publisher to RabbitMQ, by the name of the queue: an exchange that is gone or bound otherwise by now does not matter."""
 
     transport = Transport.AMQP
 
@@ -64,12 +64,12 @@ class AmqpPublisher:
         self._channel: AbstractChannel | None = None
 
     async def open(self) -> None:
-        """With confirms."""
+        """Open with confirms."""
         self._connection = await connect(self._url)
         self._channel = await self._connection.channel(publisher_confirms=True)
 
     async def check(self, messages: Sequence[Taken]) -> None:
-        """The queues, and where delayed messages go in the end."""
+        """Check the queues, and where delayed messages go in the end."""
         if self._connection is None or self._connection.is_closed:
             raise SourceLostError("the broker ended the connection")
         queues = {taken.queue for taken in messages} | {destination(taken.routing_key) for taken in messages if is_delaying(taken.queue)}
@@ -79,7 +79,7 @@ class AmqpPublisher:
             raise ShovelError(f"{error} at {shown(self._url)}: start the old workers first, they declare their queues") from None
 
     async def publish(self, messages: Sequence[Taken]) -> None:
-        """All at once. A queue that was deleted meanwhile would have swallowed its messages, so they are looked for afterwards."""
+        """Publish all at once. A queue deleted meanwhile would have swallowed its messages, so they are looked for afterwards."""
         now = datetime.now(UTC)
         try:
             await asyncio.gather(*(self._publish(taken, now) for taken in messages))
@@ -88,7 +88,6 @@ class AmqpPublisher:
         await self.check(messages)
 
     async def close(self) -> None:
-        """Ends the connection."""
         connection, self._connection, self._channel = self._connection, None, None
         if connection is not None and not connection.is_closed:
             await connection.close()
@@ -104,7 +103,7 @@ class AmqpPublisher:
 
 
 class RedisPublisher:
-    """To the lists of kombu, at their young end."""
+    """Publisher to the lists of kombu, at their young end."""
 
     transport = Transport.REDIS
 
@@ -113,7 +112,7 @@ class RedisPublisher:
         self._client: Any = None
 
     async def open(self) -> None:
-        """Says hello."""
+        """Open the connection."""
         self._client = redis.asyncio.Redis.from_url(
             str(self._url), socket_timeout=_TIMEOUT_SECONDS, socket_connect_timeout=_TIMEOUT_SECONDS
         )
@@ -125,10 +124,10 @@ class RedisPublisher:
             raise ShovelError(f"Redis at {shown(self._url)} refuses: {error}") from None
 
     async def check(self, messages: Sequence[Taken]) -> None:
-        """Redis makes lists as they are needed."""
+        """Check nothing: Redis makes lists as they are needed."""
 
     async def publish(self, messages: Sequence[Taken]) -> None:
-        """In one transaction."""
+        """Publish in one transaction."""
         try:
             async with self._client.pipeline(transaction=True) as pipe:
                 for taken in messages:
@@ -138,7 +137,6 @@ class RedisPublisher:
             raise SourceLostError(f"Redis did not take the messages ({type(error).__name__})") from error
 
     async def close(self) -> None:
-        """Ends the connection."""
         client, self._client = self._client, None
         if client is not None:
             await client.aclose()

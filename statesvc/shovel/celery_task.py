@@ -33,7 +33,7 @@ class UnreadableTaskError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """What a message asks for. `name`: empty of a plain message. `id`: None where its producer gave none.
+    """Request of a message. `name`: empty of a plain message. `id`: None where its producer gave none.
 
     `follow_ups`: what Celery would do after it (`callbacks`, `chain`, ...), which has no place in an inbox.
     """
@@ -50,19 +50,19 @@ class Task:
 
     @property
     def identity(self) -> bytes:
-        """What makes it the same message when it is met again."""
+        """Identity that makes it the same message when it is met again."""
         if self.id is None:
             return b"body\x1f" + self.payload
         return (b"task\x1f" if self.name else b"message\x1f") + self.id.encode("utf-8", "surrogatepass")
 
     @property
     def content(self) -> bytes:
-        """What it asks for: the same when Celery sends it again, for another time or as another try."""
+        """Content: the same when Celery sends it again, for another time or as another try."""
         return json.dumps([self.name, self.args, self.kwargs], sort_keys=True).encode() if self.name else self.payload
 
 
 def read_task(taken: Taken, *, now: datetime) -> Task:
-    """Raises UnreadableTaskError. `now`: from when a delay counts whose ETA stands nowhere."""
+    """Read a task. Raises UnreadableTaskError. `now`: from when a delay counts whose ETA stands nowhere."""
     try:
         envelope = open_envelope(taken)
         task = _read(envelope)
@@ -111,7 +111,7 @@ def _protocol_2(headers: Mapping[str, Any], payload: bytes, content_type: str) -
 
 
 def _document(payload: bytes) -> Mapping[str, Any] | None:
-    """The body of a task in protocol 1; None: it is something else."""
+    """Parse the body of a task in protocol 1; None: it is something else."""
     try:
         document = _json(payload)
     except UnreadableTaskError:
@@ -137,7 +137,10 @@ def _protocol_1(document: Mapping[str, Any], payload: bytes) -> Task:
 
 
 def as_bytes(found: Any) -> bytes | None:  # noqa: ANN401, PLR0911 - any JSON, a line for each form
-    """A value of a task's arguments as a webhook's body: text and bytes as they are, objects and lists as JSON; None: it is neither."""
+    """Convert a value of a task's arguments to a webhook's body: text and bytes as they are, objects and lists as JSON.
+
+    None: it is neither.
+    """
     match found:
         case str():
             return found.encode("utf-8", "surrogatepass")
@@ -203,7 +206,7 @@ def _decompressed(payload: bytes, compression: object) -> bytes:
 
 
 def _time(given: object, name: str) -> datetime | None:
-    """ISO 8601, or seconds since 1970."""
+    """Parse ISO 8601, or seconds since 1970."""
     match given:
         case None | "":
             return None

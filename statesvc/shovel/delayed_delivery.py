@@ -15,25 +15,28 @@ SECONDS_MAX: Final = 2**LEVELS - 1
 
 
 def level_names(prefix: str = "") -> list[str]:
-    """Its queues, the longest delay first."""
+    """Return its queues, the longest delay first."""
     before = f"{prefix}_" if prefix else ""
     return [f"{before}celery_delayed_{level}" for level in reversed(range(LEVELS))]
 
 
 def is_delaying(queue: str) -> bool:
-    """Whether this is one of the queues that delay."""
+    """Return whether this is one of the queues that delay."""
     found = _QUEUE.fullmatch(queue)
     return found is not None and int(found["level"]) < LEVELS
 
 
 def destination(routing_key: str) -> str:
-    """Where a delayed message goes in the end; a key that holds no delay is it."""
+    """Return where a delayed message goes in the end; a key that holds no delay is it."""
     found = _KEY.fullmatch(routing_key)
     return routing_key if found is None else found["destination"]
 
 
 def due_time(queue: str, routing_key: str, *, now: datetime) -> datetime | None:
-    """When a message of such a queue is due that does not say so itself: at the latest after this level and those below. None: no such."""
+    """Return when a message of such a queue is due at the latest that does not say so itself: after this level and those below.
+
+    None: no such.
+    """
     found, key = _QUEUE.fullmatch(queue), _KEY.fullmatch(routing_key)
     if found is None or key is None:
         return None
@@ -43,7 +46,7 @@ def due_time(queue: str, routing_key: str, *, now: datetime) -> datetime | None:
 
 
 def delayed_address(queue: str, routing_key: str, *, delay: timedelta) -> tuple[str, str]:
-    """Exchange and routing key that deliver after this delay to where the message of such a queue was to go."""
+    """Return exchange and routing key that deliver after this delay to where the message of such a queue was to go."""
     found = _QUEUE.fullmatch(queue)
     prefix = "" if found is None or found["prefix"] is None else f"{found['prefix']}_"
     seconds = max(0, min(int(delay.total_seconds()), SECONDS_MAX))

@@ -1,4 +1,4 @@
-"""What a transfer would do with messages: counted, or explained one by one. Nothing is taken or stored."""
+"""Dry run of a transfer: messages are counted, or explained one by one. Nothing is taken or stored."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -42,7 +42,7 @@ def classify(messages: Iterable[Taken], mapping: TaskMapping, *, now: datetime, 
 
 
 def explain_message(taken: Taken, mapping: TaskMapping, *, now: datetime) -> Iterator[str]:
-    """In lines: what it is, what becomes of it, and why."""
+    """Explain in lines: what it is, what becomes of it, and why."""
     found = mapping.classify(taken, now=now)
     task = found.task
     if task is not None:
@@ -69,7 +69,7 @@ def _fate(found: Unmapped, mapping: TaskMapping) -> str:
 
 
 def read_samples(path: Path) -> Iterator[Taken]:
-    """A file's messages: tasks as JSON lines, values as kombu writes them into Redis, or lines of a backup. Raises ShovelError."""
+    """Yield a file's messages: tasks as JSON lines, values as kombu writes them into Redis, or lines of a backup. Raises ShovelError."""
     try:
         lines = path.read_bytes().splitlines()
     except OSError as error:

@@ -21,38 +21,37 @@ class StoredSource:
         self._is_over = False
 
     def read(self) -> Iterable[Taken]:
-        """All of them."""
         raise NotImplementedError
 
     async def open(self) -> None:
-        """Begins anew after it was closed."""
+        """Begin anew after it was closed."""
         self._messages = filter(self._wants or _all, itertools.islice(self.read(), self._process, None, self._processes))
 
     async def take(self, limit: int, *, wait_seconds: float) -> Sequence[Taken]:
-        """The next ones."""
+        """Return the next ones."""
         del wait_seconds
         batch = [] if self._messages is None else list(itertools.islice(self._messages, limit))
         self._is_over = not batch
         return batch
 
     async def acknowledge(self, taken: Sequence[Taken]) -> None:
-        """The file stays as it is."""
+        """Do nothing: the file stays as it is."""
 
     async def waiting(self) -> int:
-        """Those that were not read yet; reads them all."""
+        """Count those that were not read yet; this reads them all."""
         return 0 if self._is_over else sum(1 for _ in self.read())
 
     async def sample(self, limit: int) -> Sequence[Taken]:
-        """The first ones."""
+        """Return the first ones."""
         return list(itertools.islice(self.read(), limit))
 
     async def unacknowledged(self, limit: int) -> Unacknowledged | None:
-        """Nothing."""
+        """Return nothing."""
         del limit
         return Unacknowledged(0, ())
 
     async def close(self) -> None:
-        """Safe to call twice."""
+        """Close the socket. Safe to call twice."""
         self._messages = None
 
 
@@ -66,7 +65,7 @@ class LineSource(StoredSource):
             raise ShovelError(f"there is no file {path}")
 
     def read(self) -> Iterator[Taken]:
-        """Blank lines are none."""
+        """Yield the messages; blank lines are none."""
         opened = gzip.open if self._path.suffix == ".gz" else open
         with opened(self._path, "rb") as file:
             for line in file:
@@ -75,7 +74,7 @@ class LineSource(StoredSource):
 
 
 class BackupSource(StoredSource):
-    """What was taken before."""
+    """Messages that were taken before."""
 
     def __init__(self, folder: Path, *, process: int, processes: int, wants: Wants | None) -> None:
         super().__init__(process=process, processes=processes, wants=wants)
@@ -83,7 +82,7 @@ class BackupSource(StoredSource):
         backup_files(folder)
 
     def read(self) -> Iterator[Taken]:
-        """In the order in which they were taken."""
+        """Yield them in the order in which they were taken."""
         for batch in read_backup(self._folder):
             yield from batch.messages
 

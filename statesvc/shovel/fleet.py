@@ -24,7 +24,7 @@ NOTICE: Final = "notice"
 
 
 def totals_line(totals: TransferTotals) -> dict[str, Any]:
-    """What a child reports."""
+    """Return what a child reports."""
     return asdict(totals)
 
 
@@ -50,14 +50,14 @@ class Fleet:
 
     @property
     def totals(self) -> TransferTotals:
-        """Of all processes, those that died included."""
+        """Totals of all processes, those that died included."""
         summed = TransferTotals()
         for one in (self._finished, *self._current.values()):
             summed.add(one)
         return summed
 
     async def run(self) -> None:
-        """Until every process has ended by itself. Raises ShovelError."""
+        """Run until every process has ended by itself. Raises ShovelError."""
         stopper = asyncio.create_task(self._stop_children(), name="shovel-stop")
         try:
             async with asyncio.TaskGroup() as group:

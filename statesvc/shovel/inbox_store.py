@@ -22,7 +22,7 @@ from statesvc.shovel.source_message import Taken
 from statesvc.shovel.task_mapping import Mapped, Unmapped, unmapped_identity
 
 RECEIPT_DAYS: Final = 90
-"""How long after its ETA, or its transfer, a message is recognised."""
+"""Days after its ETA, or its transfer, for which a message is recognised."""
 LANE: Final = "shovel"
 """Stands for the carrier of dead letters that have none. No carrier may be called so."""
 _REUSED: Final = "another message with this id came before it, with other content"
@@ -51,19 +51,19 @@ class _Wanted:
 
     @property
     def receipt_until(self) -> datetime:
-        """Until when it is recognised."""
+        """Time until which it is recognised."""
         return max(self.now, self.eta or self.now) + timedelta(days=RECEIPT_DAYS)
 
 
 def digest(keyring: Keyring, identity: bytes) -> bytes:
-    """Of the receipt of a message with this identity."""
+    """Return the digest of the receipt of a message with this identity."""
     return keyring.digest(b"shovel\x1f" + identity)[:DIGEST_BYTES]
 
 
 async def store(
     connection: AsyncConnection[Any], keyring: Keyring, batch: Sequence[tuple[Taken, Mapped | Unmapped]], *, now: datetime
 ) -> StoredBatch:
-    """All or none; durable when it returns: the connection is in autocommit."""
+    """Store all or none; durable when it returns: the connection is in autocommit."""
     wanted = [_Wanted(_sealed(keyring, taken, found), _eta(found), now) for taken, found in batch]
     async with connection.transaction():
         stored = await _put(connection, wanted)
@@ -86,7 +86,7 @@ async def store(
 
 
 async def _put(connection: AsyncConnection[Any], wanted: Sequence["_Wanted"]) -> list[tuple[UUID, bool]]:
-    """Under which id each is in the inbox, and whether it is so by this."""
+    """Put messages; return under which id each is in the inbox, and whether it is so by this."""
     columns = put_columns([one.message for one in wanted])
     times = {"etas": [one.eta for one in wanted], "receipts_until": [one.receipt_until for one in wanted]}
     cursor = await connection.execute(_SQL["put"], {**columns, **times}, binary=True)
@@ -100,7 +100,7 @@ async def _reused(
     wanted: Sequence["_Wanted"],
     stored: Sequence[tuple[UUID, bool]],
 ) -> list["_Wanted"]:
-    """Notes the content of what is new; answers those whose id belongs to a message with other content, to be stored as they came."""
+    """Note the content of what is new; return those whose id belongs to a message with other content, to be stored as they came."""
     contents = [None if found.content is None else digest(keyring, b"content\x1f" + found.content) for _, found in batch]
     new = [(content, *one, until.receipt_until) for content, one, until in zip(contents, stored, wanted, strict=True) if content and one[1]]
     if new:
@@ -124,7 +124,7 @@ async def _reused(
 
 
 async def resolve_mapped(connection: AsyncConnection[Any], keyring: Keyring, found: Sequence[Mapped | Unmapped], *, actor: str) -> None:
-    """The dead letters of messages that are in the inbox now."""
+    """Resolve the dead letters of messages that are in the inbox now."""
     digests = [digest(keyring, unmapped_identity(one.identity)) for one in found if isinstance(one, Mapped)]
     await connection.execute(_SQL["resolve_mapped"], {"digests": digests, "actor": actor, "cause": Cause.UNMAPPED_TASK.value})
 
@@ -142,6 +142,6 @@ def _origin(taken: Taken) -> str:
 
 
 def _eta(found: Mapped | Unmapped) -> datetime | None:
-    """PostgreSQL's own range is wider than Python's, but a receipt ends later than its ETA."""
+    """Return the ETA; PostgreSQL's own range is wider than Python's, but a receipt ends later than its ETA."""
     eta = found.task.eta if isinstance(found, Mapped) else None
     return None if eta is None else min(eta, _ETA_MAX)

@@ -1,4 +1,4 @@
-"""How far a transfer is: rate, what remains, and when it may be done. Pure; monotonic seconds are arguments."""
+"""Progress of a transfer: rate, what remains, and when it may be done. Pure; monotonic seconds are arguments."""
 
 from collections import deque
 from typing import Final
@@ -15,7 +15,7 @@ class TransferProgress:
         self.remaining: int | None = None
 
     def update(self, done: int, *, now: float) -> None:
-        """This many are done by now; a time's readings beyond the window are forgotten."""
+        """Set how many are done by now; a time's readings beyond the window are forgotten."""
         self.done = done
         self._readings.append((now, done))
         while now - self._readings[0][0] > _WINDOW_SECONDS and len(self._readings) > 2:
@@ -30,7 +30,7 @@ class TransferProgress:
         return (after - before) / max(ended - began, 0.001)
 
     def words(self) -> str:
-        """What stands behind the bar."""
+        """Return the text behind the bar."""
         rate = self.per_second
         if self.remaining is None:
             return f"messages, {rate:,.0f}/s"

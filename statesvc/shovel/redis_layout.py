@@ -1,4 +1,4 @@
-r"""How kombu lays queues out in Redis. Pure.
+r"""Layout of kombu's queues in Redis. Pure.
 
 A queue is a list for each priority, `celery` and `celery\x06\x163` ..., the oldest at the right. What a worker holds, above all ETAs,
 lies in the hash `unacked`, by delivery tag, as `[message, exchange, routing key]`; `unacked_index` says since when.
@@ -24,12 +24,12 @@ class Unacked(NamedTuple):
 
 
 def priority_lists(queue: str) -> list[str]:
-    """The lists of a queue, the highest priority first."""
+    """Return the lists of a queue, the highest priority first."""
     return [queue, *(f"{queue}{SEPARATOR}{priority}" for priority in PRIORITIES)]
 
 
 def read_unacked(entry: bytes) -> Unacked | None:
-    """An entry of the hash; None: it is laid out in another way."""
+    """Parse an entry of the hash; None: it is laid out in another way."""
     try:
         message, exchange, routing_key = json.loads(entry)
         properties = message["properties"]
@@ -47,6 +47,6 @@ def read_unacked(entry: bytes) -> Unacked | None:
 
 
 def bound_queue(member: bytes) -> tuple[str, str]:
-    """Routing key and queue of one member of an exchange's bindings."""
+    """Return routing key and queue of one member of an exchange's bindings."""
     routing_key, _, rest = member.decode("utf-8", "replace").partition(SEPARATOR)
     return routing_key, rest.rpartition(SEPARATOR)[2]

@@ -27,7 +27,7 @@ _POLL_SECONDS: Final = 0.1
 _TIMEOUT_SECONDS: Final = 10
 _PAGE: Final = 500
 _SWEEP_SHARE: Final = 0.1
-"""Of the time, that reading a list in which nothing is wanted may take."""
+"""Share of the time that reading a list in which nothing is wanted may take."""
 _SWEEP_PAUSE_SECONDS_MAX: Final = 30.0
 _LOST: Final = (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError, redis.exceptions.BusyLoadingError, OSError)
 
@@ -54,7 +54,7 @@ end
 
 
 class TakeUnacked(StrEnum):
-    """Which of the messages that workers hold are taken as well."""
+    """Messages held by workers that are taken as well."""
 
     EXPIRED = "expired"
     """Those that any worker would restore: held for longer than the visibility timeout."""
@@ -93,7 +93,7 @@ class RedisSource:
         self._sweep_after = 0.0
 
     async def open(self) -> None:
-        """Finds what was left by a process that was killed."""
+        """Find what was left by a process that was killed."""
         self._client = redis.asyncio.Redis.from_url(
             str(self._url), socket_timeout=_TIMEOUT_SECONDS, socket_connect_timeout=_TIMEOUT_SECONDS
         )
@@ -109,7 +109,7 @@ class RedisSource:
             raise ShovelError(f"Redis at {self._shown} refuses: {_reason(error)}") from None
 
     async def take(self, limit: int, *, wait_seconds: float) -> Sequence[Taken]:
-        """What is left over first, then the lists, the highest priority first."""
+        """Take what is left over first, then the lists, the highest priority first."""
         if self._left:
             batch, self._left = self._left[:limit], self._left[limit:]
             return batch
@@ -127,7 +127,7 @@ class RedisSource:
             raise SourceLostError(f"Redis at {self._shown} ended the connection") from error
 
     async def acknowledge(self, taken: Sequence[Taken]) -> None:
-        """Removes them from the list that holds them."""
+        """Remove them from the list that holds them."""
         try:
             async with self._client.pipeline(transaction=False) as pipe:
                 for one in taken:
@@ -137,7 +137,7 @@ class RedisSource:
             raise SourceLostError(f"Redis at {self._shown} ended the connection") from error
 
     async def waiting(self) -> int:
-        """In the lists, in those of killed processes, and with workers that are gone."""
+        """Count in the lists, in those of killed processes, and with workers that are gone."""
         try:
             holdings = [key async for key in self._client.scan_iter(match=f"{_HOLDING}.*", count=_PAGE)]
             if self._wants is not None:
@@ -148,7 +148,7 @@ class RedisSource:
             raise SourceLostError(f"Redis at {self._shown} ended the connection") from error
 
     async def sample(self, limit: int) -> Sequence[Taken]:
-        """The oldest of each list."""
+        """Sample the oldest of each list."""
         found: list[Taken] = []
         for name in self._lists:
             values = await self._client.execute_command("LRANGE", name, -max(1, limit - len(found)), -1)
@@ -158,7 +158,7 @@ class RedisSource:
         return found[:limit]
 
     async def unacknowledged(self, limit: int) -> Unacknowledged | None:
-        """In `unacked`, but for what `waiting` counts: what workers hold for longer than the visibility timeout."""
+        """Return what is in `unacked`, but for what `waiting` counts: what workers hold for longer than the visibility timeout."""
         until, count = float(self._unacked_until()), 0
         found: list[Taken] = []
         async for tag, entry in self._client.hscan_iter(UNACKED, count=_PAGE):
@@ -170,7 +170,7 @@ class RedisSource:
         return Unacknowledged(count, found)
 
     async def close(self) -> None:
-        """What is held is found again when it opens."""
+        """Close; what is held is found again when it opens."""
         client, self._client, self._left = self._client, None, []
         if client is not None:
             await client.aclose()
@@ -183,7 +183,7 @@ class RedisSource:
         return f"{_HOLDING}.{self._process if process is None else process}.{name}"
 
     async def _holdings(self) -> list[tuple[str, str]]:
-        """The lists to look into, and whose messages they hold."""
+        """Return the lists to look into, and whose messages they hold."""
         if self._process:
             return [(self._holding(name), name) for name in self._lists]
         keys = [key.decode() async for key in self._client.scan_iter(match=f"{_HOLDING}.*", count=_PAGE)]
@@ -194,7 +194,7 @@ class RedisSource:
         return [_taken(name, value, key) for value in reversed(await self._client.execute_command("LRANGE", key, 0, -1))]
 
     async def _put_back(self, messages: Sequence[Taken]) -> None:
-        """To the old end, the oldest last."""
+        """Put messages back to the old end, the oldest last."""
         for one in reversed(messages):
             await self._client.execute_command("EVAL", _PUT_BACK, 2, one.tag, one.queue, one.body)
 
@@ -218,7 +218,7 @@ class RedisSource:
         return batch
 
     async def _move_wanted(self, limit: int, wants: Wants) -> list[Taken]:
-        """A page at a time; once all lists are read to their end, from their beginning again, after a pause where nothing was wanted."""
+        """Move a page at a time; once all lists are read, begin again, after a pause where nothing was wanted."""
         if time.monotonic() < self._sweep_after:
             return []
         if not any(self._passed.values()):
@@ -239,12 +239,12 @@ class RedisSource:
         return []
 
     async def _page(self, key: str | bytes, passed: int) -> list[bytes]:
-        """Up to a page of a list behind what was read, the oldest first."""
+        """Read up to a page of a list behind what was read, the oldest first."""
         values: list[bytes] = await self._client.execute_command("LRANGE", key, -(passed + _PAGE), -(passed + 1))
         return values[::-1]
 
     async def _move_these(self, name: str, values: Sequence[bytes]) -> list[Taken]:
-        """Each by itself: to find one in a long list takes Redis a while, in which it serves nobody else."""
+        """Move each by itself: to find one in a long list takes Redis a while, in which it serves nobody else."""
         holding = self._holding(name)
         async with self._client.pipeline(transaction=False) as pipe:
             for value in values:
@@ -271,7 +271,7 @@ class RedisSource:
         return "+inf" if self._unacked is TakeUnacked.ALL else str(time.time() - self._visibility_seconds)
 
     async def _take_unacked(self, limit: int) -> None:
-        """At most once a second, by one process."""
+        """Take unacknowledged messages, at most once a second, by one process."""
         if self._process or time.monotonic() < self._unacked_after:
             return
         self._unacked_after = time.monotonic() + 1
@@ -293,7 +293,7 @@ class RedisSource:
             self._unacked_passed = 0
 
     async def _unacked_message(self, entry: bytes) -> Taken | None:
-        """What a worker holds, as its queue had it; None: of another queue, or laid out in another way."""
+        """Return what a worker holds, as its queue had it; None: of another queue, or laid out in another way."""
         found = read_unacked(entry)
         if found is None:
             return None
@@ -303,7 +303,7 @@ class RedisSource:
         return _taken(queue if found.priority == 0 else f"{queue}{SEPARATOR}{found.priority}", found.value)
 
     async def _queue_of(self, exchange: str, routing_key: str) -> str:
-        """By the exchange's bindings; a message that lost its exchange has its queue as routing key."""
+        """Return the queue by the exchange's bindings; a message that lost its exchange has its queue as routing key."""
         if exchange:
             for member in await self._client.execute_command("SMEMBERS", f"{BINDINGS}{exchange}"):
                 bound_by, queue = bound_queue(member)
@@ -312,7 +312,10 @@ class RedisSource:
         return routing_key
 
     async def _check_queues(self) -> None:
-        """Redis knows no empty list, but kombu notes what it declared. Raises ShovelError for a queue that is in neither."""
+        """Check the queues; Redis knows no empty list, but kombu notes what it declared.
+
+        Raises ShovelError for a queue that is in neither.
+        """
         await self._client.execute_command("PING")
         declared: set[str] = set()
         async for key in self._client.scan_iter(match=f"{BINDINGS}*", count=_PAGE):

@@ -1,4 +1,4 @@
-"""What a source of messages gives: batches that stay its own until they are acknowledged; and why a transfer fails."""
+"""Interface of a source of messages: batches that stay its own until they are acknowledged; and why a transfer fails."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
@@ -7,7 +7,7 @@ from statesvc.shovel.source_message import Taken
 
 
 class ShovelError(ValueError):
-    """For the person at the terminal: its text says what is wrong and what to do. Nothing of this batch was taken from the source."""
+    """An error for the person at the terminal: what is wrong and what to do. Nothing of this batch was taken from the source."""
 
 
 class SourceLostError(OSError):
@@ -15,11 +15,11 @@ class SourceLostError(OSError):
 
 
 Wants = Callable[[Taken], bool]
-"""Whether a message is taken; the others stay for the workers that they are for."""
+"""Predicate of messages to take; the others stay for the workers that they are for."""
 
 
 class Unacknowledged(NamedTuple):
-    """What workers hold and have not acknowledged, above all tasks that wait for their ETA: how many, and the first of them."""
+    """Messages that workers hold and have not acknowledged, above all tasks that wait for their ETA: how many, and the first of them."""
 
     total: int
     messages: Sequence[Taken]
@@ -29,22 +29,22 @@ class Source(Protocol):
     """Open before use. Every call may raise SourceLostError: then close, and open again."""
 
     async def open(self) -> None:
-        """Raises ShovelError where it can't be read, SourceLostError where it does not answer."""
+        """Open the source. Raises ShovelError where it can't be read, SourceLostError where it does not answer."""
 
     async def take(self, limit: int, *, wait_seconds: float) -> Sequence[Taken]:
-        """Up to `limit` messages, those that are there; waits this long at most for the first one."""
+        """Take up to `limit` messages, those that are there; wait this long at most for the first one."""
 
     async def acknowledge(self, taken: Sequence[Taken]) -> None:
-        """The last batch is ours for good."""
+        """Acknowledge the last batch: it is ours for good."""
 
     async def waiting(self) -> int:
-        """How many messages wait there that nobody has taken."""
+        """Count the messages there that nobody has taken."""
 
     async def sample(self, limit: int) -> Sequence[Taken]:
-        """Some of those that wait, without taking them. Before `take`, or not at all."""
+        """Return some of those that wait, without taking them. Before `take`, or not at all."""
 
     async def unacknowledged(self, limit: int) -> Unacknowledged | None:
-        """What workers hold now, which `waiting` does not count; None: the broker does not say."""
+        """Return what workers hold now, which `waiting` does not count; None: the broker does not say."""
 
     async def close(self) -> None:
-        """What was taken and not acknowledged waits there again. Safe to call twice."""
+        """Close; what was taken and not acknowledged waits there again. Safe to call twice."""

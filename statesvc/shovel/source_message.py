@@ -1,4 +1,4 @@
-"""What a broker held: a message as it came, and its parts as Celery and kombu lay them out. Pure.
+"""Messages of a broker: as they came, and their parts as Celery and kombu lay them out. Pure.
 
 `Taken` is verbatim, for the backup and the way back. `Envelope` is the same message opened: headers, payload and how it is encoded.
 """
@@ -19,7 +19,7 @@ NO_HEADERS: Final[Mapping[str, Any]] = {}
 
 
 class Transport(StrEnum):
-    """Where messages come from."""
+    """Transport that messages come from."""
 
     AMQP = "amqp"
     REDIS = "redis"
@@ -58,7 +58,7 @@ class MalformedEnvelopeError(ValueError):
 
 
 def open_envelope(taken: Taken) -> Envelope:
-    """Raises MalformedEnvelopeError."""
+    """Open an envelope. Raises MalformedEnvelopeError."""
     match taken.transport:
         case Transport.AMQP:
             return _from_amqp(taken.body, read_properties(taken.properties))
@@ -79,7 +79,7 @@ def _from_amqp(body: bytes, properties: Basic.Properties) -> Envelope:
 
 
 def _from_redis(value: bytes) -> Envelope:
-    """Kombu's layout: a JSON object with the payload in `body`, in base64 where `properties.body_encoding` says so."""
+    """Parse kombu's layout: a JSON object with the payload in `body`, in base64 where `properties.body_encoding` says so."""
     document = _object(value)
     properties = document.get("properties")
     body = document.get("body")
@@ -100,7 +100,7 @@ def _from_redis(value: bytes) -> Envelope:
 
 
 def _from_line(line: bytes) -> Envelope:
-    """A task in Celery's first layout (`task`, `id`, `args`, `kwargs`, `eta`), or `{"body", "id", "headers", "eta", "content_type"}`."""
+    """Parse a task in Celery's first layout (`task`, `id`, `args`, ...), or `{"body", "id", "headers", "eta", "content_type"}`."""
     document = _object(line)
     if "task" in document:
         return Envelope(headers=NO_HEADERS, payload=line)

@@ -18,7 +18,7 @@ REDIS_SCHEMES: Final = ("redis", "rediss", "unix")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceOptions:
-    """What a source is asked for. `delayed`: the prefix of the queues of native delayed delivery; None: leave them alone.
+    """Options of a source. `delayed`: the prefix of the queues of native delayed delivery; None: leave them alone.
 
     `process`: which one this is of `processes` that take from the same source. `wants`: None for all messages.
     """
@@ -34,7 +34,7 @@ class SourceOptions:
 
 
 def make_source(url: str, options: SourceOptions) -> Source:
-    """Not open yet. Raises ShovelError."""
+    """Make a source that is not open yet. Raises ShovelError."""
     place = parse_url(url)
     if place.scheme in AMQP_SCHEMES:
         if options.wants is not None:
@@ -65,17 +65,17 @@ def make_source(url: str, options: SourceOptions) -> Source:
 
 
 def is_endless(url: str) -> bool:
-    """Whether more may come."""
+    """Return whether more may come."""
     return parse_url(url).scheme in {*AMQP_SCHEMES, *REDIS_SCHEMES}
 
 
 def make_backup_source(folder: Path, *, process: int, processes: int, wants: Wants | None) -> Source:
-    """What an earlier transfer took. Raises ShovelError where there is no backup."""
+    """Make a source of what an earlier transfer took. Raises ShovelError where there is no backup."""
     return BackupSource(folder, process=process, processes=processes, wants=wants)
 
 
 def parse_url(url: str) -> URL:
-    """Raises ShovelError, which does not repeat the login."""
+    """Parse a URL. Raises ShovelError, which does not repeat the login."""
     try:
         place = URL(url)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Which carrier's message a task is, and where in it the body stands: a small file in TOML. Pure.
+"""Mapping of tasks to carriers' messages, and where in a task the body stands: a small file in TOML. Pure.
 
 ```toml
 [[rules]]
@@ -55,7 +55,7 @@ class MappingRule(_Strict):
     body: str
     encoding: Literal["text", "base64"] = "text"
     follow_ups: Literal["unmapped", "drop"] = "unmapped"
-    """Of a task with callbacks, a chain or a chord: nothing here would run them."""
+    """Treatment of a task with callbacks, a chain or a chord: nothing here would run them."""
 
     @model_validator(mode="after")
     def _check(self) -> "MappingRule":
@@ -69,7 +69,7 @@ class MappingRule(_Strict):
         return self
 
     def fits(self, task: Task) -> bool:
-        """Whether it is for this task."""
+        """Return whether it is for this task."""
         if self.task:
             if not task.name or not fnmatch.fnmatchcase(task.name, self.task):
                 return False
@@ -86,7 +86,7 @@ class _File(_Strict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mapped:
-    """What goes into the inbox."""
+    """Message that goes into the inbox."""
 
     task: Task
     rule: int
@@ -96,18 +96,18 @@ class Mapped:
 
     @property
     def identity(self) -> bytes:
-        """By which it is recognised when it comes again."""
+        """Identity by which it is recognised when it comes again."""
         return self.task.identity
 
     @property
     def content(self) -> bytes | None:
-        """Its identity with what it asks for; None where the identity is the content."""
+        """Identity with what it asks for; None where the identity is the content."""
         return _content(self.identity, self.task)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unmapped:
-    """What goes to the dead letters, whole. `identity`: another one than if it mapped, so that it can be brought in once it does."""
+    """Message that goes to the dead letters, whole. `identity`: another than if it mapped, so that it can be brought in once it does."""
 
     cause: Cause
     detail: str
@@ -116,7 +116,7 @@ class Unmapped:
 
     @property
     def content(self) -> bytes | None:
-        """As of what maps."""
+        """Content, as of what maps."""
         return None if self.task is None else _content(self.identity, self.task)
 
 
@@ -133,11 +133,11 @@ class TaskMapping:
 
     @property
     def rules(self) -> tuple[MappingRule, ...]:
-        """In their order."""
+        """Rules in their order."""
         return self._file.rules
 
     def classify(self, taken: Taken, *, now: datetime) -> Mapped | Unmapped:
-        """What becomes of a message."""
+        """Return what becomes of a message."""
         try:
             task = read_task(taken, now=now)
         except UnreadableTaskError as error:
@@ -149,27 +149,27 @@ class TaskMapping:
 
     @property
     def leaves_some(self) -> bool:
-        """Whether messages may stay at their source."""
+        """True if messages may stay at their source."""
         return "leave" in {self._file.unmapped, self._file.unreadable}
 
     def wants(self, taken: Taken, *, now: datetime) -> bool:
-        """Tell whether a message is taken from its source, for the inbox, the dead letters or to stop the transfer."""
+        """Return whether a message is taken from its source, for the inbox, the dead letters or to stop the transfer."""
         found = self.classify(taken, now=now)
         return isinstance(found, Mapped) or not self.leaves(found)
 
     def leaves(self, found: Unmapped) -> bool:
-        """Tell whether the file says that such a message stays."""
+        """Return whether the file says that such a message stays."""
         return self._rule_for(found) == "leave"
 
     def refuses(self, found: Unmapped) -> bool:
-        """Tell whether the file says that such a message stops the transfer."""
+        """Return whether the file says that such a message stops the transfer."""
         return self._rule_for(found) == "refuse"
 
     def _rule_for(self, found: Unmapped) -> str:
         return self._file.unreadable if found.task is None else self._file.unmapped
 
     def read(self, taken: Taken, *, now: datetime) -> Mapped | Unmapped:
-        """What becomes of a message. Raises ShovelError where it stops the transfer."""
+        """Return what becomes of a message. Raises ShovelError where it stops the transfer."""
         found = self.classify(taken, now=now)
         if isinstance(found, Unmapped) and self.refuses(found):
             what, setting = ("can't be read", "unreadable") if found.task is None else ("does not map", "unmapped")
@@ -180,7 +180,7 @@ class TaskMapping:
         return found
 
     def _map(self, task: Task, now: datetime) -> Mapped | str:
-        """What it becomes, or why it has no place here. The reason holds names, nothing else of the message."""
+        """Return what it becomes, or why it has no place here. The reason holds names, nothing else of the message."""
         found = next(((number, rule) for number, rule in enumerate(self.rules, 1) if rule.fits(task)), None)
         if found is None:
             return f"no rule is for task {task.name!r}" if task.name else "no rule is for a message with these headers"
@@ -211,17 +211,17 @@ class TaskMapping:
 
 
 def unmapped_identity(identity: bytes) -> bytes:
-    """Of the dead letter of a message with this identity."""
+    """Return the identity of the dead letter of a message with this identity."""
     return b"unmapped\x1f" + identity
 
 
 def unread_identity(body: bytes) -> bytes:
-    """Of a message that can't be read."""
+    """Return the identity of a message that can't be read."""
     return b"unread\x1f" + body
 
 
 def parse_mapping(text: str, *, name: str, carriers: Mapping[str, Carrier]) -> TaskMapping:
-    """Raises ShovelError, which says where the file is wrong and what may be meant. `name`: of the file, for its words."""
+    """Parse a mapping. Raises ShovelError, which says where the file is wrong and what may be meant. `name`: of the file, for its words."""
     try:
         file = _File.model_validate(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
@@ -251,7 +251,7 @@ def _meant(word: str, known: Collection[str]) -> str:
 
 
 def _at(path: str, task: Task) -> Any:  # noqa: ANN401 - any JSON
-    """The value at a place of the task; None: nothing is there. A name may hold dots where a shorter one is not there."""
+    """Return the value at a path of the task; None: nothing is there. A name may hold dots where a shorter one is not there."""
     root, _, rest = path.partition(".")
     match root:
         case "args":
@@ -277,7 +277,7 @@ def _below(found: Any, path: str) -> Any:  # noqa: ANN401 - any JSON
 
 
 def _storable(text: str) -> str:
-    """As PostgreSQL takes it."""
+    """Replace what PostgreSQL does not take."""
     return text.replace("\0", "").encode("utf-8", "replace").decode()
 
 

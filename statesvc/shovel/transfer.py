@@ -37,16 +37,16 @@ _PASSING: Final = frozenset({Failure.UNAVAILABLE, Failure.TRANSIENT, Failure.MIS
 
 @dataclass(slots=True)
 class TransferTotals:
-    """What one process has done so far."""
+    """Totals of one process so far."""
 
     moved: int = 0
     dead_letters: int = 0
     known: int = 0
     reused_ids: int = 0
-    """Of the dead letters."""
+    """Number of the dead letters with a reused id."""
 
     def add(self, batch: "StoredBatch | TransferTotals") -> None:
-        """Counts one more batch."""
+        """Count one more batch."""
         self.moved += batch.moved
         self.dead_letters += batch.dead_letters
         self.known += batch.known
@@ -59,29 +59,29 @@ class TransferTotals:
 
 
 class Pace:
-    """At most `per_second` messages on the average; None: as fast as it goes. Monotonic seconds are arguments."""
+    """Pace of at most `per_second` messages on the average; None: as fast as it goes. Monotonic seconds are arguments."""
 
     def __init__(self, per_second: float | None) -> None:
         self._per_second = per_second
         self._free_at = 0.0
 
     def batch_max(self, limit: int) -> int:
-        """Small enough that a slow pace does not come in bursts of more than a second."""
+        """Return a batch size small enough that a slow pace does not come in bursts of more than a second."""
         return limit if self._per_second is None else max(1, min(limit, int(self._per_second)))
 
     def wait_seconds(self, now: float) -> float:
-        """Until the next batch may be taken."""
+        """Return the time until the next batch may be taken."""
         return max(0.0, self._free_at - now)
 
     def spend(self, messages: int, now: float) -> None:
-        """A batch was taken."""
+        """Note that a batch was taken."""
         if self._per_second is not None:
             self._free_at = max(self._free_at, now) + messages / self._per_second
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferTask:
-    """What a process works with. `stopping`: asked before every batch; `notice`: hears in words why it waits."""
+    """Dependencies of a process. `stopping`: asked before every batch; `notice`: hears in words why it waits."""
 
     source: Source
     mapping: TaskMapping
@@ -101,7 +101,7 @@ class TransferTask:
 
 
 async def transfer(task: TransferTask) -> TransferTotals:
-    """Until it is stopped, or the source is empty. Raises ShovelError; a source that is lost is opened again."""
+    """Transfer until it is stopped, or the source is empty. Raises ShovelError; a source that is lost is opened again."""
     lost_at: float | None = None
     while not task.stopping():
         if _is_paused(task):
@@ -122,7 +122,7 @@ async def transfer(task: TransferTask) -> TransferTotals:
 
 
 async def _open(task: TransferTask, lost_at: float | None) -> float | None:
-    """None: it is open. Else since when it is refused: a broker that starts refuses for a while what it had before."""
+    """Open the source; None: it is open. Else since when it is refused: a broker that starts refuses for a while what it had before."""
     now = asyncio.get_running_loop().time()
     try:
         await task.source.open()
@@ -140,7 +140,7 @@ def _is_paused(task: TransferTask) -> bool:
 
 
 async def _run(task: TransferTask) -> bool:
-    """True: the source is empty, or the transfer is stopping. False: it was paused."""
+    """Transfer batches; True: the source is empty, or the transfer is stopping. False: it was paused."""
     loop = asyncio.get_running_loop()
     while not task.stopping():
         if _is_paused(task):
@@ -162,7 +162,7 @@ async def _run(task: TransferTask) -> bool:
 
 
 async def _move(task: TransferTask, batch: Sequence[Taken]) -> bool:
-    """False: stopped before it was durable."""
+    """Move a batch; False: stopped before it was durable."""
     now = datetime.now(UTC)
     mapped = [(taken, task.mapping.read(taken, now=now)) for taken in batch]
     if task.backup is None:
@@ -178,7 +178,7 @@ async def _move(task: TransferTask, batch: Sequence[Taken]) -> bool:
 
 
 async def _store(task: TransferTask, mapped: Sequence[tuple[Taken, Mapped | Unmapped]], now: datetime) -> StoredBatch | None:
-    """Tries until the database has it: whether an earlier try had an effect does not matter. None: stopped before."""
+    """Try until the database has it: whether an earlier try had an effect does not matter. None: stopped before."""
     is_away = False
     while True:
         try:
@@ -202,10 +202,10 @@ async def _store(task: TransferTask, mapped: Sequence[tuple[Taken, Mapped | Unma
 
 
 def pause(folder: Path) -> None:
-    """Every process that writes its backup here stops taking, within a second, until `resume`."""
+    """Pause every process that writes its backup here, within a second, until `resume`."""
     (folder / PAUSED).write_text(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())}\n", encoding="utf-8")
 
 
 def resume(folder: Path) -> None:
-    """They go on."""
+    """Let the processes go on."""
     (folder / PAUSED).unlink(missing_ok=True)

@@ -43,13 +43,13 @@ class Returned:
     processed: int = 0
     busy: int = 0
     elsewhere: int = 0
-    """Of another kind of broker, or never stored here: its source has it still."""
+    """Messages of another kind of broker, or never stored here: their source has them still."""
 
 
 class _Candidate(NamedTuple):
     taken: Taken
     digests: tuple[bytes, bytes]
-    """Of its receipt: as a message that mapped, and as one that did not."""
+    """Digests of its receipt: as a message that mapped, and as one that did not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +66,7 @@ class WayBack:
     report: Callable[[Returned], None]
 
     async def give_back(self, *, dry_run: bool = False) -> Returned:
-        """Raises ShovelError and SourceLostError; what was taken out until then waits as dead letters, for the next run."""
+        """Give back. Raises ShovelError and SourceLostError; what was taken out until then waits as dead letters, for the next run."""
         totals = Returned()
         for batch in _batches(self._candidates(totals), self.batch_max):
             if self.stopping():
@@ -114,7 +114,7 @@ class WayBack:
 async def restore(
     backup: Path, publisher: BrokerPublisher, *, batch_max: int, stopping: Callable[[], bool], report: Callable[[int], None]
 ) -> int:
-    """Publishes each message of the backup once; how many there were."""
+    """Publish each message of the backup once; return how many there were."""
     done = 0
     for batch in _batches((taken for taken, _ in stored_messages(backup) if taken.transport is publisher.transport), batch_max):
         if stopping():
@@ -127,7 +127,7 @@ async def restore(
 
 
 def stored_messages(backup: Path) -> Iterator[tuple[Taken, bytes]]:
-    """Each message once, with its identity: what was taken again after a crash stands in the backup twice."""
+    """Yield each message once, with its identity: what was taken again after a crash stands in the backup twice."""
     seen: set[bytes] = set()
     now = datetime.now(UTC)
     for batch in read_backup(backup):
@@ -157,7 +157,7 @@ async def _take_out(connection: AsyncConnection[Any], batch: Sequence[_Candidate
 
 
 def _found(one: _Candidate, states: dict[bytes, tuple[UUID, str]]) -> tuple[UUID | None, str]:
-    """Where it is: a message that did not map at first, and does now, has two receipts."""
+    """Return where it is: a message that did not map at first, and does now, has two receipts."""
     mapped, unmapped = (states.get(each) for each in one.digests)
     return mapped or unmapped or (None, "unknown")
 

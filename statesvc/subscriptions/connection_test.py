@@ -30,7 +30,7 @@ _SQL = queries("statesvc.subscriptions", "connection_test")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentTest:
-    """What was sent, and what came back."""
+    """Test that was sent, and its answer."""
 
     webhook_id: str
     type: str
@@ -40,7 +40,7 @@ class SentTest:
 
 
 async def send_test(targets: Targets, subscription_id: UUID, means: SigningMeans, *, kind: str = CONNECTION_TEST) -> SentTest:
-    """Sends the catalogue's example of a type, and waits for the answer. Holds no connection to the database meanwhile."""
+    """Send the catalogue's example of a type, and wait for the answer. Holds no connection to the database meanwhile."""
     now, webhook_id = datetime.now(UTC), f"t1-{secrets.token_hex(16)}"
     data: Mapping[str, Any]
     if kind == CONNECTION_TEST:
@@ -55,7 +55,7 @@ async def send_test(targets: Targets, subscription_id: UUID, means: SigningMeans
 
 
 async def record_test(connection: AsyncConnection[Any], subscription_id: UUID, sent: SentTest, *, actor: str = "", why: str = "") -> None:
-    """Lists it with the attempts, and forgets the oldest of more than `RECORDED_MAX`. One that says why is an operator action too."""
+    """List it with the attempts, and forget the oldest of more than `RECORDED_MAX`. One that says why is an operator action too."""
     async with connection.transaction():
         await connection.execute(
             _SQL["record"],

@@ -1,4 +1,4 @@
-"""What an owner's keys allow its subscriptions, and what ends with a key.
+"""Grants of an owner's keys to its subscriptions, and what ends with a key.
 
 A subscription sends no more than the live keys of its owner may read: `subscriptions` for any, `read` for full payloads, `pii` for
 personal fields. That is checked when it is made, widened or resumed, and when a key is revoked: subscriptions that the owner's remaining
@@ -25,7 +25,7 @@ from statesvc.log.fanouts import open_details
 
 _SQL = queries("statesvc.subscriptions", "key_revocation")
 EXPIRY: Final = "expiry"
-"""Who revokes keys whose time is over."""
+"""Actor that revokes keys whose time is over."""
 _EXPIRY_SECONDS: Final = 900.0
 _EXPIRY_RETRY_SECONDS: Final = 30.0
 WHY: Final = "its owner has no live key any more with all the scopes that it needs"
@@ -51,19 +51,19 @@ _REASONS: Final = {
 
 
 def needed(payload: str, *, pii: bool) -> list[Scope]:
-    """What a subscription's keys must have."""
+    """Return the scopes that a subscription's keys must have."""
     return [Scope.SUBSCRIPTIONS, *([Scope.READ] if payload == "full" else []), *([Scope.PII] if pii else [])]
 
 
 def require(held: Iterable[Scope], needs: Iterable[Scope], *, who: str) -> None:
-    """Raises NotGrantedError for the first missing scope."""
+    """Raise NotGrantedError for the first missing scope."""
     for scope in needs:
         if scope not in held:
             raise NotGrantedError(scope, who)
 
 
 async def require_of_owner(connection: AsyncConnection[Any], owner: str, needs: Iterable[Scope]) -> None:
-    """That the owner's live keys cover the needs; until the transaction ends none of them is revoked. Raises NotGrantedError."""
+    """Check that the owner's live keys cover the needs; until the transaction ends none of them is revoked. Raises NotGrantedError."""
     if owner == BOOTSTRAP:
         return
     rows = await (await connection.execute(_SQL["share_grants"], {"owner": owner})).fetchall()
@@ -72,7 +72,7 @@ async def require_of_owner(connection: AsyncConnection[Any], owner: str, needs: 
 
 
 async def revoke_key(connection: AsyncConnection[Any], *, key_id: str, revoked_by: str) -> list[UUID] | None:
-    """Ends a key (within 5 seconds in every process), and the subscriptions that lived by it; None where it is unknown or ended already."""
+    """End a key (within 5 seconds in every process), and the subscriptions that lived by it; None where it is unknown or ended already."""
     async with connection.transaction():
         await connection.execute(_SQL["lock_keys"], {"key_id": key_id})
         row = await (await connection.execute(_SQL["revoke"], {"key_id": key_id})).fetchone()
@@ -88,13 +88,13 @@ async def revoke_key(connection: AsyncConnection[Any], *, key_id: str, revoked_b
 
 
 async def revoke_expired(connection: AsyncConnection[Any]) -> list[str]:
-    """Ends the keys whose time is over, with the subscriptions that lived by them; their ids."""
+    """End the keys whose time is over, with the subscriptions that lived by them; return their ids."""
     expired = [key_id for (key_id,) in await (await connection.execute(_SQL["expired"])).fetchall()]
     return [key_id for key_id in expired if await revoke_key(connection, key_id=key_id, revoked_by=EXPIRY) is not None]
 
 
 def key_expiry(pool: Connections) -> Periodic:
-    """Looks for them at the start and then some times an hour."""
+    """Return a job that looks for them at the start and then some times an hour."""
 
     async def work() -> None:
         async with pool.connection() as connection:

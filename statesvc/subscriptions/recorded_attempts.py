@@ -1,4 +1,4 @@
-"""What was tried for a subscription, and how fast its receiver is notified: as the notifiers recorded it."""
+"""Recorded attempts of a subscription, and how fast its receiver is notified."""
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -44,7 +44,7 @@ class RecordedAttempt:
     """The `webhook_id` of that entry: another notification may have stood for this one."""
     sealed_part: bytes | None = field(repr=False)
     sealed_key: bytes | None = field(repr=False)
-    """Of its shipment; None once erased."""
+    """Key of its shipment; None once erased."""
 
     def part(self, keyring: Keyring) -> Part | None:
         """Return what is stored of this try; None where it is erased or was never stored. `SealError` where it was changed."""
@@ -65,7 +65,7 @@ class RecordedAttempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimiterSummary:
-    """Of all notifiers together. No `notifiers`: nothing was sent lately, so nothing is known of how fast it may be notified."""
+    """Limiter of a subscription, over all notifiers. No `notifiers`: nothing was sent lately, so how fast it may be notified is unknown."""
 
     limit: Annotated[int, Field(description="Requests at a time; 0: nothing was sent lately, the next ones begin carefully.")]
     in_flight: int
@@ -81,7 +81,7 @@ class LimiterSummary:
 async def read_attempts(
     connection: AsyncConnection[Any], subscription_id: UUID, *, before: tuple[datetime, str, int] | None, limit: int
 ) -> list[RecordedAttempt]:
-    """What was tried, the newest first. `before`: recorded_at, webhook-id and number of the last one seen."""
+    """Return what was tried, the newest first. `before`: recorded_at, webhook-id and number of the last one seen."""
     recorded_at, webhook_id, number = before or (None, None, None)
     cursor = connection.cursor(row_factory=class_row(RecordedAttempt))
     await cursor.execute(
@@ -99,7 +99,7 @@ async def read_attempts(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Try:
-    """When one request to a receiver began, how long it took, and how it ended."""
+    """Time of one request to a receiver, how long it took, and how it ended."""
 
     started_at: datetime
     duration_ms: int
@@ -112,13 +112,13 @@ class Try:
 
     @property
     def is_delivered(self) -> bool:
-        """Whether the receiver took it."""
+        """True if the receiver took it."""
         return self.outcome == AttemptOutcome.DELIVERED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecentTries:
-    """Those of the last hour that have ended, the newest first. `is_capped`: there were more."""
+    """Attempts of the last hour that have ended, the newest first. `is_capped`: there were more."""
 
     now: datetime
     tries: list[Try]
@@ -126,7 +126,7 @@ class RecentTries:
 
 
 async def read_recent_tries(connection: AsyncConnection[Any], subscription_id: UUID) -> RecentTries:
-    """What was sent lately, as far as the bound."""
+    """Return what was sent lately, as far as the bound."""
     ((now,),) = await (await connection.execute(_SQL["now"])).fetchall()
     cursor = connection.cursor(row_factory=class_row(Try))
     await cursor.execute(_SQL["recent_tries"], {"subscription_id": subscription_id, "now": now, "limit": RECENT_TRIES_MAX})
@@ -135,7 +135,7 @@ async def read_recent_tries(connection: AsyncConnection[Any], subscription_id: U
 
 
 async def read_limiter(connection: AsyncConnection[Any], subscription_id: UUID) -> LimiterSummary:
-    """As the notifiers last published it."""
+    """Read the limiter as the notifiers last published it."""
     cursor = connection.cursor(row_factory=class_row(LimiterSummary))
     await cursor.execute(_SQL["limiter"], {"subscription_id": subscription_id})
     found = await cursor.fetchone()

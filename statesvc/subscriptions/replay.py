@@ -36,7 +36,7 @@ _SQL = queries("statesvc.subscriptions", "replay")
 
 
 class ReplayPosition(NamedTuple):
-    """After this one: the time, the shipment and the sequence by which a range is ordered."""
+    """Position after the time, the shipment and the sequence by which a range is ordered."""
 
     at: datetime
     shipment_id: UUID
@@ -48,7 +48,7 @@ START: Final = ReplayPosition(datetime(1, 1, 1, tzinfo=UTC), UUID(int=0), 0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayRequest:
-    """What to replay. `until` is exclusive; `open_end`: everything up to now. `delivered_too`: also what the subscriber has taken."""
+    """Range to replay. `until` is exclusive; `open_end`: everything up to now. `delivered_too`: also what the subscriber has taken."""
 
     subscription_id: UUID
     since: datetime
@@ -63,13 +63,13 @@ class ReplayRequest:
 
 @dataclass(slots=True)
 class RangeProgress:
-    """What one call did, or would do. `after` None: the range is done."""
+    """Result of one call, or of its dry run. `after` None: the range is done."""
 
     matched: int = 0
     put: int = 0
     """Now in the outbox, or to be put there."""
     never_written: int = 0
-    """Of those: changes while nothing was collected."""
+    """Number of those that are changes while nothing was collected."""
     waiting: int = 0
     """Were in the outbox anyway."""
     delivered: int = 0
@@ -78,7 +78,7 @@ class RangeProgress:
 
 
 class SubscriptionStatus(NamedTuple):
-    """Of a subscription that is not deleted."""
+    """Status of a subscription that is not deleted."""
 
     created_at: datetime
     disabled: bool
@@ -86,7 +86,7 @@ class SubscriptionStatus(NamedTuple):
 
 
 async def read_status(connection: AsyncConnection[Any], subscription_id: UUID) -> SubscriptionStatus | None:
-    """None where there is no such subscription."""
+    """Return the status; None where there is no such subscription."""
     row = await (await connection.execute(_SQL["read_status"], {"subscription_id": subscription_id})).fetchone()
     return None if row is None else SubscriptionStatus(*row)
 
@@ -94,7 +94,7 @@ async def read_status(connection: AsyncConnection[Any], subscription_id: UUID) -
 async def replay(
     connection: AsyncConnection[Any], request: ReplayRequest, *, archive: LogArchive, after: ReplayPosition = START
 ) -> RangeProgress:
-    """Works on from `after`, within the bounds of one call. Raises LogArchiveError."""
+    """Replay from `after` on, within the bounds of one call. Raises LogArchiveError."""
     await archive.bring_back_period(connection, max(request.since, after.at), request.until)
     progress, deadline = RangeProgress(after=after), time.monotonic() + CALL_SECONDS
     while progress.after is not None and progress.matched < CALL_ROWS and time.monotonic() < deadline:
@@ -142,7 +142,7 @@ async def _page(connection: AsyncConnection[Any], request: ReplayRequest, progre
 
 
 async def _said_before(connection: AsyncConnection[Any], subscription_id: UUID, missed: Sequence[_Found]) -> set[_Found]:
-    """Those of these that another source of the parcel had said before, where the subscription wants each status once."""
+    """Return those that another source of the parcel had said before, where the subscription wants each status once."""
     row = await (await connection.execute(_SQL["once"], {"subscription_id": subscription_id})).fetchone()
     parcel_ids = {} if row is None else await parcels_of(connection, {one.shipment_id for one in missed})
     if row is None or not parcel_ids:

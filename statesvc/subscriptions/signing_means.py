@@ -1,4 +1,4 @@
-"""What notifications of a subscription are signed and sent with, opened where that is used, and the public keys that verify them."""
+"""Means to sign and send a subscription's notifications, opened where that is used, and the public keys that verify them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _SQL = queries("statesvc.subscriptions", "signing_means")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SigningMeans:
-    """Where to, the keys that sign now, an older signature beside theirs, and which payload."""
+    """Means of a delivery: the address, the keys that sign now, an older signature beside theirs, and which payload."""
 
     destination: Destination
     keys: tuple[SigningKey, ...]

@@ -26,7 +26,7 @@ PRIVATE_PREFIX: Final = "whsk_"
 PUBLIC_PREFIX: Final = "whpk_"
 SECRET_BYTES: Final = 32
 CHOSEN_BYTES: Final = range(24, 65)
-"""How long a shared secret may be, by Standard Webhooks."""
+"""Length that a shared secret may have, by Standard Webhooks."""
 ROTATION_GRACE_HOURS_MAX: Final = 7 * 24
 
 
@@ -35,18 +35,18 @@ class Secret:
     """`retires_at`: from when on nothing is signed with it any more; None for the current one."""
 
     key: bytes = field(repr=False)
-    """Of an Ed25519 pair: its seed."""
+    """Key bytes; of an Ed25519 pair: its seed."""
     kind: KeyType = "hmac"
     retires_at: datetime | None = None
 
     @classmethod
     def fresh(cls, kind: KeyType = "hmac") -> Self:
-        """A new random secret."""
+        """Generate a random secret."""
         return cls(key=secrets.token_bytes(SECRET_BYTES), kind=kind)
 
     @classmethod
     def chosen(cls, text: str) -> Self:
-        """What `written` wrote, or a caller chose. Raises ValueError."""
+        """Parse what `written` wrote, or a caller chose. Raises ValueError."""
         kind: KeyType = "ed25519" if text.startswith(PRIVATE_PREFIX) else "hmac"
         prefix = PRIVATE_PREFIX if kind == "ed25519" else SECRET_PREFIX
         try:
@@ -62,12 +62,12 @@ class Secret:
 
     @property
     def written(self) -> str:
-        """As `chosen` reads it."""
+        """Text that `chosen` reads."""
         return (PRIVATE_PREFIX if self.kind == "ed25519" else SECRET_PREFIX) + base64.b64encode(self.key).decode()
 
     @property
     def shown(self) -> str:
-        """As its subscriber gets it: the secret itself, or the public key of a pair."""
+        """Text that its subscriber gets: the secret itself, or the public key of a pair."""
         match self.signer:
             case Ed25519PrivateKey() as pair:
                 return PUBLIC_PREFIX + base64.b64encode(pair.public_key().public_bytes_raw()).decode()
@@ -76,32 +76,32 @@ class Secret:
 
     @property
     def signer(self) -> SigningKey:
-        """What `sign` takes."""
+        """Key that `sign` takes."""
         return self.key if self.kind == "hmac" else Ed25519PrivateKey.from_private_bytes(self.key)
 
     def signs_at(self, now: datetime) -> bool:
-        """Whether it signs then."""
+        """Return whether it signs then."""
         return self.retires_at is None or self.retires_at > now
 
 
 def live(held: Sequence[Secret], now: datetime) -> tuple[SigningKey, ...]:
-    """The keys to sign with, current first."""
+    """Return the keys to sign with, current first."""
     return tuple(secret.signer for secret in held if secret.signs_at(now))
 
 
 def rotated(held: Sequence[Secret], new: Secret, *, now: datetime, grace: timedelta) -> tuple[Secret, ...]:
-    """The new secret, and the current one until the end of its grace. Older ones end at once."""
+    """Return the new secret, and the current one until the end of its grace. Older ones end at once."""
     former = [replace(secret, retires_at=now + grace) for secret in held if secret.retires_at is None]
     return (new, *former) if grace > timedelta(0) else (new,)
 
 
 def seal_secrets(keyring: Keyring, subscription_id: UUID, held: Sequence[Secret]) -> list[bytes]:
-    """Sealed under the master key, bound to the subscription."""
+    """Seal secrets under the master key, bound to the subscription."""
     return [keyring.master.seal(_document(secret), _context(subscription_id)) for secret in held]
 
 
 def open_secrets(keyring: Keyring, subscription_id: UUID, sealed: Sequence[bytes]) -> tuple[Secret, ...]:
-    """`SealError` where one was sealed under a master key that is gone, or for another subscription."""
+    """Open secrets. `SealError` where one was sealed under a master key that is gone, or for another subscription."""
     return tuple(_secret(keyring.master.open(one, _context(subscription_id))) for one in sealed)
 
 
@@ -121,14 +121,14 @@ def _secret(document: bytes) -> Secret:
 
 
 def seal_login(keyring: Keyring, subscription_id: UUID, login: Login | None) -> bytes | None:
-    """The login of a broker, bound to the subscription; None for none."""
+    """Seal the login of a broker, bound to the subscription; None for none."""
     if login is None:
         return None
     return keyring.master.seal(orjson.dumps({"user": login.user, "password": login.password}), _login_context(subscription_id))
 
 
 def open_login(keyring: Keyring, subscription_id: UUID, sealed: bytes | None) -> Login | None:
-    """`SealError` where it was sealed under a master key that is gone, or for another subscription."""
+    """Open a login. `SealError` where it was sealed under a master key that is gone, or for another subscription."""
     if sealed is None:
         return None
     fields = orjson.loads(keyring.master.open(sealed, _login_context(subscription_id)))

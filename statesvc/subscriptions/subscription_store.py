@@ -47,13 +47,13 @@ Switch = Literal["pause", "resume", "delete"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubscriptionRequest:
-    """Where to send notifications, and which: a filter that is None takes everything."""
+    """Target of notifications, and which to send: a filter that is None takes everything."""
 
     url: str
     name: str | None = None
     description: str | None = None
     login: Login | None = None
-    """Of a broker; never part of the URL."""
+    """Login of a broker; never part of the URL."""
     carriers: Sequence[str] | None = None
     statuses: Sequence[str] | None = None
     types: Sequence[str] | None = None
@@ -66,13 +66,13 @@ class SubscriptionRequest:
     """A full payload holds personal fields."""
     key_type: KeyType = "hmac"
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Of the receiver's own."""
+    """Headers of the receiver's own."""
     signature: OlderSignature | None = None
     """A second one, which the receiver checks already."""
     rate_per_second: float | None = None
     """At most this many a second, whatever its receiver would bear."""
     coalesce: bool = True
-    """When too many notifications wait, the latest of each shipment replaces those before it."""
+    """True: once too many notifications wait, the latest of each shipment replaces those before it."""
     give_up_after: Mapping[str, float] = field(default_factory=dict)
     """Seconds by type: what has waited longer is not tried again."""
 
@@ -139,7 +139,7 @@ async def create(
     why: str = "",
     chosen: tuple[UUID, Secret] | None = None,
 ) -> tuple[UUID, Secret]:
-    """Makes a subscription; its secret is readable here and never again. Raises NotGrantedError.
+    """Make a subscription; its secret is readable here and never again. Raises NotGrantedError.
 
     `chosen`: its id and secret, where the caller brings them. Raises SubscriptionExistsError.
     """
@@ -180,7 +180,7 @@ async def create(
 
 
 async def find(connection: AsyncConnection[Any], subscription_id: UUID) -> Subscription | None:
-    """One subscription; None where there is none, or no more."""
+    """Return one subscription; None where there is none, or no more."""
     cursor = connection.cursor(row_factory=class_row(Subscription))
     await cursor.execute(_SQL["find"], {"subscription_id": subscription_id})
     return await cursor.fetchone()
@@ -189,7 +189,7 @@ async def find(connection: AsyncConnection[Any], subscription_id: UUID) -> Subsc
 async def is_as_wished(
     connection: AsyncConnection[Any], keyring: Keyring, stored: Subscription, wish: SubscriptionRequest, secret: Secret
 ) -> bool:
-    """Whether the stored subscription is the one that this wish would make, signed with this secret."""
+    """Return whether the stored subscription is the one that this request would make, signed with this secret."""
     same = all(
         getattr(stored, name) == getattr(wish, name)
         for name in ("name", "description", "url", "parcels", "payload", "pii", "key_type", "rate_per_second", "coalesce")
@@ -206,7 +206,7 @@ async def is_as_wished(
 
 
 async def owner_of(connection: AsyncConnection[Any], subscription_id: UUID) -> str | None:
-    """Whose it is; None where there is no such subscription, or no more."""
+    """Return the owner; None where there is no such subscription, or no more."""
     row = await (await connection.execute(_SQL["owner"], {"subscription_id": subscription_id})).fetchone()
     return None if row is None else row[0]
 
@@ -219,7 +219,7 @@ async def page(
     after: tuple[datetime, UUID] | None,
     limit: int,
 ) -> list[Subscription]:
-    """Subscriptions of an owner (None: of all) in a condition (None: in any), the oldest first."""
+    """Return subscriptions of an owner (None: of all) in a condition (None: in any), the oldest first."""
     created_at, last_id = after or (None, None)
     cursor = connection.cursor(row_factory=class_row(Subscription))
     wanted = {"owner": owner, "condition": condition, "limit": limit}
@@ -238,7 +238,7 @@ async def change(
     login: Login | None = None,
     why: str = "",
 ) -> bool:
-    """Sets the columns in `changes` (those of `CHANGEABLE`), with a URL its `login`. False where there is no such subscription.
+    """Set the columns in `changes` (those of `CHANGEABLE`), with a URL its `login`. False where there is no such subscription.
 
     `keyring` None: neither a login nor headers come with it. `scopes` of who asks for it. Raises NotGrantedError, and
     SharedSecretNeededError.
@@ -265,7 +265,7 @@ async def change(
 async def _may_send(
     connection: AsyncConnection[Any], subscription_id: UUID, changes: Mapping[str, Any], *, scopes: frozenset[Scope] | None
 ) -> None:
-    """That the owner, and who asks with `scopes`, may read what is sent after the changes. Raises NotGrantedError."""
+    """Check that the owner, and who asks with `scopes`, may read what is sent after the changes. Raises NotGrantedError."""
     owner = await owner_of(connection, subscription_id)
     if owner is None:
         return
@@ -286,7 +286,7 @@ async def _require_shared_secret(connection: AsyncConnection[Any], subscription_
 
 
 async def turn(connection: AsyncConnection[Any], subscription_id: UUID, switch: Switch, *, actor: str, why: str = "") -> bool:
-    """Pauses, resumes or deletes. False where there is no such subscription. Raises NotGrantedError for what may not be sent any more."""
+    """Pause, resume or delete. False where there is no such subscription. Raises NotGrantedError for what may not be sent any more."""
     async with connection.transaction():
         if switch == "resume":
             await _may_send(connection, subscription_id, {}, scopes=None)
@@ -315,7 +315,7 @@ async def rotate(
     why: str = "",
     chosen: Secret | None = None,
 ) -> Secret | None:
-    """A new secret; the former one signs too until the grace is over. None where there is no such subscription.
+    """Make a new secret; the former one signs too until the grace is over. None where there is no such subscription.
 
     `key_type` None: of the kind that the subscription has. `chosen`: the new secret, where the caller brings it; nothing changes where
     it signs already. Raises SharedSecretNeededError.
@@ -360,7 +360,7 @@ def _listed(words: Sequence[str] | None) -> list[str] | None:
 
 
 def _granted(payload: str, *, pii: bool) -> dict[str, Any]:
-    """What an audit must know of a subscription besides its host: who gave personal fields away."""
+    """Return what an audit must know of a subscription besides its host: who gave personal fields away."""
     return {} if payload == "thin" else {"payload": payload, "pii": pii}
 
 

@@ -1,4 +1,4 @@
-"""Which URLs a subscription may have.
+"""URLs that a subscription may have.
 
 Host and port that are checked are those that are stored, and read by the parser that the sender uses; path and query are stored as they
 are. The check of the address at connect time stays
@@ -29,7 +29,7 @@ class UrlRefusedError(ValueError):
 
 
 async def checked_url(text: str, allowed: Sequence[Network]) -> tuple[str, Login | None]:
-    """The URL as it is stored and shown, and the login that a broker's held. `UrlRefusedError` where it may not be one."""
+    """Return the URL as it is stored and shown, and the login that a broker's held. `UrlRefusedError` where it may not be one."""
     url = _parsed(text)
     broker = BY_SCHEME.get(url.scheme)
     login = None
@@ -69,7 +69,7 @@ def _parsed(text: str) -> URL:
 
 
 def _check_broker(broker: Broker, url: URL, login: Login | None) -> tuple[int, bool]:
-    """The port that is meant, and whether the connection is encrypted."""
+    """Return the port that is meant, and whether the connection is encrypted."""
     try:
         parts = broker.read(url)
         broker.client().check(parts, login)
@@ -86,7 +86,7 @@ def _literal(host: str) -> str | None:
 
 
 async def _lies_within(host: str, port: int, allowed: Sequence[Network]) -> bool:
-    """Whether every address of the host is in an allowed network."""
+    """Return whether every address of the host is in an allowed network."""
     if not allowed:
         return False
     try:

@@ -1,1 +1,1 @@
-"""What the service reports about itself: metrics, spans and log lines, none of which ever holds personal data."""
+"""Telemetry of the service: metrics, spans and log lines, none of which ever holds personal data."""

@@ -22,7 +22,7 @@ class Exposition:
         self._making = asyncio.Lock()
 
     async def text(self) -> bytes:
-        """The last text where it is new enough; who comes while one is made waits for that."""
+        """Return the last text where it is new enough; callers that come while one is made wait for that."""
         async with self._making:
             if self._now() >= self._made_at + MADE_EVERY_SECONDS:
                 self._text = await self._make()
@@ -31,7 +31,7 @@ class Exposition:
 
 
 def merged(texts: Mapping[str, bytes]) -> bytes:
-    """One text of those of several processes, by role. The samples of a metric stand together, as the format demands."""
+    """Merge the texts of several processes, by role. The samples of a metric stand together, as the format demands."""
     families: dict[bytes, list[bytes]] = {}
     for role, text in texts.items():
         label = b'role="%b"' % role.encode()

@@ -36,13 +36,13 @@ _LEVELS: Final[Mapping[Level, int]] = {
 }
 _CLEARED: Final = "\r\x1b[K"
 _FRAMES_MAX: Final = 16
-"""Of the stack of a log call: the half is logging's own."""
+"""Frames of the stack of a log call: the half is logging's own."""
 _WARNED: Final = re.compile(r"(?P<file>[^\n]*):(?P<line>\d+): (?P<category>\w+):")
 _PLACEHOLDER = re.compile(r"%(\(\w+\))?[-+ #0-9.*]*[a-zA-Z]")
 
 
 def configure_logging(*, process: str, output_format: Format = "json", level: Level = "info", stream: TextIO | None = None) -> None:
-    """Sets up structlog, stdlib logging and the hooks for uncaught exceptions of this process. `process` names it in each line."""
+    """Set up structlog, stdlib logging and the hooks for uncaught exceptions of this process. `process` names it in each line."""
     target = Output(stream)
     processors = pipeline(process, output_format, colors=shows_colour(target))
     structlog.configure(
@@ -64,14 +64,14 @@ def configure_logging(*, process: str, output_format: Format = "json", level: Le
 
 
 def log_format(settings: TelemetrySettings) -> Format:
-    """`auto` settled for this process: console on a terminal, JSON elsewhere."""
+    """Settle `auto` for this process: console on a terminal, JSON elsewhere."""
     if settings.log_format == "auto":
         return "console" if sys.stderr.isatty() else "json"
     return settings.log_format
 
 
 class Output:
-    """Where lines go: standard error as it is at the time of writing, unless a stream is given.
+    """Output of log lines: standard error as it is at the time of writing, unless a stream is given.
 
     A pipe that broke or a full disk loses lines; it must never stop the work that they report.
     """
@@ -80,11 +80,11 @@ class Output:
         self._stream = stream
 
     def isatty(self) -> bool:
-        """Whether it is a terminal."""
+        """Return whether it is a terminal."""
         return self._target.isatty()
 
     def msg(self, line: str) -> None:
-        """Writes one line. Also under the names of the levels, as structlog calls it."""
+        """Write one line. Also under the names of the levels, as structlog calls it."""
         with suppress(OSError, ValueError):
             self._target.write(f"{line}\n")
             self._target.flush()
@@ -97,7 +97,7 @@ class Output:
 
 
 def pipeline(process: str, output_format: Format, *, colors: bool = False) -> list[Processor]:
-    """The steps of a line: what it says, its exceptions, then redaction, then the renderer and nothing between them."""
+    """Return the steps of a line: what it says, its exceptions, then redaction, then the renderer and nothing between them."""
     return [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
@@ -111,7 +111,7 @@ def pipeline(process: str, output_format: Format, *, colors: bool = False) -> li
 
 
 def add_trace_id(_logger: WrappedLogger, _method: str, event_dict: EventDict) -> EventDict:
-    """Names the trace that the line belongs to, where that one is exported."""
+    """Add the trace that the line belongs to, where that one is exported."""
     found = trace.get_current_span().get_span_context()
     if found.trace_flags.sampled:
         event_dict["trace_id"] = trace.format_trace_id(found.trace_id)
@@ -119,7 +119,7 @@ def add_trace_id(_logger: WrappedLogger, _method: str, event_dict: EventDict) ->
 
 
 def describe_exception(_logger: WrappedLogger, _method: str, event_dict: EventDict) -> EventDict:
-    """Turns `exc_info` (true, an exception or a triple) into `error`: type and places in the code, and says what helps."""
+    """Turn `exc_info` (true, an exception or a triple) into `error`: type and positions in the code, and say what helps."""
     info = event_dict.pop("exc_info", None)
     error: object = event_dict.get("error")
     match info:
@@ -145,7 +145,7 @@ def describe_exception(_logger: WrappedLogger, _method: str, event_dict: EventDi
 
 
 def redact(_logger: WrappedLogger, _method: str, event_dict: EventDict) -> EventDict:
-    """The last step before the renderer: only listed keys with values of their shape go on."""
+    """Redact as the last step before the renderer: only listed keys with values of their shape go on."""
     return redaction.redact(event_dict)
 
 
@@ -162,7 +162,7 @@ class ForeignHandler(logging.Handler):
         self._output = output
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Writes one line; of a record that cannot be rendered, that there was one."""
+        """Write one line; of a record that cannot be rendered, that there was one."""
         try:
             event_dict: MutableMapping[str, Any] = {"event": _template(record), "logger": record.name}
             if record.exc_info and record.exc_info[1] is not None:
@@ -187,7 +187,7 @@ def _template(record: logging.LogRecord) -> str:
 
 
 def _is_in_the_code(text: str) -> bool:
-    """Whether one of the callers, or what they call to log, has this text as a constant."""
+    """Return whether one of the callers, or what they call to log, has this text as a constant."""
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - the stack without the cost of `inspect`
     for _ in range(_FRAMES_MAX):
         if frame is None:
@@ -199,7 +199,10 @@ def _is_in_the_code(text: str) -> bool:
 
 
 def _withheld(record: logging.LogRecord, text: str) -> str:
-    """What can be shown of a message that was put together: of asyncio's the first line, of a warning the category, of others the place."""
+    """Return what can be shown of a message that was put together.
+
+    Of asyncio's the first line, of a warning the category, else the place.
+    """
     if record.name == "asyncio":
         return text.partition("\n")[0]
     warned = _WARNED.match(text) if record.name == "py.warnings" else None

@@ -1,4 +1,4 @@
-"""How late the event loop is: a timer that notes by how much it was missed."""
+"""Lag of the event loop: a timer that notes by how much it was missed."""
 
 import time
 from typing import Final
@@ -10,7 +10,7 @@ _EVERY_SECONDS: Final = 0.25
 
 
 def loop_lag(telemetry: Telemetry) -> Periodic:
-    """Measures four times a second."""
+    """Return a job that measures four times a second."""
     due = float("inf")
 
     async def work() -> None:

@@ -1,4 +1,4 @@
-"""What a metric is: one row of the table in `names`."""
+"""Definition of a metric: one row of the table in `names`."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -6,7 +6,7 @@ from typing import Final
 
 
 class Instrument(StrEnum):
-    """How a metric is recorded. The observed ones are read by a callback at each scrape."""
+    """Instrument of a metric. The observed ones are read by a callback at each scrape."""
 
     COUNTER = "counter"
     HISTOGRAM = "histogram"
@@ -50,12 +50,12 @@ class Metric:
 
 
 def counter(name: str, unit: str, description: str, *attributes: Attribute) -> Metric:
-    """Adds up what is counted where it happens."""
+    """Define a metric that adds up what is counted where it happens."""
     return Metric(name=name, instrument=Instrument.COUNTER, unit=unit, description=description, attributes=attributes)
 
 
 def histogram(name: str, unit: str, description: str, *attributes: Attribute, buckets: tuple[float, ...]) -> Metric:
-    """How values are spread; `buckets` are upper bounds."""
+    """Define a metric of how values are spread; `buckets` are upper bounds."""
     return Metric(name=name, instrument=Instrument.HISTOGRAM, unit=unit, description=description, attributes=attributes, buckets=buckets)
 
 
@@ -65,7 +65,7 @@ def gauge(name: str, unit: str, description: str, *attributes: Attribute) -> Met
 
 
 def total(name: str, unit: str, description: str, *attributes: Attribute) -> Metric:
-    """A sum that something else adds up, read at each scrape."""
+    """Define a sum that something else adds up, read at each scrape."""
     return Metric(name=name, instrument=Instrument.OBSERVED_COUNTER, unit=unit, description=description, attributes=attributes)
 
 

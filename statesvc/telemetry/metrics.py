@@ -31,10 +31,9 @@ Reading = Callable[[], Iterable[tuple[float, Values]]]
 
 
 class PoolStatistics(Protocol):
-    """What of a psycopg pool the metrics read."""
+    """The part of a psycopg pool that the metrics read."""
 
-    def get_stats(self) -> dict[str, int]:
-        """Counters and sizes by psycopg's own names."""
+    def get_stats(self) -> dict[str, int]: ...
 
 
 class Telemetry:
@@ -100,7 +99,7 @@ class Telemetry:
         self.stream_ends = self._counter(names.STREAM_ENDS)
 
     def begin_carrier(self, carrier_id: str) -> None:
-        """Has what counts trouble with its messages begin at 0: Prometheus sees no increase in a series whose first value is 1."""
+        """Begin at 0 what counts trouble with its messages: Prometheus sees no increase in a series whose first value is 1."""
         if carrier_id in self._carriers:
             return
         self._carriers.add(carrier_id)
@@ -118,7 +117,7 @@ class Telemetry:
 
     @contextmanager
     def stage(self, stage: Stage, *, links: Sequence[Link] = (), **attributes: str | int) -> Iterator[None]:
-        """Times one stage of one batch and opens its span. `links` (to the spans of its messages) and `attributes` go to the span alone."""
+        """Time one stage of one batch and open its span. `links` (to the spans of its messages) and `attributes` go to the span alone."""
         started = time.perf_counter()
         with span(self.tracer, stage, attributes, links=links):
             try:
@@ -127,7 +126,7 @@ class Telemetry:
                 self.stage_duration.record(time.perf_counter() - started, {"stage": stage.value})
 
     def observe(self, metric: Metric, reading: Reading) -> None:
-        """Has an observed metric read by `reading` on each scrape."""
+        """Read an observed metric by `reading` on each scrape."""
 
         def callback(_options: CallbackOptions) -> Iterable[Observation]:
             return [Observation(value, dict(attributes)) for value, attributes in reading()]
@@ -141,7 +140,7 @@ class Telemetry:
                 raise ValueError(f"{metric.name} is recorded, not observed")
 
     def observe_pools(self, pools: Mapping[str, PoolStatistics]) -> None:
-        """Reports the connections of each pool, by its name."""
+        """Report the connections of each pool, by its name."""
 
         def connections() -> Iterator[tuple[float, Values]]:
             for pool, statistics in _statistics(pools):
@@ -165,11 +164,11 @@ class Telemetry:
         self.observe(gauges.POOL_ERRORS, errors)
 
     def exposition(self) -> bytes:
-        """All metrics in the Prometheus text format."""
+        """Format all metrics in the Prometheus text format."""
         return generate_latest(self.registry)
 
     def close(self) -> None:
-        """Detaches the readers; idempotent."""
+        """Detach the readers; idempotent."""
         self._provider.shutdown()
 
     def _counter(self, metric: Metric) -> Counter:

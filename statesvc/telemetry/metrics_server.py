@@ -38,12 +38,11 @@ class MetricsServer:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Listens."""
         self._listener.listen(BACKLOG)
         self._task = asyncio.create_task(self._accept(), name="metrics")
 
     async def close(self) -> None:
-        """Cuts off those who are being answered."""
+        """Cut off those who are being answered."""
         for task in (*self._answering, *(() if self._task is None else (self._task,))):
             await cancel_fully(task)
         self._listener.close()

@@ -24,7 +24,7 @@ class MinuteLog:
         self._since: Counter[tuple[str, str | None]] = Counter()
 
     def count(self, cause: str, *, carrier: str | None = None, count: int = 1, message_id: UUID | None = None) -> None:
-        """Some of a kind. `message_id`: one of them, for the first line."""
+        """Count some of a kind. `message_id`: one of them, for the first line."""
         kind = cause, carrier
         if kind in self._since:
             self._since[kind] += count
@@ -50,14 +50,14 @@ class MinuteLog:
 
 
 class Refusals:
-    """What a process refused to take, by cause: each is counted, and each cause has one log line a minute."""
+    """Refusals of a process, by cause: each is counted, and each cause has one log line a minute."""
 
     def __init__(self, telemetry: Telemetry, *, every_seconds: float = LOGGED_EVERY_SECONDS) -> None:
         self._metric = telemetry.refusals
         self._log = MinuteLog("refused", every_seconds=every_seconds)
 
     def count(self, cause: str) -> None:
-        """One refusal. In an event loop."""
+        """Count one refusal. In an event loop."""
         self._metric.add(1, {"cause": cause})
         self._log.count(cause)
 
@@ -70,6 +70,6 @@ class Burials:
         self._log = MinuteLog("messages_buried", every_seconds=every_seconds)
 
     def count(self, carrier_id: str, cause: str, count: int, *, message_id: UUID | None = None) -> None:
-        """Some of a carrier's; `message_id`: one of them, if it is known. In an event loop."""
+        """Count some of a carrier's; `message_id`: one of them, if it is known. In an event loop."""
         self._metric.add(count, {"carrier": carrier_id, "cause": cause})
         self._log.count(cause, carrier=carrier_id, count=count, message_id=message_id)

@@ -1,4 +1,4 @@
-"""How the promises were kept, minute by minute of a week: written once a minute by each process, read by the console.
+"""Record of how the promises were kept, minute by minute of a week: written once a minute by each process, read by the console.
 
 A row a minute and objective, whatever the number of processes: they add to it. What a lost answer stored may count twice; for a chart and a
 budget that is no harm.
@@ -19,13 +19,13 @@ from statesvc.telemetry.objectives import MinuteCount, ObjectiveCounts
 
 _EVERY_SECONDS: Final = 60.0
 _MINUTES_MAX: Final = 24 * 60
-"""How long counts stay in memory while the database is away."""
+"""Minutes for which counts stay in memory while the database is away."""
 
 _SQL: Final = queries("statesvc.telemetry", "objective_minutes")
 
 
 class ObjectiveMinute(NamedTuple):
-    """What all processes counted in a minute, or in several together."""
+    """Counts of all processes in a minute, or in several together."""
 
     begins: datetime
     objective: str

@@ -35,7 +35,7 @@ BOUNDS: Final = tuple(0.001 * 1.6**step for step in range(33))
 
 @dataclass(slots=True)
 class MinuteCount:
-    """What one process counted of one objective in one minute. `counts`: by bound; empty where nothing is timed."""
+    """Counts of one process for one objective in one minute. `counts`: by bound; empty where nothing is timed."""
 
     kept: int = 0
     missed: int = 0
@@ -69,7 +69,7 @@ class MinuteCount:
 
 
 class ObjectiveCounts:
-    """Those of a process that are not written yet, by minute (since 1970) and objective."""
+    """Counts of a process that are not written yet, by minute (since 1970) and objective."""
 
     def __init__(self, *, now: Callable[[], float] = time.time) -> None:
         self._now = now

@@ -1,4 +1,4 @@
-"""What may stand in a log line: keys of one list, values of their shape. Pure; the last step before rendering.
+"""Redaction of log lines: keys of one list, values of their shape. Pure; the last step before rendering.
 
 The list is the control, the nets over free words are a second line only. An exception is described by its type, its code and
 where in the code it passed, never by its text, since that may quote a payload; only our own packages' messages are shown,
@@ -66,7 +66,10 @@ _number = _matching(_NUMBER_TEXT)
 
 
 def _label(text: str) -> str:
-    """Ids, versions and names that we or an operator made up: short, one word, without a part that looks like a tracking number."""
+    """Return a label as it is, or masked.
+
+    Ids, versions and names that we or an operator made up are short, without a look of tracking numbers.
+    """
     return text if _UUID.fullmatch(text) or (_LABEL.fullmatch(text) and not _TRACKING_LIKE.search(text)) else net(text)
 
 
@@ -163,7 +166,7 @@ KEYS: Final[Mapping[str, Callable[[str], str]]] = {
 
 
 def redact(fields: Mapping[str, object]) -> dict[str, object]:
-    """The fields that may be shown; how many were not stands under `dropped_keys`."""
+    """Return the fields that may be shown; how many were not is under `dropped_keys`."""
     first = [key for key in FIRST if key in fields]
     shown: dict[str, object] = {}
     for key in (*first, *(key for key in fields if key not in FIRST)):
@@ -201,7 +204,7 @@ def _shown(value: object, shape: Callable[[str], str]) -> object:
 
 
 def describe(error: BaseException) -> str:
-    """An exception as `Type[code] (our own text) at file:line in function < ..., from Cause ...`, innermost frame first."""
+    """Describe an exception as `Type[code] (our own text) at file:line in function < ..., from Cause ...`, innermost frame first."""
     described: list[str] = []
     current: BaseException | None = error
     seen: set[int] = set()
@@ -222,7 +225,7 @@ def _describe_one(error: BaseException) -> str:
 
 
 def _code(error: BaseException) -> str | None:
-    """A PostgreSQL SQLSTATE or the name of an operating system error: both closed lists."""
+    """Return a PostgreSQL SQLSTATE or the name of an operating system error: both closed lists."""
     sqlstate = getattr(error, "sqlstate", None)
     if isinstance(sqlstate, str) and re.fullmatch(r"[0-9A-Z]{5}", sqlstate):
         return sqlstate

@@ -1,4 +1,4 @@
-"""What a scrape reads of the database: anew at most every few seconds, and nothing where it could not be read."""
+"""Samples that a scrape reads of the database: anew at most every few seconds, and nothing where it could not be read."""
 
 import asyncio
 import time
@@ -39,7 +39,7 @@ class Sampled(Generic[T]):
         self._read_at = float("-inf")
 
     async def sample(self) -> None:
-        """Reads anew, unless that was done just now."""
+        """Read anew, unless that was just done."""
         async with self._reading:
             if self._now() < self._read_at + self._every_seconds:
                 return

@@ -30,7 +30,7 @@ from statesvc.telemetry.stages import Stage
 
 TRACEPARENT: Final = "traceparent"
 SAMPLED_SHARE: Final = 0.01
-"""Of webhooks that are traced, unless OTEL_TRACES_SAMPLER says otherwise."""
+"""Share of webhooks that are traced, unless OTEL_TRACES_SAMPLER says otherwise."""
 _OTLP: Final = "opentelemetry.exporter.otlp.proto.http"
 _PROPAGATOR: Final = TraceContextTextMapPropagator()
 _KINDS: Final = {Stage.INGEST: SpanKind.SERVER, Stage.PROCESS: SpanKind.CONSUMER, Stage.DELIVER: SpanKind.CLIENT}
@@ -41,18 +41,18 @@ class ExporterUnavailableError(RuntimeError):
 
 
 def resource_of(role: str, instance: str) -> Resource:
-    """What says which process this is; OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES add to it."""
+    """Return what says which process this is; OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES add to it."""
     return detected_resource().merge(Resource({"service.namespace": "statesvc", "service.name": role, "service.instance.id": instance}))
 
 
 @cache
 def detected_resource() -> Resource:
-    """What the environment says, the same for all roles of a machine: it takes two threads and all packages' metadata to find out."""
+    """Return what the environment says, the same for all roles of a machine: finding out takes two threads and all packages' metadata."""
     return Resource.create({})
 
 
 def build_provider(resource: Resource) -> TracerProvider | None:
-    """The provider of a process, or None where nothing is exported. Raises ExporterUnavailableError."""
+    """Return the provider of a process, or None where nothing is exported. Raises ExporterUnavailableError."""
     exporter = _asked_for("TRACES")
     if exporter is None:
         return None
@@ -65,7 +65,7 @@ def build_provider(resource: Resource) -> TracerProvider | None:
 
 
 def require_exporters() -> None:
-    """Raises ExporterUnavailableError where the variables ask for a package that is not installed."""
+    """Check the exporters. Raises ExporterUnavailableError where the variables ask for a package that is not installed."""
     if "otlp" in (_asked_for("TRACES"), _asked_for("METRICS")):
         try:
             import_module(_OTLP)
@@ -74,7 +74,7 @@ def require_exporters() -> None:
 
 
 def metric_exporter() -> MetricReader | None:
-    """What sends metrics by OTLP, where OTEL_METRICS_EXPORTER or an endpoint asks for it; `/metrics` shows them in any case."""
+    """Return what sends metrics by OTLP, where OTEL_METRICS_EXPORTER or an endpoint asks for it; `/metrics` shows them in any case."""
     if _asked_for("METRICS") != "otlp":
         return None
     return PeriodicExportingMetricReader(_otlp("metric_exporter.OTLPMetricExporter", object))
@@ -84,7 +84,7 @@ def metric_exporter() -> MetricReader | None:
 def span(
     tracer: Tracer, stage: Stage, attributes: Mapping[str, str | int], *, parent: str | None = None, links: Sequence[Link] = ()
 ) -> Iterator[None]:
-    """One stage as a span; an exception leaves its type behind. `parent`: a traceparent, in place of the current span."""
+    """Open a span of one stage; an exception leaves its type behind. `parent`: a traceparent, in place of the current span."""
     if isinstance(tracer, NoOpTracer):
         yield
         return
@@ -105,19 +105,19 @@ def span(
 
 
 def begin(tracer: Tracer, stage: Stage, attributes: Mapping[str, str | int], *, parent: str) -> Span:
-    """A span that the caller ends; not the current one."""
+    """Begin a span that the caller ends; not the current one."""
     kind = _KINDS.get(stage, SpanKind.INTERNAL)
     return tracer.start_span(f"statesvc.{stage.value}", context=_context(parent), kind=kind, attributes=dict(attributes))
 
 
 def fail(failed: Span, error: BaseException) -> None:
-    """Says of a span that it failed, by the type of the error alone."""
+    """Mark a span as failed, by the type of the error alone."""
     failed.set_attribute("error.type", type(error).__qualname__)
     failed.set_status(Status(StatusCode.ERROR))
 
 
 def traceparent_of(one: Span | None = None) -> str | None:
-    """What carries a span (default: the current one) into another process; None where it is not sampled: then nothing need be stored."""
+    """Return what carries a span (default: the current one) into another process; None where it is not sampled: nothing need be stored."""
     found = trace.get_current_span() if one is None else one
     if not found.get_span_context().trace_flags.sampled:
         return None
@@ -131,7 +131,7 @@ def _context(traceparent: str) -> Context:
 
 
 def _asked_for(signal: str) -> str | None:
-    """Which exporter the variables ask for: `otlp`, `console`, or none."""
+    """Return which exporter the variables ask for: `otlp`, `console`, or none."""
     exporter = os.environ.get(f"OTEL_{signal}_EXPORTER", "").strip().lower()
     if exporter in {"otlp", "console"}:
         return exporter

@@ -74,7 +74,7 @@ class _Lease:
 
 
 def _context_ids(messages: Sequence[Message]) -> dict[str, str]:
-    """What every log line about this batch shows: its token; its carrier and its message where there is only one."""
+    """Return what every log line about this batch shows: its token; its carrier and its message where there is only one."""
     ids = {"token": str(messages[0].token)}
     if len({message.carrier_id for message in messages}) == 1:
         ids["carrier"] = messages[0].carrier_id
@@ -84,7 +84,7 @@ def _context_ids(messages: Sequence[Message]) -> dict[str, str]:
 
 
 async def process(context: BatchContext, messages: Sequence[Message], *, lease_ends: float) -> int:
-    """Processes `messages` (all of one token) until each has a verdict. Returns the number of changes.
+    """Process `messages` (all of one token) until each has a verdict. Returns the number of changes.
 
     `lease_ends` is on the monotonic clock.
     """
@@ -99,7 +99,7 @@ async def process(context: BatchContext, messages: Sequence[Message], *, lease_e
 
 
 async def process_locked(context: BatchContext, messages: Sequence[Message], *, lease_ends: float, wait_seconds: float) -> int:
-    """Processes messages that were postponed, waiting for locks, for `wait_seconds` in all.
+    """Process messages that were postponed, waiting for locks, for `wait_seconds` in all.
 
     So newer ones cannot starve them. Those that name the same shipments share a transaction: one of their own each would keep the lock from
     those that come meanwhile, and fold the history of late scans each time. What is no longer locked goes first, the rest shares the time.
@@ -124,7 +124,7 @@ async def process_locked(context: BatchContext, messages: Sequence[Message], *, 
 
 
 async def _readable(context: BatchContext, lease: _Lease, messages: Sequence[Message]) -> tuple[list[Read], list[Trial]]:
-    """What the messages say; what cannot be read is buried."""
+    """Return what the messages say; what cannot be read is buried."""
     count_attempts(context.telemetry, messages)
     if max(message.mappings for message in messages) > context.mappings.revision:
         await run_transaction(context.pool.connection, context.mappings.refresh, RetryPolicy(deadline=lease.ends))
@@ -137,7 +137,7 @@ async def _readable(context: BatchContext, lease: _Lease, messages: Sequence[Mes
 async def _read(
     context: BatchContext, messages: Sequence[Message], traces: MessageTraces
 ) -> tuple[list[Read], list[tuple[str, Burial]], list[Trial]]:
-    """What the messages say; those that cannot be read, with their carriers; those that a candidate version is tried on."""
+    """Return what the messages say; those that cannot be read, with their carriers; those that a candidate version is tried on."""
     reads: list[Read] = []
     burials: list[tuple[str, Burial]] = []
     trials: list[Trial] = []
@@ -156,7 +156,7 @@ async def _read(
 
 
 def transaction_groups(reads: Sequence[Read], retries: Mapping[UUID, int]) -> Iterator[list[Read]]:
-    """Groups of messages that share a transaction, bounded by the streams that it may make.
+    """Yield groups of messages that share a transaction, bounded by the streams that it may make.
 
     A message that was given back several times is alone in its group.
     """
@@ -177,7 +177,7 @@ def transaction_groups(reads: Sequence[Read], retries: Mapping[UUID, int]) -> It
 
 
 def _by_shipments(reads: Sequence[Read]) -> list[list[Read]]:
-    """The messages that name the same shipments, in inbox order; the group of the oldest first."""
+    """Return the messages that name the same shipments, in inbox order; the group of the oldest first."""
     groups: dict[frozenset[UUID], list[Read]] = defaultdict(list)
     for read in reads:
         groups[frozenset(read.shipments())].append(read)
@@ -189,7 +189,7 @@ def _shipments(reads: Sequence[Read]) -> int:
 
 
 async def _append(context: BatchContext, lease: _Lease, reads: list[Read], *, wait_seconds: float | None = None) -> int:
-    """Appends and settles; if a message fails, the group is halved until that message is alone. Returns the number of changes.
+    """Append and settle; if a message fails, the group is halved until that message is alone. Returns the number of changes.
 
     Postpones messages of locked shipments; with `wait_seconds` it waits for these shipments instead. Raises LockedShipmentsError if that
     is not enough.
@@ -227,7 +227,7 @@ async def _append(context: BatchContext, lease: _Lease, reads: list[Read], *, wa
 
 
 async def _append_parts(context: BatchContext, lease: _Lease, reads: list[Read], error: Exception) -> int:
-    """Appends the messages that are not to blame for the error that the append of all of them met."""
+    """Append the messages that are not to blame for the error that the append of all of them met."""
     match classify(error):
         case Fault.TRANSIENT:
             await _give_back(context, lease, reads, error)
@@ -244,7 +244,7 @@ async def _append_parts(context: BatchContext, lease: _Lease, reads: list[Read],
 
 
 async def requeue_locked(context: BatchContext, token: UUID, messages: "Sequence[Message] | Sequence[Read]") -> None:
-    """Best effort: if the database is away, the end of the lease does the same."""
+    """Give messages back with best effort: if the database is away, the end of the lease does the same."""
     try:
         async with context.pool.connection() as connection:
             await postpone(connection, token, [message.message_id for message in messages])
@@ -262,7 +262,7 @@ def _note_postponed(context: BatchContext, messages: "Sequence[Message] | Sequen
 
 
 async def _bury(context: BatchContext, lease: _Lease, burials: Sequence[tuple[str, Burial]]) -> None:
-    """Moves messages (with their carriers) to the dead letters; if that fails, they are claimed again when the lease ends."""
+    """Move messages (with their carriers) to the dead letters; if that fails, they are claimed again when the lease ends."""
 
     async def transaction(connection: AsyncConnection[Any]) -> None:
         async with connection.transaction():
@@ -280,7 +280,10 @@ async def _bury(context: BatchContext, lease: _Lease, burials: Sequence[tuple[st
 
 
 async def _give_back(context: BatchContext, lease: _Lease, reads: Sequence[Read], error: BaseException) -> None:
-    """Best effort: if the database is still away, the end of the lease does the same. A message beyond its budget is buried."""
+    """Give messages back with best effort: if the database is still away, the end of the lease does the same.
+
+    One beyond its budget is buried.
+    """
     retries = [
         Retry(
             message_id=read.message_id,
@@ -315,6 +318,6 @@ def _burial_of(read: Read, error: BaseException) -> Burial:
 
 
 def _name_of(error: BaseException) -> str:
-    """An error by its type and SQLSTATE; its text may quote values."""
+    """Return an error's type and SQLSTATE; its text may quote values."""
     sqlstate = getattr(error, "sqlstate", None)
     return f"{type(error).__name__}{f' (SQLSTATE {sqlstate})' if sqlstate else ''}"

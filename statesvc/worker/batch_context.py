@@ -1,4 +1,4 @@
-"""What processing a batch needs."""
+"""Context of a batch."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What a batch adds to the metrics."""
+"""Counts of a batch for the metrics."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ _ATTEMPTS_COUNTED: Final = 5
 
 
 def count_attempts(telemetry: Telemetry, messages: Sequence[Message]) -> None:
-    """As they are claimed."""
+    """Count the messages as they are claimed."""
     numbers = Counter((message.carrier_id, message.attempts if message.attempts <= _ATTEMPTS_COUNTED else "more") for message in messages)
     for (carrier_id, attempt), count in numbers.items():
         telemetry.begin_carrier(carrier_id)
@@ -26,7 +26,7 @@ def count_attempts(telemetry: Telemetry, messages: Sequence[Message]) -> None:
 
 
 def count_appended(telemetry: Telemetry, batch: AppendBatch) -> None:
-    """Once it is committed."""
+    """Count what was appended, once it is committed."""
     for (carrier_id, verdict), count in batch.verdicts_by_carrier().items():
         telemetry.events.add(count, {"carrier": carrier_id, "verdict": verdict.value})
     for (carrier_id, source), count in batch.time_sources_by_carrier().items():

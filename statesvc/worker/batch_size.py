@@ -1,4 +1,4 @@
-"""How many messages to claim at once, and which of them go first. Pure: times are arguments.
+"""Size of a claim, and which of its messages go first. Pure: times are arguments.
 
 A batch that grows with the backlog is cheap, but messages behind it wait longer. So it grows until it takes `BATCH_SECONDS` of the event
 loop, however many messages that is, and messages of quiet carriers are a batch of their own, ahead of the rest.
@@ -12,7 +12,7 @@ from typing import Final
 from statesvc.queue.claim import Message
 
 BATCH_SECONDS: Final = 0.04
-"""Of the loop's own time. Messages of many events reach it first; those of one event do where processors are scarce."""
+"""Seconds of the loop's own time. Messages of many events reach it first; those of one event do where processors are scarce."""
 QUIET_MESSAGES_MAX: Final = 16
 """A carrier with more messages than this in a claim is not quiet."""
 SPLIT_MESSAGES_MIN: Final = 64
@@ -25,7 +25,7 @@ _NEWEST_WEIGHT: Final = 0.3
 
 
 def split_by_volume(messages: Sequence[Message]) -> list[list[Message]]:
-    """Messages of quiet carriers, then the rest, both in inbox order; an empty group is left out.
+    """Return the messages of quiet carriers, then the rest, both in inbox order; an empty group is left out.
 
     Quiet: few messages next to many of others.
     """
@@ -46,25 +46,25 @@ class BatchSize:
     most: int
     size: int = 0
     message_seconds: float = 0.0
-    """What one message costs the loop, as far as it is known."""
+    """Cost of one message for the loop, as far as it is known."""
 
     def __post_init__(self) -> None:
         self.size = self.least
 
     @property
     def bound(self) -> int:
-        """How many messages may take the loop's time of one batch."""
+        """Number of messages that may take the loop's time of one batch."""
         if not self.message_seconds:
             return self.most
         return min(self.most, max(min(self.least, _LEAST), int(BATCH_SECONDS / self.message_seconds)))
 
     def worked(self, messages: int, *, loop_seconds: float) -> None:
-        """Records how much of the loop's time a batch of `messages` took."""
+        """Record how much of the loop's time a batch of `messages` took."""
         if messages >= min(_SIGNIFICANT, self.size):
             newest = loop_seconds / messages
             self.message_seconds += (newest - self.message_seconds) * (_NEWEST_WEIGHT if self.message_seconds else 1.0)
 
     def claimed(self, messages: int) -> None:
-        """Records how many messages a claim of `size` brought."""
+        """Record how many messages a claim of `size` brought."""
         wanted = self.size * 2 if messages >= self.size else max(self.least, self.size // 2)
         self.size = min(self.bound, wanted)

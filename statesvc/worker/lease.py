@@ -19,7 +19,7 @@ EXTENSIONS_MAX: Final = 8
 """Each is worth half a lease."""
 
 RESCUE_SECONDS: Final = 0.5
-"""Of rescues, before the lanes get as much."""
+"""Seconds of rescues, before the lanes get as much."""
 
 T = TypeVar("T")
 
@@ -31,7 +31,7 @@ class LeaseLostError(Exception):
 async def under_lease(
     work: Coroutine[Any, Any, T], *, extend: Callable[[], Awaitable[int]], lease_seconds: float, extensions_max: int = EXTENSIONS_MAX
 ) -> T:
-    """Runs the work, and calls `extend` every half lease until it is done; `extend` answers how many messages are still held.
+    """Run the work, and call `extend` every half lease until it is done; `extend` returns how many messages are still leased.
 
     Raises LeaseLostError, and whatever the work raises.
     """
@@ -50,7 +50,7 @@ async def under_lease(
 
 
 async def _still_held(extend: Callable[[], Awaitable[int]]) -> bool:
-    """A failed request to extend says nothing about the lease."""
+    """Return whether messages are still leased; a failed request to extend says nothing about the lease."""
     try:
         held = await extend()
     except Exception:
@@ -71,11 +71,11 @@ class RescueShare:
     lanes_until: float = float("-inf")
 
     def rescue_first(self, now: float) -> bool:
-        """Whether the next claim asks for ended leases before the lanes."""
+        """Return whether the next claim asks for ended leases before the lanes."""
         return now >= self.lanes_until
 
     def rescued(self, *, began: float, ended: float) -> None:
-        """A message was taken over and processed."""
+        """Note that a message was taken over and processed."""
         if self.rescues_began is None:
             self.rescues_began = began
         if ended - self.rescues_began >= RESCUE_SECONDS:
@@ -83,5 +83,5 @@ class RescueShare:
             self.rescues_began = None
 
     def lanes_served(self) -> None:
-        """A claim came from the lanes."""
+        """Note that a claim came from the lanes."""
         self.rescues_began = None

@@ -16,13 +16,13 @@ _LINKS_MAX: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class MessageTraces:
-    """Of one batch; empty where nothing is traced."""
+    """Traces of one batch's messages; empty where nothing is traced."""
 
     spans: Mapping[UUID, Span] = field(default_factory=dict)
 
     @classmethod
     def of(cls, tracer: Tracer, messages: Iterable[Message]) -> Self:
-        """Begins a span for each message that has a trace."""
+        """Begin a span for each message that has a trace."""
         if isinstance(tracer, NoOpTracer):
             return cls()
         return cls(
@@ -39,21 +39,21 @@ class MessageTraces:
         )
 
     def links(self) -> Sequence[Link]:
-        """For the spans of the batch's stages."""
+        """Return links for the spans of the batch's stages."""
         return [Link(span.get_span_context()) for span in list(self.spans.values())[:_LINKS_MAX]]
 
     def traceparents(self) -> dict[UUID, str]:
-        """By message: the header that passes its trace on to the notifier."""
+        """Return by message the header that passes its trace on to the notifier."""
         found = {message_id: traceparent_of(span) for message_id, span in self.spans.items()}
         return {message_id: traceparent for message_id, traceparent in found.items() if traceparent is not None}
 
     def end(self) -> None:
-        """The batch is done, however it went for each message."""
+        """End the spans: the batch is done, however it went for each message."""
         for span in self.spans.values():
             span.end()
 
     def settled(self, message_ids: Iterable[UUID], outcome: str) -> None:
-        """Says of messages how they ended: applied, buried, retried, postponed."""
+        """Note how messages ended: applied, buried, retried, postponed."""
         for message_id in message_ids:
             if (span := self.spans.get(message_id)) is not None:
                 span.set_attribute("outcome", outcome)

@@ -38,16 +38,16 @@ class TrialComparer:
         self._woken.set()
 
     def written(self) -> None:
-        """A batch wrote trials."""
+        """Note that a batch wrote trials."""
         self._woken.set()
 
     def stop(self) -> None:
-        """Ends `run` after the comparison in progress."""
+        """End `run` after the comparison in progress."""
         self._stopping.set()
         self._woken.set()
 
     async def run(self) -> None:
-        """Works until stopped, whatever fails."""
+        """Run until stopped, whatever fails."""
         while True:
             await self._woken.wait()
             if self._stopping.is_set():
@@ -68,7 +68,7 @@ class TrialComparer:
 
 
 async def compare_handed_over(context: BatchContext, connection: AsyncConnection[Any], *, limit: int = _AT_ONCE) -> int:
-    """One transaction: compares, keeps the evidence and forgets the trials. Returns how many."""
+    """Compare, keep the evidence and forget the trials in one transaction. Returns how many."""
     async with connection.transaction():
         trials = await lock_handed_over(connection, limit=limit)
         tried: dict[TrialKey, list[ComparedTrial]] = defaultdict(list)
@@ -86,7 +86,7 @@ async def compare_handed_over(context: BatchContext, connection: AsyncConnection
 
 
 def _compared(context: BatchContext, each: HandedOver) -> ComparedTrial | None:
-    """None: the body is gone, there is nothing to compare."""
+    """Compare one; None: the body is gone, there is nothing to compare."""
     message, tried, carrier = each.as_stable_read(), each.as_candidate_read(), context.carriers.get(each.carrier_id)
     if message is None or carrier is None:
         return None

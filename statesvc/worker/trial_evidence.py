@@ -1,4 +1,4 @@
-"""What candidates did: compared with what took effect, and kept as evidence. Best effort: it is no event."""
+"""Evidence of candidates: compared with what took effect. Best effort: it is no event."""
 
 import asyncio
 from collections import defaultdict
@@ -21,7 +21,7 @@ _YIELD_EVERY: Final = 32
 
 
 class TrialKey(NamedTuple):
-    """What is compared with what."""
+    """Versions that are compared."""
 
     carrier_id: str
     stable: str
@@ -29,12 +29,12 @@ class TrialKey(NamedTuple):
 
     @classmethod
     def of(cls, trial: Trial) -> Self:
-        """Of one message."""
+        """Make the key of one message."""
         return cls(trial.message.carrier_id, trial.stable, trial.candidate)
 
 
 async def bound_trials(context: BatchContext, reads: Iterable[Read]) -> None:
-    """After a batch that wrote trials for a foreign candidate: says so, and drops what is too many."""
+    """Report a batch that wrote trials for a foreign candidate, and drop what is too many."""
     carrier_ids = {read.carrier_id for read in reads if read.tried_on is not None}
     if not carrier_ids:
         return
@@ -47,7 +47,7 @@ async def bound_trials(context: BatchContext, reads: Iterable[Read]) -> None:
 
 
 async def record_trials(context: BatchContext, trials: Sequence[Trial]) -> None:
-    """Compares and counts what the candidates did. Best effort: the messages have taken effect, and evidence is no event."""
+    """Compare and count what the candidates did. Best effort: the messages have taken effect, and evidence is no event."""
     tried: dict[TrialKey, list[ComparedTrial]] = defaultdict(list)
     for place, trial in enumerate(trials, 1):
         if trial.failed:
@@ -67,7 +67,7 @@ async def record_trials(context: BatchContext, trials: Sequence[Trial]) -> None:
 async def record_compared(
     context: BatchContext, connection: AsyncConnection[Any], compared: TrialKey, results: Sequence[ComparedTrial]
 ) -> None:
-    """Keeps the evidence; the guard may sets the share back to 0."""
+    """Keep the evidence; the guard may set the share back to 0."""
     carrier_id, stable, candidate = compared
     evidence = Evidence(
         carrier_id=carrier_id,

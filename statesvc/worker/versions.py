@@ -1,4 +1,4 @@
-"""Which version reads a message, and which one is tried next to it. No I/O.
+"""Choice of the version that reads a message, and of the one that is tried next to it. No I/O.
 
 Whose share a message is was decided by its claim, as a function of its id, so it is the same in every process and at every attempt, and a
 message that a small share gives to the candidate stays with it as the share grows. A candidate of ours beside our stable version can
@@ -30,7 +30,7 @@ class Trial:
 
 
 def trial_of(message: Message, carriers: Mapping[str, Carrier]) -> Trial | None:
-    """None: the stable version reads it alone. A candidate that this release does not hold is never tried here."""
+    """Return the trial; None: the stable version reads it alone. A candidate that this release does not hold is never tried here."""
     carrier = carriers.get(message.carrier_id)
     candidate = message.candidate
     if carrier is None or candidate is None or candidate not in carrier.normalizers:
@@ -46,7 +46,7 @@ def trial_of(message: Message, carriers: Mapping[str, Carrier]) -> Trial | None:
 def read_chosen(
     message: Message, *, keyring: Keyring, carriers: Mapping[str, Carrier], mappings: Mappings
 ) -> tuple[Read | Burial, Trial | None]:
-    """Reads with the version that the rollout gives."""
+    """Read with the version that the rollout gives."""
     trial = trial_of(message, carriers)
     if trial is None or not trial.taken:
         version = _beside_foreign_stable(message, carriers)
@@ -59,7 +59,7 @@ def read_chosen(
 
 
 def _beside_foreign_stable(message: Message, carriers: Mapping[str, Carrier]) -> str | None:
-    """The version of ours that is the candidate where another fleet's reading is stable; None: our stable one."""
+    """Return the version of ours that is the candidate where another fleet's is stable; None: our stable one."""
     carrier = carriers.get(message.carrier_id)
     named = message.stable is not None and carrier is not None and message.candidate in carrier.normalizers
     return message.candidate if named else None
@@ -67,7 +67,7 @@ def _beside_foreign_stable(message: Message, carriers: Mapping[str, Carrier]) ->
 
 @dataclass(frozen=True, slots=True)
 class ComparedTrial:
-    """What came of a trial."""
+    """Result of a trial."""
 
     trial: Trial
     failed: bool
@@ -75,7 +75,7 @@ class ComparedTrial:
 
 
 def compare(trial: Trial, *, keyring: Keyring, carriers: Mapping[str, Carrier], mappings: Mappings) -> ComparedTrial:
-    """Runs both versions on a copy where the rollout's shadow is on; else only says whether the candidate failed."""
+    """Run both versions on a copy where the rollout's shadow is on; else only say whether the candidate failed."""
     if not trial.message.shadow:
         return ComparedTrial(trial, trial.failed, [])
     stable = read_message(trial.message, keyring=keyring, carriers=carriers, mappings=mappings)
@@ -85,7 +85,7 @@ def compare(trial: Trial, *, keyring: Keyring, carriers: Mapping[str, Carrier], 
 
 
 def compared(trial: Trial, stable: Read | Burial, candidate: Read | Burial | None, keyring: Keyring) -> ComparedTrial:
-    """`candidate` None: it declined."""
+    """Compare both readings. `candidate` None: it declined."""
     failed = not isinstance(candidate, Read) and isinstance(stable, Read)
     return ComparedTrial(trial, failed, differences(_outcome(stable), _outcome(candidate), keyring))
 

@@ -45,7 +45,7 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerLimits:
-    """How a worker claims. `sweep_seconds`: between claims that ignore the low-water marks, and the longest sleep."""
+    """Limits of a worker's claims. `sweep_seconds`: between claims that ignore the low-water marks, and the longest sleep."""
 
     batch_min: int = 64
     batch_max: int = 512
@@ -91,22 +91,22 @@ class Worker:
         """A batch ended, or the worker is to stop."""
         self._rescues = RescueShare()
         self._throttled = False
-        """When this worker last found nothing, a carrier's bound held back messages that were ready."""
+        """True if a carrier's bound held back ready messages the last time that this worker found nothing."""
         self._swept_at = float("-inf")
         self._ask_due_at = self._due_at = float("-inf")
-        """When to query the next due time again, and that due time."""
+        """Times to query the next due time again, and that due time."""
         self._size = BatchSize(least=limits.batch_min, most=limits.batch_max)
         self._loop_seconds = 0.0
         """Processor time of the loop when the last batch ended."""
 
     def stop(self) -> None:
-        """Claims no more; `run` returns when the batches in progress are done or the grace is over."""
+        """Claim no more; `run` returns when the batches in progress are done or the grace is over."""
         self._stopping.set()
         self._woken.set()
         self._changed.set()
 
     async def run(self) -> None:
-        """Works until stopped. Raises when a batch meets a defect."""
+        """Run until stopped. Raises when a batch meets a defect."""
         self._loop_seconds = time.thread_time()
         failures = 0
         try:
@@ -141,14 +141,14 @@ class Worker:
             await self._drain()
 
     async def _at_most_running(self, batches: int) -> bool:
-        """Waits until at most `batches` batches are in progress. False: the worker is to stop."""
+        """Wait until at most `batches` batches are in progress. False: the worker is to stop."""
         while len(self._running.keys() - {self._postponed}) > batches and not self._stopping.is_set():
             self._changed.clear()
             await self._changed.wait()
         return not self._stopping.is_set()
 
     async def _work_alone(self, messages: list[Message]) -> None:
-        """Processes a message that may kill the worker, with nothing else in progress: no other message is charged for it."""
+        """Process a message that may kill the worker, with nothing else in progress: no other message is charged for it."""
         began = time.monotonic()
         await self._end_waiting()
         for message in messages:
@@ -160,7 +160,7 @@ class Worker:
         self._rescues.rescued(began=began, ended=time.monotonic())
 
     def _without_postponed(self, messages: list[Message]) -> list[Message]:
-        """Moves messages that were postponed to the reserved slot; while it is taken they are tried with the others."""
+        """Move messages that were postponed to the reserved slot; while it is taken they are tried with the others."""
         postponed = [message for message in messages if message.postponed]
         if not postponed or self._postponed is not None:
             return messages
@@ -169,7 +169,7 @@ class Worker:
         return [message for message in messages if not message.postponed]
 
     async def _end_waiting(self) -> None:
-        """Gives back what waits for a lock: nothing else may be in progress."""
+        """Give back what waits for a lock: nothing else may be in progress."""
         if self._postponed is not None:
             messages = self._waiting_for_locks
             await cancel_fully(self._postponed)
@@ -216,7 +216,7 @@ class Worker:
             telemetry.pickup_lag.record(max(0.0, (now - received_at).total_seconds()), {"carrier": carrier_id})
 
     async def _pause(self, *, complete: bool) -> float:
-        """Seconds after an empty claim until it is worth claiming again, at most until the next sweep."""
+        """Return the seconds after an empty claim until it is worth claiming again, at most until the next sweep."""
         now = time.monotonic()
         ask_due = now >= min(self._ask_due_at, self._due_at)
         if complete and not ask_due:
@@ -231,7 +231,7 @@ class Worker:
         return min(self._longest_pause(), max(0.0, self._due_at - now))
 
     def _known_pause(self, now: float) -> float:
-        """Seconds until what is known of later messages is too old, or one of them is due."""
+        """Return the seconds until what is known of later messages is too old, or one of them is due."""
         return min(self._longest_pause(), max(0.0, min(self._due_at, self._ask_due_at) - now))
 
     def _longest_pause(self) -> float:
@@ -241,7 +241,7 @@ class Worker:
     def _start(
         self, messages: list[Message], *, after: Collection[asyncio.Task[None]] = (), wait_seconds: float | None = None
     ) -> asyncio.Task[None]:
-        """`after`: only when these batches have ended. `wait_seconds`: they wait for locked shipments."""
+        """Start a batch. `after`: only when these batches have ended. `wait_seconds`: they wait for locked shipments."""
         token = messages[0].token
         task = asyncio.create_task(self._work(messages, after, wait_seconds), name=f"batch-{token}")
         self._running[task] = token
@@ -289,7 +289,7 @@ class Worker:
             self._waker.wake(OUTBOX)
 
     async def _drain(self) -> None:
-        """Finishes what is in progress within the grace, then gives the rest back; at once where `run` itself was cancelled."""
+        """Finish what is in progress within the grace, then give the rest back; at once where `run` itself was cancelled."""
         task = asyncio.current_task()
         is_cancelled = task is not None and task.cancelling() > 0
         try:
@@ -303,7 +303,7 @@ class Worker:
                 self._waker.wake(INBOX)
 
     async def _give_back(self, late: dict[asyncio.Task[None], UUID]) -> None:
-        """Best effort: if the database is away, the end of the lease does the same."""
+        """Give late batches back with best effort: if the database is away, the end of the lease does the same."""
         if not late:
             return
         for task in late:

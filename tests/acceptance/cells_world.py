@@ -28,7 +28,7 @@ class Cells:
 
 @asynccontextmanager
 async def two_cells(services: dict[str, Service], folder: Path, *, carriers: dict[str, str]) -> AsyncIterator[Cells]:
-    """Running for the time of the block: of each cell the roles api, worker and sealer."""
+    """Run the roles api, worker and sealer of each cell for the time of the block."""
     required("nginx", "nginx-light")
     async with AsyncExitStack() as stack:
         for service in services.values():
@@ -43,7 +43,7 @@ async def two_cells(services: dict[str, Service], folder: Path, *, carriers: dic
 
 @asynccontextmanager
 async def proxy_before(directory: CellDirectory, folder: Path) -> AsyncIterator[aiohttp.ClientSession]:
-    """A session of an nginx before these cells, with a key."""
+    """Open a session of an nginx before these cells, with a key."""
     port = free_port()
     headers = {"Authorization": f"Bearer {BOOTSTRAP_KEY}"}
     timeout = aiohttp.ClientTimeout(total=None, sock_read=60)

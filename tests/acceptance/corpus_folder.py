@@ -1,4 +1,4 @@
-"""Where the corpus of real payloads lies; it is no part of the repository."""
+"""Location of the corpus of real payloads, which is no part of the repository."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a role, a database or a platform may force on our sessions."""
+"""Settings that a role, a database or a platform may force on our sessions."""
 
 PARSING = {
     "DateStyle": "German, DMY",

@@ -15,7 +15,7 @@ DEADLY: Final = b"deadly"
 
 
 def kill(body: bytes, received_at: datetime) -> Normalized:
-    """As a parser in C would: no exception, no farewell."""
+    """Die as a parser in C would: no exception, no farewell."""
     if body.startswith(DEADLY):
         os._exit(9)
     return normalize(body, received_at)

@@ -51,7 +51,7 @@ def _failing(normalize: Callable[[bytes, datetime], Normalized]) -> Callable[[by
 
 
 def _fail_everywhere(text: str) -> None:
-    """As libraries do it: in log lines, warnings, threads, tasks that nobody awaits, and in causes of causes."""
+    """Fail as libraries do: in log lines, warnings, threads, tasks that nobody awaits, and in causes of causes."""
 
     def fail() -> None:
         raise KeyError(text)

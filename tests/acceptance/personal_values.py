@@ -1,4 +1,4 @@
-"""What of a carrier's body must never leave the sealed store: values under keys of people, places and numbers, and what looks like one."""
+"""Personal values of a carrier's body, which must never leave the sealed store: under keys of people, places and numbers, or alike."""
 
 import json
 import re
@@ -33,7 +33,7 @@ WORD: Final = re.compile(r"\w+")
 
 
 def values_of(body: bytes) -> set[str]:
-    """Those of one body, in lower case; of one that cannot be parsed, what looks like one."""
+    """Return those of one body, in lower case; of one that cannot be parsed, what looks like one."""
     text = body.decode("utf-8", "replace")
     found = {match[0] for shape in SHAPES for match in shape.finditer(text)}
     found |= {value for key, value in _members(body) if PERSONAL.search(key) and not ELSEWHERE.search(key)}
@@ -42,7 +42,7 @@ def values_of(body: bytes) -> set[str]:
 
 
 def leaks(values: set[str], output: str) -> set[str]:
-    """Which of them stand in the output, as whole words."""
+    """Return which of them stand in the output, as whole words."""
     lowered = output.casefold()
     words = set(WORD.findall(lowered))
     candidates = {value for value in values if set(WORD.findall(value)) <= words}
@@ -85,7 +85,7 @@ def _is_a_time(value: str) -> bool:
 
 @cache
 def _our_words() -> frozenset[str]:
-    """Words that stand in the code: in the output they are our own."""
+    """Return words that stand in the code: in the output they are our own."""
     files = [path for folder in ("statesvc", "events/log", "projections") for path in (ROOT / folder).rglob("*.py")]
     return frozenset(word for path in files for word in WORD.findall(path.read_text("utf-8").casefold()))
 

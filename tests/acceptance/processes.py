@@ -63,7 +63,10 @@ class Service:
     """The module whose `main` runs a command line; that of a subclass may plant something first."""
 
     def __init__(self, *, service_dsn: str, owner_dsn: str, folder: Path, settings: Mapping[str, str | None], forks: bool = False) -> None:
-        """`settings` None: unset, where there would be one. `forks`: roles are forked as `statesvc up` does, not started as programs."""
+        """Prepare a service. `settings` None: unset, where there would be one.
+
+        `forks`: roles are forked as `statesvc up` does, not started.
+        """
         self._forks = forks
         self.service_dsn = service_dsn
         self.owner_dsn = owner_dsn
@@ -102,12 +105,11 @@ class Service:
 
     @property
     def program(self) -> tuple[str, ...]:
-        """How a command line is started as a program."""
+        """Command line that starts it as a program."""
         return (sys.executable, "-m", self.launcher.removesuffix(".__main__"))
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """What its processes are told."""
         return self._environment
 
     @property
@@ -121,7 +123,7 @@ class Service:
         return next(role for role in self.roles if role.role == "api" and role.process.returncode is None)
 
     async def start(self, *names: str, **settings: str) -> list[RoleProcess]:
-        """Starts roles and waits until they are ready."""
+        """Start roles and wait until they are ready."""
         started = [await self.spawn(name, settings) for name in names]
         await asyncio.gather(*(self.ready(role) for role in started))
         return started
@@ -135,7 +137,7 @@ class Service:
         program: Sequence[str] | None = None,
         arguments: Sequence[str] = (),
     ) -> RoleProcess:
-        """Starts one role and does not wait for it; `program` is how it is started instead of as all others."""
+        """Start one role without waiting for it; `program` is how it is started instead of as all others."""
         port = free_port() if port is None else port
         log = self._folder / f"{name}-{len(self.roles)}.log"
         command = (name, "--port", str(port), *arguments)
@@ -160,7 +162,7 @@ class Service:
         return role
 
     async def run(self, *arguments: str, settings: Mapping[str, str] | None = None, folder: Path = ROOT) -> tuple[int, str, str]:
-        """Runs a command line to its end: its exit code, what it printed, and what it wrote to standard error."""
+        """Run a command line to its end; return its exit code, what it printed, and what it wrote to standard error."""
         self._commands += 1
         output, errors = (self._folder / f"command-{self._commands}.{kind}" for kind in ("out", "err"))
         environment = {**self._environment, **(settings or {})}
@@ -168,13 +170,13 @@ class Service:
         return await process.wait(), output.read_text(), errors.read_text()
 
     async def command(self, *arguments: str) -> str:
-        """What a command line printed that went well."""
+        """Return what a command line printed that went well."""
         exit_code, output, errors = await self.run(*arguments)
         assert exit_code == 0, errors
         return output
 
     async def ready(self, role: RoleProcess) -> None:
-        """Returns once it says that it is ready."""
+        """Wait until it says that it is ready."""
         async with asyncio.timeout(START_SECONDS):
             while True:
                 if role.process.returncode is not None:
@@ -200,7 +202,7 @@ class Service:
         return await self.post(f"/v1/webhooks/{carrier_id}", body, **{"Content-Type": "application/octet-stream"})
 
     async def rows(self, query: str, *parameters: object) -> list[tuple[Any, ...]]:
-        """Asks the database as its owner."""
+        """Query the database as its owner."""
         async with await psycopg.AsyncConnection.connect(self.owner_dsn, autocommit=True) as connection:
             return await (await connection.execute(query.encode(), parameters or None)).fetchall()
 
@@ -208,20 +210,20 @@ class Service:
         return (await self.rows(query, *parameters))[0][0]
 
     async def drained(self, timeout_seconds: float = 60, *, pause_seconds: float = 0.05) -> None:
-        """Waits until nothing is left in the inbox. Each look costs the server a connection."""
+        """Wait until nothing is left in the inbox. Each look costs the server a connection."""
         async with asyncio.timeout(timeout_seconds):
             await until_false(lambda: self.value("SELECT EXISTS (SELECT FROM statesvc.inbox)"), pause_seconds=pause_seconds)
 
 
 async def until_false(ask: Callable[[], Awaitable[bool]], *, pause_seconds: float = 0.05) -> None:
-    """Asks again and again; another process decides, so there is nothing to wait on."""
+    """Ask again and again; another process decides, so there is nothing to wait on."""
     while await ask():  # noqa: ASYNC110 - see above
         await asyncio.sleep(pause_seconds)
 
 
 @asynccontextmanager
 async def running(service: Service, *roles: str) -> AsyncIterator[Service]:
-    """A service with these roles up."""
+    """Run a service with these roles."""
     async with service:
         await service.start(*roles)
         yield service

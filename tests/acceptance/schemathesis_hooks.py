@@ -1,4 +1,4 @@
-"""What schemathesis loads beside its configuration."""
+"""Hooks that schemathesis loads beside its configuration."""
 
 import schemathesis
 

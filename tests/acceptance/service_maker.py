@@ -14,7 +14,7 @@ ServiceMaker = Callable[..., Awaitable[Service]]
 
 @pytest.fixture
 async def service_maker(own_processes: None, server: postgres.Server, request: pytest.FixtureRequest) -> AsyncIterator[ServiceMaker]:  # noqa: ARG001 - a mark
-    """Makes services, each on a fresh migrated database; `settings` are environment variables, `kind` a subclass.
+    """Make services, each on a fresh migrated database; `settings` are environment variables, `kind` a subclass.
 
     `behind_pooler` puts a PgBouncer in transaction mode between its processes and the server, and so does
     STATESVC_TEST_PGBOUNCER=1 for all. Roles are forked as `statesvc up` forks them, unless

@@ -24,7 +24,7 @@ class SlowRequest:
         return cls(reader, writer, body[half:])
 
     async def finish(self) -> int:
-        """Sends the rest; the status of the answer."""
+        """Send the rest; return the status of the answer."""
         self._writer.write(self._rest)
         await self._writer.drain()
         return int((await self._reader.readline()).split()[1])
@@ -35,7 +35,7 @@ class SlowRequest:
 
 @asynccontextmanager
 async def slow_request(port: int, carrier_id: str, body: bytes) -> AsyncIterator[SlowRequest]:
-    """Begun, and closed at the end of the block."""
+    """Begin a request, and close it at the end of the block."""
     request = await SlowRequest.begin(port, carrier_id, body)
     try:
         yield request

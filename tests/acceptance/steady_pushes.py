@@ -35,14 +35,14 @@ class SteadyPushes:
         return {answer.message_id for answer in self.answers if answer.status == 200}
 
     def seconds_until_well(self, since: float) -> float:
-        """How long after `since` the last push began that was not acknowledged."""
+        """Return how long after `since` the last push began that was not acknowledged."""
         return max((answer.at - since for answer in self.answers if answer.status != 200 and answer.at >= since), default=0.0)
 
     def refused(self, since: float) -> int:
         return sum(answer.status != 200 for answer in self.answers if answer.at >= since)
 
     async def well_for(self, seconds: float) -> None:
-        """Returns once all pushes of that long were acknowledged."""
+        """Wait until all pushes of that long were acknowledged."""
         began = time.monotonic()
         while True:
             await asyncio.sleep(0.1)
@@ -70,7 +70,7 @@ class SteadyPushes:
 
 @asynccontextmanager
 async def steady_pushes(service: Service, role: RoleProcess, *, per_second: float) -> AsyncIterator[SteadyPushes]:
-    """For the time of the block."""
+    """Push for the time of the block."""
     pushes = SteadyPushes(service, role, per_second)
     task = asyncio.create_task(pushes.run())
     try:

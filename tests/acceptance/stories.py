@@ -17,7 +17,7 @@ class Message:
 
 
 def ups_alert(number: str, code: str, *, day: int, minute: int, text: str = "Scan", signer: str | None = None) -> Message:
-    """One UPS Track Alert; `code` as type and code joined by a slash."""
+    """Build one UPS Track Alert; `code` as type and code joined by a slash."""
     kind, _, short = code.partition("/")
     city, state, postal = CITIES[(day + minute) % len(CITIES)]
     body = {
@@ -37,7 +37,7 @@ def ups_alert(number: str, code: str, *, day: int, minute: int, text: str = "Sca
 
 
 def canonical(number: str, event_id: str, status: str | None, *, day: int, minute: int, **more: str) -> Message:
-    """One event of our own format."""
+    """Build one event of our own format."""
     event = {
         "carrier_id": "canonical",
         "event_id": event_id,
@@ -50,7 +50,7 @@ def canonical(number: str, event_id: str, status: str | None, *, day: int, minut
 
 
 def ups_story(number: str, chance: random.Random) -> Iterator[Message]:
-    """A parcel with late, backward and repeated scans, often delivered twice."""
+    """Yield a parcel with late, backward and repeated scans, often delivered twice."""
     yield ups_alert(number, "M/MP", day=1, minute=600)
     yield ups_alert(number, "I/OR", day=2, minute=480)
     for day in range(3, 3 + chance.randrange(1, 4)):
@@ -67,7 +67,7 @@ def ups_story(number: str, chance: random.Random) -> Iterator[Message]:
 
 
 def canonical_story(number: str, chance: random.Random) -> Iterator[Message]:
-    """A parcel whose sender corrects itself."""
+    """Yield a parcel whose sender corrects itself."""
     yield canonical(number, f"{number}-1", "info_received", day=1, minute=100)
     yield canonical(number, f"{number}-2", "in_transit", day=2, minute=100)
     yield canonical(number, f"{number}-3", "exception", day=3, minute=100, reason="weather")
@@ -79,7 +79,7 @@ def canonical_story(number: str, chance: random.Random) -> Iterator[Message]:
 
 
 def messages(count: int, seed: int) -> list[Message]:
-    """At least `count` messages about many parcels, each different from the others."""
+    """Return at least `count` messages about many parcels, each different from the others."""
     chance = random.Random(seed)
     made: list[Message] = []
     parcel = 0

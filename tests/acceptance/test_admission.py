@@ -1,4 +1,4 @@
-"""What hostile and hungry clients do to a real ingress: nothing to the webhooks of others."""
+"""Hostile and hungry clients of a real ingress do nothing to the webhooks of others."""
 
 import asyncio
 import json
@@ -34,7 +34,7 @@ def refusals(role: RoleProcess) -> list[tuple[str, int]]:
 
 @asynccontextmanager
 async def half_open(port: int) -> AsyncIterator[list[asyncio.StreamReader]]:
-    """Many connections with half a head each."""
+    """Open many connections with half a head each."""
     opened = []
     try:
         for _ in range(HALF_OPEN):

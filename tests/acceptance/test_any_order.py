@@ -1,4 +1,4 @@
-"""The same messages in any order, any number of times, by any number of clients, end in the same state."""
+"""Messages in any order, any number of times, by any number of clients, end in the same state."""
 
 import asyncio
 import random
@@ -52,7 +52,7 @@ async def _outcome(service: Service) -> dict[tuple[str, str], Any]:
 
 
 async def _assert_told_once(service: Service) -> None:
-    """Transitions form one chain a shipment, and each change is told exactly once to each subscription."""
+    """Check that transitions form one chain a shipment, and each change is told exactly once to each subscription."""
     twice = "SELECT count(*) FROM (SELECT shipment_id, event_id FROM statesvc.event GROUP BY 1, 2 HAVING count(*) > 1) d"
     assert await service.value(twice) == 0
     broken = """
@@ -73,7 +73,7 @@ async def _assert_told_once(service: Service) -> None:
 
 @asynccontextmanager
 async def _emptied_again(superuser_dsn: str) -> AsyncIterator[None]:
-    """Whatever table is empty now is so afterwards: as fresh as another database, and the processes run on."""
+    """Empty whatever table is empty now again afterwards: as fresh as another database, and the processes run on."""
     async with await AsyncConnection.connect(superuser_dsn, autocommit=True) as connection:
         await connection.execute("SET session_replication_role = 'replica'")  # or the log's triggers would refuse
         kept = await _filled(connection)

@@ -28,7 +28,7 @@ async def ask(cells: Cells, method: str, path: str, *, cell: str | None = None, 
 
 
 async def submit(cells: Cells, carrier_id: str, count: int, *, first: int = 0) -> None:
-    """Shipments of this carrier, through the proxy."""
+    """Submit shipments of this carrier, through the proxy."""
     for number in range(first, first + count):
         event = {**EVENT, "carrier_id": carrier_id, "event_id": f"n{number}", "tracking_number": f"{carrier_id}-{number}"}
         status, said = await ask(cells, "POST", "/v1/events", cell=read_directory(cells.file).cell_of(carrier_id), json=event)

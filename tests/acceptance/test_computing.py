@@ -62,14 +62,13 @@ async def test_a_process_that_hangs_or_dies_in_the_middle_of_evidence_disturbs_n
 
 
 async def evidence(service: Service) -> tuple[int, Any]:
-    """Asked for until it is this call's turn."""
+    """Ask for evidence until it is this call's turn."""
     while (answer := await service.get(EVIDENCE))[0] == 429:  # noqa: ASYNC110 - another process decides
         await asyncio.sleep(0.02)
     return answer
 
 
 async def audits(service: Service) -> bool:
-    """Whether an audit is answered."""
     async with service.session.get(f"{service.api.url}/v1/shipments/ups/{NUMBER}/audit") as answer:
         if answer.status != 200:
             assert (answer.status, answer.headers["Retry-After"], answer.content_type) == (429, "1", "application/problem+json")

@@ -1,4 +1,4 @@
-"""The same id with other facts never changes anything, and never goes unseen."""
+"""An id with other facts never changes anything, and never goes unseen."""
 
 import json
 from collections.abc import Callable

@@ -23,7 +23,7 @@ async def log_in(page: Page, url: str, key: str, *, may_change: bool = False) ->
 
 
 def flaws_of(page: Page) -> list[str]:
-    """What the browser complains of, from now on."""
+    """Collect what the browser complains of, from now on."""
     flaws: list[str] = []
     page.on("console", lambda said: flaws.append(said.text) if said.type == "error" else None)
     page.on("pageerror", lambda error: flaws.append(str(error)))

@@ -33,7 +33,7 @@ async def _keyring(service: Service) -> Keyring:
 
 
 def _ids(carrier_id: str, body: bytes, keyring: Keyring) -> list[Event]:
-    """The identities of a payload's events, in its order."""
+    """Return the identities of a payload's events, in its order."""
     carrier = CARRIERS[carrier_id]
     try:
         readings = carrier.normalizers[carrier.stable](body, datetime.now(UTC)).readings

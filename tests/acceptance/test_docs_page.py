@@ -13,7 +13,7 @@ from tests.world import browser
 AXE_MILLISECONDS = 600_000
 """It looks at each of thousands of elements."""
 LOGO = "cdn.redoc.ly"
-"""Of Redoc, in its footer; the policy refuses to load it."""
+"""Host of Redoc's logo, in its footer; the policy refuses to load it."""
 
 
 async def test_the_page_shows_every_call_and_leads_to_a_problem(service_maker: Callable[..., Any], tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ PASSWORD = "of-a-role-with-few-connections"
 
 @pytest.fixture
 async def limited_role(server: Server) -> AsyncIterator[Callable[[int], str]]:
-    """Makes a role like the service's with a limit of its own; it ends with the test, after the databases where it owns something."""
+    """Make a role like the service's with a limit of its own; it ends with the test, after the databases where it owns something."""
     made: list[str] = []
 
     def make(limit: int) -> str:
@@ -49,7 +49,7 @@ async def limited_role(server: Server) -> AsyncIterator[Callable[[int], str]]:
 
 
 class Sessions:
-    """How many sessions a role has, looked at again and again; of which program most."""
+    """Sessions of a role, looked at again and again; of which program most."""
 
     def __init__(self, dsn: str, role: str) -> None:
         self._dsn = dsn

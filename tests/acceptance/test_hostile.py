@@ -84,12 +84,12 @@ THEIRS: Final[dict[str, set[str]]] = {
     "xml_declared_utf8_but_latin1.xml": {"unreadable"},
     "xml_declares_utf16_is_utf8.xml": {"unreadable"},
 }
-"""How UPS bodies must end. What is another carrier's shape ends as an unknown format, at worst with its members rejected."""
+"""Outcomes of UPS bodies. What is another carrier's shape ends as an unknown format, at worst with its members rejected."""
 ELSEWHERE: Final = {EMPTY, "unknown_format", "no events", "no_tracking_number"}
 
 
 def _reaching_for(file: Path) -> dict[str, bytes]:
-    """XML that would bring the content of a file of this machine into the number."""
+    """Build XML that would bring the content of a file of this machine into the number."""
     alert = "<TrackResponse><Shipment><Package><TrackingNumber>{}</TrackingNumber></Package></Shipment></TrackResponse>"
     include = f'<xi:include xmlns:xi="http://www.w3.org/2001/XInclude" parse="text" href="file://{file}"/>'
     return {
@@ -100,7 +100,7 @@ def _reaching_for(file: Path) -> dict[str, bytes]:
 
 
 async def _ends(service: Service) -> dict[str, str]:
-    """How each message ended, by its id: one end, not two and not none."""
+    """Return how each message ended, by its id: one end, not two and not none."""
     ends: dict[str, str] = {}
     letters = "SELECT message_id, cause FROM statesvc.dead_letter WHERE kind = 'message' AND cause <> 'rejected_member'"
     for message_id, cause in await service.rows(letters):
@@ -112,7 +112,7 @@ async def _ends(service: Service) -> dict[str, str]:
 
 
 async def _outcomes(service: Service, bodies: dict[str, bytes], *carrier_ids: str) -> dict[str, str]:
-    """How the bodies ended when UPS posted them; `carrier_ids` post them too, and theirs must end somehow."""
+    """Return how the bodies ended when UPS posted them; `carrier_ids` post them too, and theirs must end somehow."""
     queue, found = [(carrier_id, name) for carrier_id in ("ups", *carrier_ids) for name in bodies], {}
 
     async def client() -> None:

@@ -59,7 +59,7 @@ def _statements(log: Path) -> list[str]:
 
 
 async def _visible(service: Service, number: str) -> tuple[float, float]:
-    """Seconds from the push until it was acknowledged, and until the API showed it."""
+    """Return the seconds from the push until it was acknowledged, and until the API showed it."""
     started = time.perf_counter()
     status, _ = await service.webhook("ups", ups_alert(number, "I/OT", day=3, minute=300).body)
     acknowledged = time.perf_counter() - started
@@ -73,7 +73,7 @@ async def _visible(service: Service, number: str) -> tuple[float, float]:
 
 
 async def _log_statements(service: Service, server: postgres.Server) -> Path:
-    """Has the server log what the service's role asks this database, and answers where."""
+    """Have the server log what the service's role asks this database, and return where."""
     database = await service.value("SELECT current_database()")
     async with await AsyncConnection.connect(server.superuser_dsn, autocommit=True) as connection:
         await connection.execute(

@@ -28,7 +28,7 @@ class KillerService(Service):
 
 @asynccontextmanager
 async def supervised_worker(service: Service) -> AsyncIterator[None]:
-    """As `statesvc up` keeps it: started again whenever it dies."""
+    """Run a worker as `statesvc up` keeps it: started again whenever it dies."""
     command = [*service.program, "worker", "--port", "0"]
     child = ChildProcess(ChildProgram(name="worker", start=spawn(command, service.environment)))
     running = asyncio.create_task(child.run())

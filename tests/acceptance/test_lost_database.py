@@ -55,7 +55,7 @@ class Subscriber:
 
 @asynccontextmanager
 async def all_roles(service: Service, **settings: str) -> AsyncIterator[tuple[list[RoleProcess], Subscriber]]:
-    """Started, with a subscriber to everything."""
+    """Start all roles, with a subscriber to everything."""
     subscriber = Subscriber()
     app = web.Application()
     app.router.add_post("/", subscriber.take)
@@ -67,7 +67,7 @@ async def all_roles(service: Service, **settings: str) -> AsyncIterator[tuple[li
 
 
 async def everything_works(service: Service, subscriber: Subscriber, pushes: SteadyPushes) -> None:
-    """From the push to the subscriber, and from the entry to the checkpoint: what comes from now on goes through."""
+    """Check that what comes from now on goes through: from the push to the subscriber, and from the entry to the checkpoint."""
     before, sealed, acknowledged = subscriber.received, await size(service), len(pushes.acknowledged)
     async with asyncio.timeout(WORK_SECONDS_MAX):
         await until_false(lambda: same(subscriber.received <= before))
@@ -76,7 +76,7 @@ async def everything_works(service: Service, subscriber: Subscriber, pushes: Ste
 
 
 async def all_end_and_nothing_is_lost(service: Service, roles: list[RoleProcess], pushes: SteadyPushes) -> None:
-    """Within the grace; what was left a new worker takes."""
+    """Check that all end within the grace; what was left a new worker takes."""
     for role in roles:
         role.send(signal.SIGTERM)
     for role in roles:
@@ -108,7 +108,7 @@ async def unready(service: Service, role: RoleProcess) -> list[str]:
 
 
 async def all_are_ready(service: Service, roles: Sequence[RoleProcess]) -> None:
-    """Each connection of each role notices for itself that its session is dead."""
+    """Wait until each role is ready: each of its connections notices for itself that its session is dead."""
     ends = time.monotonic() + AGAIN_SECONDS_MAX
     while reasons := [found for role in roles if (found := await unready(service, role))]:
         assert time.monotonic() < ends, reasons
@@ -176,7 +176,7 @@ async def test_a_database_that_only_reads_for_a_while(service_maker: ServiceMake
 
 
 async def well_again(pushes: SteadyPushes, since: float, *, within: float = AGAIN_SECONDS_MAX) -> None:
-    """Every push is acknowledged again."""
+    """Wait until every push is acknowledged again."""
     await pushes.well_for(WELL_SECONDS)
     seconds = pushes.seconds_until_well(since)
     print(f"{pushes.refused(since)} pushes were not acknowledged, the last {seconds:.1f} s after")  # noqa: T201
@@ -185,7 +185,7 @@ async def well_again(pushes: SteadyPushes, since: float, *, within: float = AGAI
 
 @contextmanager
 def stopped(backends: list[int]) -> Iterator[None]:
-    """Processes of the server, for the time of the block."""
+    """Stop processes of the server for the time of the block."""
     for pid in backends:
         os.kill(pid, signal.SIGSTOP)
     try:

@@ -56,7 +56,7 @@ class ManagedServer:
 
 @asynccontextmanager
 async def managed_server(folder: Path, major: int) -> AsyncIterator[ManagedServer]:
-    """Fresh: the embedded server's own roles and database are taken away, and a master is made."""
+    """Run a fresh server: the embedded server's own roles and database are taken away, and a master is made."""
     try:
         server = EmbeddedServer(folder / "data", major=major, tcp_port=free_port(), overrides=OVERRIDES)
     except EmbeddedServerError as error:
@@ -76,7 +76,7 @@ async def managed_server(folder: Path, major: int) -> AsyncIterator[ManagedServe
 
 
 async def made(server: ManagedServer, folder: Path, **settings: str) -> Service:
-    """The roles by the master, then the schema by the owner."""
+    """Prepare the roles by the master, then the schema by the owner."""
     for _ in range(2):
         ended = server.psql(server.master, "-f", SCRIPT, **PASSWORDS)
         assert ended.returncode == 0, ended.stderr

@@ -57,7 +57,7 @@ async def test_whatever_the_node_worker_does_not_decline_it_reads_as_ours_does()
 
 
 async def _put(service: Service, keyring: Keyring, pushed: list[Message]) -> set[UUID]:
-    """As the ingress does, without its HTTP."""
+    """Put messages as the ingress does, without its HTTP."""
     async with await AsyncConnection.connect(service.service_dsn, autocommit=True) as connection:
         stored = await put(connection, [seal_message(keyring, message.carrier_id, message.body, "{}") for message in pushed])
         await connection.execute("SELECT pg_notify('statesvc_inbox', '')")

@@ -1,4 +1,4 @@
-"""Nothing personal leaves: whatever is pushed, no log line, span, metric or error answer holds a name, street, number or secret of it.
+"""Redaction: whatever is pushed, no log line, span, metric or error answer holds a name, street, number or secret of it.
 
 Logs are at DEBUG, every webhook is traced, spans and metrics go to a collector, and what fails does so with the body in the error's text.
 """
@@ -41,7 +41,7 @@ class LeakingService(Service):
 
 
 def _hostile() -> Iterator[bytes]:
-    """Bodies that fail, each with all of one person in it."""
+    """Yield bodies that fail, each with all of one person in it."""
     alert = json.loads(ups_alert(PERSON["trackingNumber"], "D/FS", day=3, minute=600).body)
     full = json.dumps({**alert, **PERSON}).encode()
     yield full[:-20]
@@ -64,7 +64,7 @@ def _hostile() -> Iterator[bytes]:
 
 
 def _malformed() -> Iterator[bytes]:
-    """Requests that are no HTTP, or none of ours."""
+    """Yield requests that are no HTTP, or none of ours."""
     said = " ".join(PERSON.values()).encode()
     yield b"GET /" + said + b" HTTP/9.9\r\n\r\n"
     yield b"GET / HTTP/1.1\r\nHost: x\r\nBad Header " + said + b"\r\n\r\n"
@@ -113,7 +113,7 @@ def _raw(port: int, request: bytes) -> str:
 
 
 async def _wrong_calls(service: Service, answers: list[str]) -> None:
-    """Calls that are refused, with the person in path, query, header and body."""
+    """Make calls that are refused, with the person in path, query, header and body."""
     number, mail = PERSON["trackingNumber"], PERSON["email"]
     calls: list[tuple[str, str, Any, dict[str, str]]] = [
         ("GET", f"/v1/shipments/ups/{mail}", None, {}),
@@ -136,7 +136,7 @@ async def _wrong_calls(service: Service, answers: list[str]) -> None:
 
 
 async def _heard(service: Service, collector: Collector, answers: list[str]) -> dict[str, str]:
-    """Everything that came out, by where."""
+    """Return everything that came out, by where."""
     metrics = []
     for role in service.roles:
         async with service.session.get(role.metrics_url) as answer:

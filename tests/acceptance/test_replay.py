@@ -46,7 +46,7 @@ class ReplayService(Service):
             await notify(connection, INBOX)
 
     async def bury(self, count: int) -> None:
-        """Messages that the workers of today fail on; then their successors, which do not."""
+        """Bury messages that the workers of today fail on; then push their successors, which do not."""
         (worker,) = await self.start("worker")
         await self.push([unread(number) for number in range(count)])
         await self.drained(300)
@@ -60,7 +60,7 @@ class ReplayService(Service):
         return await asyncio.create_subprocess_exec(*self.program, *arguments, env=environment, cwd=ROOT, stdout=PIPE, stderr=stderr)
 
     async def lines(self, *arguments: str, exit_code: int = 0) -> list[dict[str, Any]]:
-        """The lines of JSON that a command printed."""
+        """Return the lines of JSON that a command printed."""
         ended, output, errors = await self.run(*arguments, "--json", settings={"MENDED": "1"})
         assert ended == exit_code, errors + output
         return [json.loads(line) for line in output.splitlines()]
@@ -87,7 +87,7 @@ async def dead_letters(service_maker: ServiceMaker, folder: Path, count: int) ->
 
 
 async def _replay_all(service: ReplayService, count: int, *options: str) -> float:
-    """One command, as a person at a terminal gives it; answers its seconds."""
+    """Replay by one command, as a person at a terminal gives it; return its seconds."""
     master, slave = pty.openpty()
     began = time.monotonic()
     process = await service.begin(*FAILED, *options, stderr=slave)

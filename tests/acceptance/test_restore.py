@@ -53,7 +53,7 @@ async def subscriber() -> AsyncIterator[tuple[Subscriber, str]]:
 
 
 async def say(service: Service, number: str, code: str, minute: int, *, signer: str | None = None) -> bool:
-    """Pushes and waits until it took effect. Whether it was known already."""
+    """Push and wait until it took effect. Return whether it was known already."""
     status, answer = await service.webhook("ups", ups_alert(number, code, day=3, minute=minute, signer=signer).body)
     assert status == 200, answer
     await service.drained()
@@ -99,7 +99,7 @@ async def cluster(own_processes: None, tmp_path: Path) -> AsyncIterator[Cluster]
 
 @dataclass
 class Loss:
-    """What there was before the restore, as it went out."""
+    """State before the restore, as it went out."""
 
     common: str = ""
     """The feed's cursor at the point in time."""
@@ -112,7 +112,7 @@ class Loss:
 
 
 async def lose(cluster: Cluster, service: Service, taking: Subscriber, url: str, reader: FeedReader) -> Loss:
-    """A base backup of the running server, traffic, a point in time, more traffic, an erasure and a revoked key; then back to the point."""
+    """Restore: a base backup, traffic, a point in time, more traffic, an erasure and a revoked key; then back to the point."""
     loss = Loss()
     await service.start(*ROLES)
     status, answer = await service.post("/v1/subscriptions", json.dumps({"url": url}), **JSON)
@@ -157,7 +157,7 @@ async def switch(service: Service, loss: Loss, verb: str) -> None:
 
 
 async def refuses(service: Service, taking: Subscriber, loss: Loss) -> None:
-    """No role is ready, nobody is notified, and no reader is led astray; webhooks are still taken and applied."""
+    """Check that no role is ready, nobody is notified, and no reader is led astray; webhooks are still taken and applied."""
     await service.spawn("sealer")
     async with asyncio.timeout(30):
         await until_false(lambda: service.value("SELECT NOT EXISTS (SELECT FROM statesvc.sealing_refusal)"))
@@ -186,7 +186,7 @@ async def fork(service: Service, loss: Loss) -> None:
 
 
 async def goes_on(service: Service, taking: Subscriber, loss: Loss) -> None:
-    """The carrier pushes again what was lost: subscribers are notified of it again, in the new epoch and under other ids."""
+    """Push again what was lost: subscribers are notified of it again, in the new epoch and under other ids."""
     await switch(service, loss, "resume")
     assert await say(service, BEFORE, "I/OT", 300)
     assert not await say(service, BEFORE, "D/FS", 400)
@@ -245,7 +245,7 @@ async def test_a_database_that_went_back_in_time_goes_on_in_a_new_epoch(cluster:
 
 
 async def say_when_up(service: Service, number: str, code: str, minute: int) -> None:
-    """As `say`, to an API that takes requests and is not ready."""
+    """Call `say` on an API that takes requests and is not ready."""
     async with asyncio.timeout(30):
         while True:
             try:

@@ -25,7 +25,7 @@ class PlantedService(Service):
             assert answer.status == 200, await answer.text()
 
     async def push(self, minutes: range) -> set[str]:
-        """Each parcel says one scan a minute; every third scan is one that the candidate misreads."""
+        """Push one scan a minute of each parcel; every third scan is one that the candidate misreads."""
         queue = [
             says({"number": f"N{n}", "status": "in_transit", "code": MISREAD if (n + minute) % 3 == 0 else "OK", "minute": minute})
             for minute in minutes

@@ -28,12 +28,13 @@ SETTINGS: Final = {
 }
 """Calls are authenticated, and as many as come are taken."""
 _ACCEPTED: Final = ("2xx", "3xx", "401", "403", "404", "409", "429", "5xx")
-"""As schemathesis has it for requests that the schemas allow."""
+"""Statuses that schemathesis accepts for requests that the schemas allow."""
 _REFUSED: Final = ("400", "401", "403", "404", "405", "406", "409", "415", "422", "428", "429", "5xx")
-"""As schemathesis has it for requests that the schemas forbid."""
+"""Statuses that schemathesis accepts for requests that the schemas forbid."""
 _TAKES_ANYTHING: Final = ("receive_webhook", "submit_events")
-"""What is signed is acknowledged, whatever it holds. (A schema of any JSON would say so, but clients generated from it fail.)
-A line of NDJSON that is no event is answered in its place; an event that was taken answers 201, never 200."""
+"""Operations that acknowledge what is signed, whatever it holds. (A schema of any JSON would say so, but clients generated from it fail.)
+A line of NDJSON that is no event is answered in its place; an event that was taken answers 201, never 200.
+"""
 _NO_DEFECT: Final = ("2xx", "3xx", "4xx")
 _GENERAL: Final = f"""
 hooks = "tests.acceptance.schemathesis_hooks"
@@ -61,7 +62,7 @@ values = ["{NUMBER}"]
 
 
 def configuration(document: Mapping[str, Any]) -> str:
-    """Of schemathesis, as TOML: what an operation documents beyond its schemas is allowed to it, and to no other."""
+    """Return schemathesis' configuration, as TOML: what an operation documents beyond its schemas is allowed to it, and to no other."""
     calls = [call for calls in document["paths"].values() for call in calls.values()]
     return "\n".join([_GENERAL, *map(_operation, calls)])
 
@@ -88,7 +89,7 @@ not_a_server_error.expected-statuses = {json.dumps([*_NO_DEFECT, *held])}
 
 
 async def known(service: Service) -> None:
-    """A shipment."""
+    """Make a shipment."""
     event = {"carrier_id": "ups", "tracking_number": NUMBER, "status": "in_transit"}
     for day in (1, 2):
         submitted = json.dumps(event | {"event_id": f"S-{day}", "occurred_at": f"2026-05-0{day}T10:00:00+02:00"})
@@ -96,7 +97,7 @@ async def known(service: Service) -> None:
 
 
 async def lively(service: Service) -> None:
-    """Something of each kind to find: a shipment, a dead letter, an unknown code, a subscription."""
+    """Make something of each kind to find: a shipment, a dead letter, an unknown code, a subscription."""
     await known(service)
     for body in (ups_alert(NUMBER, "I/ZZ9", day=3, minute=600).body, b"{ what no carrier says"):
         assert (await service.webhook("ups", body))[0] == 200
@@ -107,7 +108,7 @@ async def lively(service: Service) -> None:
 
 
 async def flaws(server: RoleProcess, folder: Path, *options: str) -> str:
-    """What schemathesis reports of the document of an API; empty where it finds nothing wrong."""
+    """Return what schemathesis reports of the document of an API; empty where it finds nothing wrong."""
     async with aiohttp.request("GET", f"{server.url}/openapi.json") as answer:
         document = await answer.json()
     (folder / "schemathesis.toml").write_text(configuration(document))

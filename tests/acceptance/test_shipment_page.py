@@ -13,7 +13,7 @@ pytestmark = pytest.mark.usefixtures("own_processes")
 
 
 async def _eventful(api: Api, scan: Statement) -> None:
-    """A parcel with a late scan, a contradiction, a retraction, a notification, and 200 events."""
+    """Make a parcel with a late scan, a contradiction, a retraction, a notification, and 200 events."""
     story = Story(api.connection, api.keyring)
     await api.carriers.say(scan("1Z77", Status.PICKED_UP, description="Picked up"))
     await story.attempt()

@@ -22,7 +22,7 @@ from tests.world.ports import free_port
 ServiceMaker = Callable[..., Any]
 PATIENT = {"STATESVC_GRACE_SECONDS": "60", "STATESVC_DRAIN_SECONDS": "60"}
 ABORT_SECONDS = 12
-"""Of a process on a busy machine; far below the patience of 60 s."""
+"""Seconds for a process on a busy machine; far below the patience of 60 s."""
 
 
 def scan(place: int) -> bytes:
@@ -41,7 +41,7 @@ async def until_logged(role: RoleProcess, text: str) -> None:
 
 
 async def assert_aborts(role: RoleProcess) -> None:
-    """A second signal ends it long before its patience does."""
+    """Check that a second signal ends it long before its patience does."""
     role.send(signal.SIGTERM)
     await until_logged(role, '"stopping"')
     assert role.process.returncode is None
@@ -100,7 +100,7 @@ async def test_a_second_signal_aborts_the_api(service_maker: ServiceMaker, tmp_p
 
 @asynccontextmanager
 async def log_locked(service: Service) -> AsyncIterator[AsyncConnection[Any]]:
-    """Nobody can append until the connection commits."""
+    """Lock the log: nobody can append until the connection commits."""
     async with await AsyncConnection.connect(service.owner_dsn) as connection:
         await connection.execute("LOCK TABLE statesvc.event IN EXCLUSIVE MODE")
         yield connection
@@ -178,7 +178,7 @@ class Subscriber:
 
 @asynccontextmanager
 async def told(service: Service) -> AsyncIterator[Subscriber]:
-    """A subscriber to whom one notification is on its way."""
+    """Make a subscriber to whom one notification is on its way."""
     port = free_port()
     subscriber = Subscriber(f"http://127.0.0.1:{port}/")
     app = web.Application()

@@ -60,7 +60,7 @@ class Running:
             )
 
     async def up_on_a_terminal(self) -> tuple[asyncio.subprocess.Process, int]:
-        """The process, which leads a session, and the terminal's other end: who closes it hangs up."""
+        """Return the process, which leads a session, and the terminal's other end: closing it hangs up."""
         ours, theirs = pty.openpty()
         with self.folder.joinpath("err").open("ab") as err:
             process = await asyncio.create_subprocess_exec(
@@ -96,11 +96,11 @@ class Running:
                 await asyncio.sleep(0.05)
 
     def listening(self) -> set[str]:
-        """The roles that were up at some time. Readiness is that of ingress and api alone."""
+        """Return the roles that were up at some time. Readiness is that of ingress and api alone."""
         return set(self.listened())
 
     def listened(self) -> list[str]:
-        """The role at each start to listen."""
+        """Return the role at each start to listen."""
         return [line["role"] for line in self.lines("listening")]
 
     def out(self) -> str:
@@ -237,7 +237,7 @@ async def test_a_disk_at_its_bound_is_said_by_readyz_and_status(running: Running
 
 
 async def answers(session: aiohttp.ClientSession, running: Running) -> dict[str, float]:
-    """Whether each role answers its supervisor, as the one address of all metrics says; nothing else on the service's ports does."""
+    """Return whether each role answers its supervisor, as the one address of all metrics says; nothing else on the service's ports does."""
     for port in (running.port, running.port + 1):
         with suppress(aiohttp.ClientConnectionError, TimeoutError):
             async with session.get(f"http://127.0.0.1:{port}/metrics", timeout=aiohttp.ClientTimeout(total=1)) as answer:
@@ -346,7 +346,7 @@ async def refuses_an_unsigned_webhook(session: aiohttp.ClientSession) -> None:
 
 
 async def until_version(session: aiohttp.ClientSession, number: str, version: int) -> dict[str, Any]:
-    """Messages of one shipment may be applied in any order: the delivery need not be the last.
+    """Wait for a version; messages of one shipment may be applied in any order, so the delivery need not be the last.
 
     The worker of `up` stands back behind whatever else runs (`nice`), and a message behind the low-water mark waits for a sweep.
     """

@@ -75,7 +75,7 @@ PARTS: Final = {
 
 
 async def run(scale: Scale, parts: list[str], *, write: bool) -> int:
-    """Measures the parts; 1 where one of them broke, which says nothing about bars."""
+    """Measure the parts; return 1 where one of them broke, which says nothing about bars."""
     this = asyncio.current_task()
     assert this is not None
     # told to end, the server and its data still go away
@@ -111,7 +111,6 @@ def _print(text: str) -> None:
 
 
 def main() -> int:
-    """Reads the command line."""
     parser = argparse.ArgumentParser(prog="make bench ARGS=...", description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; default: all")
     parser.add_argument("--runs", type=int, help="runs a figure is the median of (default 3, with --quick 1)")

@@ -12,7 +12,6 @@ _NOT_ACCEPTED = {"200"}
 
 
 async def measure(bench: Bench) -> list[Row]:
-    """The rows of this part."""
     scale = bench.scale
     results = []
     for run in range(scale.runs):

@@ -1,4 +1,4 @@
-"""What it costs to archive a day of bodies, and whether ingest notices that the partition goes."""
+"""Costs of archiving a day of bodies, and whether ingest notices that the partition goes."""
 
 import asyncio
 import time
@@ -30,8 +30,6 @@ _PUTS_PER_SECOND: Final = 200
 
 
 async def measure(bench: Bench) -> list[Row]:
-    """The rows of this part."""
-
     async def fill(place: Place) -> None:
         await waiting(partial(alerts, bench.scale.alerts))(place)
         await drain_in_place(bench, place)
@@ -80,7 +78,7 @@ async def _run(bench: Bench, template: str) -> dict[str, float]:
 
 
 async def _push(connection: AsyncConnection[Any], keyring: Keyring, seconds: list[float]) -> None:
-    """One message a put, each timed."""
+    """Push one message a put, each timed."""
     number = 0
     while True:
         number += 1
@@ -92,4 +90,4 @@ async def _push(connection: AsyncConnection[Any], keyring: Keyring, seconds: lis
 
 
 async def _at_full_speed() -> None:
-    """No rest between two batches."""
+    """Rest not at all between two batches."""

@@ -1,4 +1,4 @@
-"""What our webhook is held against, a process of its own: `bare limit` or `bare peer URL`. Prints its port as JSON, ends with stdin.
+"""Baselines of our webhook, a process of its own: `bare limit` or `bare peer URL`. Prints its port as JSON, ends with stdin.
 
 limit: our own handler, sealing included, with a store that answers at once: the most that aiohttp and our code allow.
 peer: a plain handler with one INSERT a request through a pool of eight, the usual way; it seals, dedupes and queues nothing.
@@ -46,7 +46,7 @@ class Nowhere(GroupCommit):
 
 
 def limit(pool: Pool) -> web.Application:
-    """Our application without a database."""
+    """Build our application without a database."""
     settings = load_settings()
     memory = MemoryBound(settings.ingress.memory_bytes_max)
     keys = Keys(pool)
@@ -65,7 +65,7 @@ def limit(pool: Pool) -> web.Application:
 
 
 def peer(pool: Pool) -> web.Application:
-    """One INSERT a request."""
+    """Build a handler with one INSERT a request."""
 
     async def take(request: web.Request) -> web.Response:
         body = await request.read()

@@ -1,4 +1,4 @@
-"""What a batch costs whatever is in it, and what each message of it costs: processor of claim, read, append and settle."""
+"""Costs of a batch whatever is in it, and of each message of it: processor of claim, read, append and settle."""
 
 from functools import partial
 from statistics import median
@@ -11,11 +11,10 @@ from tests.bench.traffic import alerts
 
 LARGE: Final = 128
 BATCHES: Final = 200
-"""Of one message, after as many to warm up; and a tenth as many of `LARGE`."""
+"""Batches of one message, after as many to warm up; and a tenth as many of `LARGE`."""
 
 
 async def measure(bench: Bench) -> list[Row]:
-    """The rows of this part."""
     template = await bench.server.filled("bench_batches", waiting(partial(alerts, 2 * BATCHES + (BATCHES // 10) * LARGE)))
     totals, parts, each_totals, each_parts = [], [], [], []
     for run in range(bench.scale.runs):

@@ -37,7 +37,7 @@ class Batches:
         self._keyring = keyring
 
     async def one(self, messages: int) -> Steps:
-        """Seconds of processor of each step of one batch."""
+        """Return seconds of processor of each step of one batch."""
         asked = Claim(worker="bench", limit=messages, lease_seconds=120, bytes_max=4 * 1024 * 1024)
         steps: Steps = {}
         own, server = time.process_time(), _used(self._claimer)
@@ -55,12 +55,12 @@ class Batches:
 
 
 def _used(connection: AsyncConnection[Any]) -> float:
-    """Seconds of processor of its backend."""
+    """Return seconds of processor of its backend."""
     return int(Path(f"/proc/{connection.info.backend_pid}/schedstat").read_text().split()[0]) / 1e9
 
 
 async def connect(url: str) -> AsyncConnection[Any]:
-    """As a worker does."""
+    """Connect as a worker does."""
     connection = await AsyncConnection.connect(url, autocommit=True, row_factory=tuple_row)
     connection.prepare_threshold = 2
     return connection

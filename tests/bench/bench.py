@@ -1,4 +1,4 @@
-"""What every part works with: the server, the scale, a folder, and children that answer with JSON."""
+"""Common tools of every part: the server, the scale, a folder, and children that answer with JSON."""
 
 import asyncio
 import json
@@ -29,18 +29,18 @@ class Bench:
     folder: Path
 
     def service(self, place: Place, **settings: str) -> Service:
-        """The service's processes on a database; not started yet."""
+        """Return the service's processes on a database; not started yet."""
         open_doors = {"STATESVC_WEBHOOK_SECRET_UPS": None, "STATESVC_LOG_LEVEL": "warning"}
         return Service(service_dsn=place.service, owner_dsn=place.owner, folder=self.folder, settings={**open_doors, **settings})
 
     def say(self, text: str) -> None:
-        """Progress, next to the results."""
+        """Print progress, next to the results."""
         sys.stderr.write(f"  {text}\n")
         sys.stderr.flush()
 
 
 async def child(module: str, *arguments: str, told: Any = None, python: Path | None = None) -> Any:
-    """Runs a module of this package in a process of its own; its standard output is JSON. Raises `ChildError`."""
+    """Run a module of this package in a process of its own; its standard output is JSON. Raises `ChildError`."""
     process = await asyncio.create_subprocess_exec(
         *(str(python or sys.executable), "-m", f"tests.bench.{module}", *arguments),
         cwd=ROOT,
@@ -60,5 +60,5 @@ def _tail(text: str, lines: int = 12) -> str:
 
 
 def rotated(names: Sequence[str], by: int) -> list[str]:
-    """The same names from another start, so that no contender always runs first."""
+    """Return the names from another start, so that no contender always runs first."""
     return [*names[by % len(names) :], *names[: by % len(names)]]

@@ -1,9 +1,11 @@
-"""What cells cost: one installation alone, and several at the same time with as many messages each, all with servers of their own, behind
-one nginx. Three carriers push: all to the one cell, or each to the cell that the directory gives it.
+"""Costs of cells: one installation alone, and several at the same time with as many messages each.
+
+All have servers of their own, behind one nginx. Three carriers push: all to the one cell, or each to the cell that the directory gives it.
 
 `python -m tests.bench.cells` prints processor milliseconds a message by part, write-ahead log and bytes of each table. It counts
 processor seconds, not time: the cells share the machine's cores. With `--core-each` they do not: each has a core to itself, and a program
 that only computes keeps the others busy, since cores share caches.
+
 """
 
 import argparse
@@ -55,7 +57,7 @@ class RunningCell:
     data: Path
 
     def used(self) -> dict[str, float]:
-        """Processor seconds so far, by role; the server's together."""
+        """Return processor seconds so far, by role; the server's together."""
         seconds: dict[str, float] = defaultdict(float)
         for pid, used in descendants(self.process.pid).items():
             words = command_line(pid).split()
@@ -65,11 +67,10 @@ class RunningCell:
         return seconds
 
     async def value(self, statement: str) -> Any:
-        """The first column of the only row."""
         return (await self.rows(statement))[0][0]
 
     async def rows(self, statement: str) -> list[tuple[Any, ...]]:
-        """As the role that owns the tables."""
+        """Query as the role that owns the tables."""
         dsns = attach(self.data)
         assert dsns is not None
         async with await AsyncConnection.connect(dsns.superuser or dsns.owner, autocommit=True) as connection:
@@ -77,7 +78,7 @@ class RunningCell:
 
 
 def together(used: Iterable[Mapping[str, float]]) -> dict[str, float]:
-    """Of all cells, by role."""
+    """Sum over all cells, by role."""
     total: dict[str, float] = defaultdict(float)
     for cell in used:
         for part, seconds in cell.items():
@@ -86,7 +87,7 @@ def together(used: Iterable[Mapping[str, float]]) -> dict[str, float]:
 
 
 async def start(folder: Path, *, port: int | None = None, core: int | None = None) -> RunningCell:
-    """Ready for messages; with a `port`, once more on the data that is there; with a `core`, on that one alone."""
+    """Start a cell ready for messages; with a `port`, once more on the data that is there; with a `core`, on that one alone."""
     folder.mkdir(exist_ok=True)  # noqa: ASYNC240 - nothing else runs yet
     port = port or free_port()
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("STATESVC_", "DATABASE_URL"))}
@@ -122,7 +123,7 @@ def _on(core: int | None) -> tuple[str, ...]:
 
 @asynccontextmanager
 async def _busy(cores: Iterable[int]) -> AsyncIterator[None]:
-    """A program on each of these cores that does nothing but compute."""
+    """Run a program on each of these cores that does nothing but compute."""
     programs = [await asyncio.create_subprocess_exec(*_on(core), sys.executable, "-c", "while True: pass") for core in cores]
     try:
         yield
@@ -133,7 +134,7 @@ async def _busy(cores: Iterable[int]) -> AsyncIterator[None]:
 
 
 def directory_of(cells: Mapping[str, RunningCell]) -> CellDirectory:
-    """The carriers in turn over the cells."""
+    """Distribute the carriers in turn over the cells."""
     names = list(cells)
     return checked_directory(
         {
@@ -147,7 +148,7 @@ def directory_of(cells: Mapping[str, RunningCell]) -> CellDirectory:
 
 
 def loads(directory: CellDirectory, count: int) -> dict[str, list[Push]]:
-    """So many messages for each cell, of its carriers in turn."""
+    """Return so many messages for each cell, of its carriers in turn."""
     found: dict[str, list[Push]] = {}
     for name in directory.cells:
         carriers = directory.carriers_of(name)
@@ -157,7 +158,7 @@ def loads(directory: CellDirectory, count: int) -> dict[str, list[Push]]:
 
 
 async def push(cell: RunningCell, pushes: list[Push], *, rate: float, port: int) -> None:
-    """Posts all to the proxy's port, so many a second, and returns when nothing waits in the cell any more."""
+    """Post all to the proxy's port, so many a second, and return when nothing waits in the cell any more."""
     loop = asyncio.get_running_loop()
     started = loop.time()
     waiting = iter(enumerate(pushes))
@@ -179,7 +180,7 @@ async def push(cell: RunningCell, pushes: list[Push], *, rate: float, port: int)
 
 
 async def measure(count: int, *, cells: int, rate: float, core_each: bool) -> tuple[float, Mapping[str, float]]:
-    """Processor milliseconds a message in all, and by part. The cells work at the same time, each as the only one would."""
+    """Measure processor milliseconds a message in all, and by part. The cells work at the same time, each as the only one would."""
     cores = sorted(os.sched_getaffinity(0)) if core_each else []
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="statesvc-cells-")))
@@ -225,7 +226,7 @@ async def _stop(cells: Iterable[RunningCell]) -> None:
 
 
 async def main() -> None:
-    """Prints one arrangement after the other."""
+    """Print one arrangement after the other."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--messages", type=int, default=8_000, help="for each cell")
     parser.add_argument("--rate", type=float, default=200.0, help="messages a second for each cell")

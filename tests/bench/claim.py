@@ -1,4 +1,4 @@
-"""What one claim costs when the inbox is in its worst state, and whether a hot statement ever reads a whole table."""
+"""Costs of one claim when the inbox is in its worst state, and whether a hot statement ever reads a whole table."""
 
 import time
 from collections.abc import AsyncIterator
@@ -46,7 +46,6 @@ WHERE schemaname = 'statesvc' AND seq_scan > 0 AND n_live_tup > 1000 AND seq_tup
 
 
 async def measure(bench: Bench) -> list[Row]:
-    """The rows of this part."""
     return [*await _dead_rows(bench), *await _one_of_many(bench), *await _whole_tables(bench)]
 
 
@@ -97,7 +96,7 @@ def _short(claims: int) -> Row:
 
 
 async def time_claims(connection: AsyncConnection[Any]) -> tuple[list[float], int]:
-    """Times of claims, in order, and how many were short. The first few, in which the statement is planned, are not timed."""
+    """Return times of claims, in order, and how many were short. The first few, in which the statement is planned, are not timed."""
     seconds = []
     short = 0
     for place in range(_CLAIMS + _UNTIMED):
@@ -112,7 +111,7 @@ async def time_claims(connection: AsyncConnection[Any]) -> tuple[list[float], in
 
 
 async def _whole_tables(bench: Bench) -> list[Row]:
-    """A worker applies new messages on a filled database; the statistics tell which tables were read whole, inside functions too."""
+    """Apply new messages on a filled database; the statistics tell which tables were read whole, inside functions too."""
 
     async def fill(place: Place) -> None:
         await waiting(partial(alerts, bench.scale.alerts))(place)

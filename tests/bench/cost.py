@@ -1,4 +1,4 @@
-"""What an event costs, everything on: processor of worker, sealer and server, and write-ahead log; with one worker and more."""
+"""Costs of an event, everything on: processor of worker, sealer and server, and write-ahead log; with one worker and more."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -20,7 +20,7 @@ _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Cost(NamedTuple):
-    """Of one drain. Microseconds of processor and bytes of the write-ahead log are those of one event."""
+    """Costs of one drain. Microseconds of processor and bytes of the write-ahead log are those of one event."""
 
     worker: float
     sealer: float
@@ -31,7 +31,7 @@ class Cost(NamedTuple):
 
     @property
     def cpu(self) -> float:
-        """Of all together."""
+        """Processor time of all together."""
         return self.worker + self.sealer + self.server
 
 
@@ -42,7 +42,6 @@ class _Bars(NamedTuple):
 
 
 async def measure(bench: Bench) -> list[Row]:
-    """The rows of this part."""
     scale = bench.scale
     loads = {
         "UPS alerts, 1 scan": ("bench_alerts", partial(alerts, scale.alerts), _Bars(150, 10_000, None)),
@@ -102,7 +101,7 @@ async def drain_cost(
     altered: tuple[str, ...] = (),
     settings: Mapping[str, str] = _NONE,
 ) -> Cost:
-    """Drains a copy of `template` and, with `seals`, waits until all is sealed. `altered`: statements that change the copy before."""
+    """Drain a copy of `template` and, with `seals`, wait until all is sealed. `altered`: statements that change the copy before."""
     async with bench.server.database(template) as place, bench.service(place, **settings) as service:
         if altered:
             await place.execute(*altered)

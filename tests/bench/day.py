@@ -60,7 +60,6 @@ class Run:
 
 
 async def measure(bench: Bench) -> list[Row]:
-    """The rows of this part."""
     python = await peer_python()
     rows = []
     for rate in _BARS:
@@ -206,7 +205,7 @@ async def _loaded(bench: Bench, told: Mapping[str, Any], run: int, *, used: Used
 
 @asynccontextmanager
 async def _written_stack(python: Path, url: str, port: int, hook: str) -> AsyncIterator[dict[str, int]]:
-    """The numbers of its processes."""
+    """Run the written stack, and return the numbers of its processes."""
     processes: dict[str, asyncio.subprocess.Process] = {}
     try:
         for role in ("web", "worker"):

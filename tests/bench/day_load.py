@@ -24,13 +24,13 @@ _WIRES: Final = 64
 
 
 def scan_of(series: int, place: int) -> tuple[str, int]:
-    """The number of the push at this place, and which of its scans it is."""
+    """Return the number of the push at this index, and which of its scans it is."""
     block, within = divmod(place, _SHIPMENTS * len(_SCANS))
     return f"1Z{series:06d}{block * _SHIPMENTS + within % _SHIPMENTS:010d}", within // _SHIPMENTS
 
 
 def alert(number: str, scan: int) -> bytes:
-    """As UPS pushes it."""
+    """Build an alert as UPS pushes it."""
     kind, code = _SCANS[scan]
     return json.dumps(
         {
@@ -46,7 +46,7 @@ def alert(number: str, scan: int) -> bytes:
 
 
 def moments(rate: float, seconds: float) -> Iterator[float]:
-    """Seconds from the start, with exponential pauses."""
+    """Yield seconds from the start, with exponential pauses."""
     at = random.expovariate(rate)
     while at < seconds:
         yield at

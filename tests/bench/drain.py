@@ -18,7 +18,7 @@ _EVENTS = "SELECT count(*) FROM statesvc.event"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drained:
-    """What one worker did. `told`: notifications in the outbox; `undone`: dead letters of messages."""
+    """Result of one worker. `told`: notifications in the outbox; `undone`: dead letters of messages."""
 
     seconds: float
     messages: int
@@ -38,13 +38,13 @@ class Drained:
 
 
 async def drain(bench: Bench, template: str) -> Drained:
-    """Runs the role `worker` on a copy of `template`."""
+    """Run the role `worker` on a copy of `template`."""
     async with bench.server.database(template) as place:
         return await drain_in_place(bench, place)
 
 
 async def drain_in_place(bench: Bench, place: Place) -> Drained:
-    """Runs the role `worker` on a database whose messages are held."""
+    """Run the role `worker` on a database whose messages are held."""
     async with bench.service(place) as service:
         (worker,) = await service.start("worker")
         messages = await place.value("SELECT count(*) FROM statesvc.inbox")
@@ -63,7 +63,7 @@ async def drain_in_place(bench: Bench, place: Place) -> Drained:
 
 
 async def until_empty(place: Place) -> float:
-    """Releases the hold; the seconds until no message waits."""
+    """Release the hold; return the seconds until no message waits."""
     async with await AsyncConnection.connect(place.owner, autocommit=True) as connection:
         async with asyncio.timeout(_LONGEST_SECONDS):
             started = time.perf_counter()
@@ -77,7 +77,7 @@ async def until_empty(place: Place) -> float:
 
 
 def peak_rss_bytes(pid: int) -> int:
-    """The most memory that a process held; 0 where the system does not tell."""
+    """Return the most memory that a process held; 0 where the system does not tell."""
     status = Path(f"/proc/{pid}/status")
     if not status.exists():
         return 0
@@ -86,6 +86,6 @@ def peak_rss_bytes(pid: int) -> int:
 
 
 def cpu_seconds(pid: int) -> float:
-    """What a process used of the processors; 0.0 where the system does not tell."""
+    """Return what a process used of the processors; 0.0 where the system does not tell."""
     stat = Path(f"/proc/{pid}/schedstat")
     return int(stat.read_text().split()[0]) / 1e9 if stat.exists() else 0.0

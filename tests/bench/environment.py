@@ -1,4 +1,4 @@
-"""Where the numbers come from: the machine, its load, its disk, and how the server is set."""
+"""Environment of the numbers: the machine, its load, its disk, and how the server is set."""
 
 import os
 import platform
@@ -31,7 +31,7 @@ _FLUSHES: Final = 200
 
 
 def machine() -> list[str]:
-    """One line a fact."""
+    """Describe the machine, one line a fact."""
     packages = ", ".join(f"{name} {version(name)}" for name in ("psycopg", "aiohttp", "uvloop", "cryptography", "orjson"))
     return [
         f"CPU: {_cpu()}, {os.cpu_count()} cores",
@@ -40,13 +40,13 @@ def machine() -> list[str]:
 
 
 def disk(folder: Path) -> str:
-    """How long it takes to write 8 kB to the folder's disk, for good."""
+    """Measure how long it takes to write 8 kB to the folder's disk, for good."""
     flushes = _flushes(folder)
     return f"fdatasync of 8 kB p50 {percentile(flushes, 0.5) * 1e3:.2f} ms, p99 {percentile(flushes, 0.99) * 1e3:.2f} ms"
 
 
 async def server_settings(superuser_dsn: str) -> str:
-    """The settings that decide what durable means and what it costs."""
+    """Return the settings that decide what durable means and what it costs."""
     async with await AsyncConnection.connect(superuser_dsn, autocommit=True) as connection:
         cursor = await connection.execute(
             "SELECT name, current_setting(name) FROM pg_settings WHERE name = ANY (%s) ORDER BY name", (list(SETTINGS),)
@@ -55,7 +55,7 @@ async def server_settings(superuser_dsn: str) -> str:
 
 
 def load() -> str:
-    """The load averages, as `uptime` prints them."""
+    """Return the load averages, as `uptime` prints them."""
     return ", ".join(f"{average:.2f}" for average in os.getloadavg())
 
 

@@ -1,4 +1,4 @@
-"""How long one waits for what can be asked of a shipment with 3,000 scans, over HTTP."""
+"""Waiting times for what can be asked of a shipment with 3,000 scans, over HTTP."""
 
 from statistics import median
 from time import perf_counter
@@ -23,7 +23,6 @@ _FORMS: Final = (
 
 
 async def measure(bench: Bench) -> list[Row]:
-    """The rows of this part."""
     async with bench.server.database() as place, whole_service(bench, place) as service:
         await submit_long_shipment(service)
         await until_false(lambda: place.value("SELECT EXISTS (SELECT FROM statesvc.unsealed)"))
@@ -45,7 +44,7 @@ async def measure(bench: Bench) -> list[Row]:
 
 
 async def _read(service: WholeService, path: str, accept: str) -> tuple[float, int]:
-    """Seconds and bytes of one answer. Raises RuntimeError where it is refused."""
+    """Return seconds and bytes of one answer. Raises RuntimeError where it is refused."""
     headers = {"Authorization": f"Bearer {BOOTSTRAP_KEY}", "Accept": accept}
     began = perf_counter()
     async with aiohttp.ClientSession(headers=headers) as session, session.get(f"{service.url}{path}") as answer:

@@ -1,4 +1,4 @@
-"""What it costs to expect something of every shipment: processor of the worker's code and its connections, batch by batch in turn.
+"""Costs of expecting something of every shipment: processor of the worker's code and its connections, batch by batch in turn.
 
 Both databases hold the same 100,000 unfinished shipments of others; with rules they are armed, and so is each that an event moves.
 """
@@ -33,7 +33,6 @@ _READY: Final = ("VACUUM FULL ANALYZE statesvc.shipment", "CHECKPOINT", *RELEASE
 
 
 async def measure(bench: Bench) -> list[Row]:
-    """The rows of this part."""
     template = await bench.server.filled("bench_expectations", waiting(partial(alerts, (WARMING + PAIRS) * BATCH)))
     armed: list[float] = []
     unarmed: list[float] = []

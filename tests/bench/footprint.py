@@ -1,4 +1,4 @@
-"""What a message of one scan takes on the disk, by table, index and column: docs/storage.md counts with these figures.
+"""Size of a message of one scan on the disk, by table, index and column: docs/storage.md counts with these figures.
 
 All roles run; a subscriber takes every change. Measured before anything leaves, and before a vacuum makes room for what comes next.
 """
@@ -40,7 +40,6 @@ WHERE a.attrelid = 'statesvc.{table}'::regclass AND a.attnum > 0 AND NOT a.attis
 
 
 async def measure(bench: Bench) -> list[Row]:
-    """The rows of this part."""
     messages = bench.scale.footprint_messages
     async with bench.server.database() as place, subscriber() as url:
         await place.execute(HOLD)

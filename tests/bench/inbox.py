@@ -26,7 +26,7 @@ WAITS: Final = "SELECT EXISTS (SELECT FROM statesvc.inbox)"
 
 
 def waiting(pushes: Callable[[], Iterable[Push]]) -> Callable[[Place], Awaitable[None]]:
-    """Fills a database: these messages in the inbox, one subscription to everything, all carriers held."""
+    """Fill a database: these messages in the inbox, one subscription to everything, all carriers held."""
 
     async def fill(place: Place) -> None:
         await place.execute(HOLD, SUBSCRIBE)
@@ -36,7 +36,7 @@ def waiting(pushes: Callable[[], Iterable[Push]]) -> Callable[[Place], Awaitable
 
 
 async def put_all(place: Place, pushes: Iterable[Push]) -> None:
-    """Seals and stores messages, as ingress does."""
+    """Seal and store messages, as ingress does."""
     async with await AsyncConnection.connect(place.service, autocommit=True) as connection:
         keyring = await keyring_of(connection)
         left = iter(pushes)
@@ -45,5 +45,5 @@ async def put_all(place: Place, pushes: Iterable[Push]) -> None:
 
 
 async def keyring_of(connection: AsyncConnection[Any]) -> Keyring:
-    """The keys of a database of this bench."""
+    """Return the keys of a database of this bench."""
     return await load_keyring(connection, parse_master_keys(MASTER_KEY))

@@ -26,7 +26,6 @@ _NAMES = {
 
 
 async def measure(bench: Bench) -> list[Row]:
-    """The rows of this part."""
     rows = []
     for slow_disk in (False, True):
         disk = "commit_delay 2 ms" if slow_disk else "this disk"

@@ -22,7 +22,6 @@ from tests.bench.wire import Wire, connect, post
 
 
 def requests(told: dict[str, Any]) -> Iterator[bytes]:
-    """The requests as bytes."""
     kind, count, series = told["traffic"], told["count"], told["series"]
     pushes: Iterator[Push] = mixed(count, series=series) if kind == "mixed" else alerts(count, series=series)
     path = told.get("path")
@@ -30,14 +29,14 @@ def requests(told: dict[str, Any]) -> Iterator[bytes]:
 
 
 def repeated(once: Sequence[bytes], copies: int, together: int) -> Iterator[bytes]:
-    """Every request `copies` times; those of `together` neighbours come round after round."""
+    """Yield every request `copies` times; those of `together` neighbours come round after round."""
     for start in range(0, len(once), together):
         for _ in range(copies):
             yield from once[start : start + together]
 
 
 class Tally:
-    """What came back."""
+    """Results of a load."""
 
     def __init__(self) -> None:
         self.seconds: list[float] = []
@@ -60,7 +59,7 @@ class Tally:
 
 
 async def open_loop(ready: Sequence[bytes], *, port: int, rate: float, wires: int) -> dict[str, Any]:
-    """At `rate` a second."""
+    """Send at `rate` a second."""
     # in turn: the service closes one that stays without a request
     idle = deque([await connect(port) for _ in range(wires)])
     waiting: deque[tuple[bytes, float]] = deque()
@@ -97,7 +96,7 @@ async def open_loop(ready: Sequence[bytes], *, port: int, rate: float, wires: in
 
 
 async def closed_loop(source: Iterator[bytes], *, port: int, wires: int, seconds: float | None) -> dict[str, Any]:
-    """As fast as the answers come."""
+    """Send as fast as the answers come."""
     tally, all_done = Tally(), asyncio.Event()
     flying = 0
     started = perf_counter()

@@ -14,7 +14,7 @@ _WORKERS: Final = 2
 
 
 async def long_log(bench: Bench) -> str:
-    """The template with `rebuild_events` events of FedEx histories, made when it is asked for first: a minute a million."""
+    """Return the template with `rebuild_events` events of FedEx histories, made when it is asked for first: a minute a million."""
     return await bench.server.filled("bench_long_log", partial(_fill, bench))
 
 

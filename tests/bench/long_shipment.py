@@ -14,7 +14,7 @@ _EVENTS_A_REQUEST: Final = 500
 
 
 async def submit_long_shipment(service: WholeService) -> None:
-    """All scans, in a few requests."""
+    """Submit all scans, in a few requests."""
     lines = [
         json.dumps(
             {

@@ -15,7 +15,6 @@ _LOOK_SECONDS: Final = 0.5
 
 
 async def measure(bench: Bench) -> list[Row]:
-    """The rows of this part."""
     idle, loaded = [], []
     for run in range(bench.scale.runs):
         async with bench.server.database() as place, subscriber() as url, whole_service(bench, place) as service:

@@ -39,7 +39,7 @@ class Neighbour:
         self.statuses: Counter[str] = Counter()
 
     async def evidence(self) -> None:
-        """Four readers, each asks for the next when it has one."""
+        """Read evidence by four readers, each of which asks for the next when it has one."""
         path = self._told["path"]
         asked = cycle(
             [("evidence", "application/json"), ("evidence", "text/html"), ("evidence", "application/pdf"), ("audit", "application/json")]
@@ -53,7 +53,7 @@ class Neighbour:
         await asyncio.gather(*(read() for _ in range(_READERS)))
 
     async def lists(self) -> None:
-        """At a fixed rate."""
+        """List at a fixed rate."""
         async with asyncio.TaskGroup() as running:
             while True:
                 for _ in range(_PAGES_TOGETHER):
@@ -61,7 +61,7 @@ class Neighbour:
                 await asyncio.sleep(_PAGES_TOGETHER / _PAGES_A_SECOND)
 
     async def streams(self) -> None:
-        """Each reads whatever comes."""
+        """Read streams, whatever comes."""
 
         async def read() -> None:
             async with self._session.get(f"{self._url}/v1/stream", headers=self._authorization()) as answer:
@@ -72,7 +72,7 @@ class Neighbour:
         await asyncio.gather(*(read() for _ in range(_STREAMS)))
 
     async def half_open(self) -> None:
-        """As many connections as it may have; one that is ended is opened again."""
+        """Hold as many connections as it may have; one that is ended is opened again."""
 
         async def hold() -> None:
             while True:
@@ -91,7 +91,7 @@ class Neighbour:
         await asyncio.gather(*(hold() for _ in range(self._told["connections"])))
 
     async def bodies(self) -> None:
-        """Each sends the next after the answer."""
+        """Push bodies, each the next after the answer."""
         body = b'{"trackingNumber":"' + b"9" * (_MIB - 64) + b'"}'
 
         async def push() -> None:
@@ -101,7 +101,7 @@ class Neighbour:
         await asyncio.gather(*(push() for _ in range(_BODIES)))
 
     async def seventeen_track(self) -> None:
-        """Its signature stands inside the body."""
+        """Push bodies whose signature stands inside."""
         body = b'{"sign":"' + b"0" * 64 + b'","event":"TRACKING_UPDATED","data":[' + b"1," * (_MIB // 2 - 80) + b"1]}"
         async with asyncio.TaskGroup() as running:
             while True:

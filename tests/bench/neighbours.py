@@ -30,7 +30,7 @@ _SETTINGS: Final = {"STATESVC_WEBHOOK_SECRET_17TRACK": "bench-17track"}
 _AT_MOST: Final = 2.0
 _QUIET_SECONDS: Final = 300
 _IDLE_SECONDS: Final = 0.05
-"""What ingress uses of the processor in a second in which nobody pushes."""
+"""Processor time that ingress uses in a second in which nobody pushes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,6 @@ DISTURBERS: Final[Mapping[str, Disturber]] = {
 
 
 async def measure(bench: Bench) -> list[Row]:
-    """The rows of this part."""
     seen: dict[str, list[dict[str, Any]]] = {}
     async with bench.server.database() as place, whole_service(bench, place, **_SETTINGS) as service:
         await submit_long_shipment(service)
@@ -99,7 +98,7 @@ async def _load(bench: Bench, service: WholeService, series: int) -> dict[str, A
 
 
 async def _until_quiet(service: WholeService) -> None:
-    """A thousand bodies whose clients are gone are stored all the same, which takes as long as their clients were there."""
+    """Wait until it is quiet: bodies whose clients are gone are stored all the same, which takes as long as the clients were there."""
     async with asyncio.timeout(_QUIET_SECONDS):
         used = float("-inf")
         while (now := service.cpu_seconds()["ingress"]) > used + _IDLE_SECONDS:
@@ -109,7 +108,7 @@ async def _until_quiet(service: WholeService) -> None:
 
 @asynccontextmanager
 async def _disturbed(bench: Bench, place: Place, service: WholeService, name: str) -> AsyncIterator[dict[str, Any]]:
-    """While it lasts the neighbour is at work; afterwards the answer says what it did."""
+    """Let the neighbour work for the time of the block; afterwards the answer says what it did."""
     done: dict[str, Any] = {}
     match DISTURBERS.get(name):
         case None:

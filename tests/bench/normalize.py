@@ -1,4 +1,4 @@
-"""How fast each carrier's normalizer reads: one core, no database, the repository's own fixtures."""
+"""Speed of each carrier's normalizer: one core, no database, the repository's own fixtures."""
 
 import time
 from collections.abc import Mapping
@@ -17,7 +17,6 @@ _RECEIVED_AT: Final = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
 
 async def measure(bench: Bench) -> list[Row]:
-    """The rows of this part."""
     rows = []
     for carrier_id, carrier in CARRIERS.items():
         bodies = readable(carrier)
@@ -37,7 +36,7 @@ async def measure(bench: Bench) -> list[Row]:
 
 
 def readable(carrier: Carrier) -> Mapping[bytes, int]:
-    """The carrier's fixtures that hold events, with how many."""
+    """Return the carrier's fixtures that hold events, with how many."""
     found = {}
     for path in sorted((_FIXTURES / carrier.carrier_id).glob("*")):
         if not path.is_file():

@@ -9,13 +9,13 @@ from tests.bench.bench import ROOT
 
 PEERS: Final = ("pgqueuer", "procrastinate", "asyncpg")
 _OURS: Final = ("pytest",)
-"""What the modules that we share with the tests import."""
+"""Modules that those which we share with the tests import."""
 _FOLDER: Final = ROOT / ".venv-bench"
 _PYTHON: Final = _FOLDER / "bin" / "python"
 
 
 async def peer_python() -> Path | str:
-    """The interpreter that can import the peers and us; or why there is none."""
+    """Return the interpreter that can import the peers and us; or why there is none."""
     if await _run(str(_PYTHON), "-c", f"import {', '.join(PEERS)}, tests.bench.peers.same_work") is None:
         return _PYTHON
     why = await _run(sys.executable, "-m", "venv", "--clear", str(_FOLDER))
@@ -26,7 +26,7 @@ async def peer_python() -> Path | str:
 
 
 async def _run(*command: str) -> str | None:
-    """None when it went well, otherwise its last line."""
+    """Run a command; return None when it went well, otherwise its last line."""
     try:
         process = await asyncio.create_subprocess_exec(
             *command, cwd=ROOT, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT, stdin=asyncio.subprocess.DEVNULL

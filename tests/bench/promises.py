@@ -1,4 +1,4 @@
-"""How long the report of promises takes over a million shipments; and, for comparison, over a million events, of 200,000 shipments."""
+"""Duration of the report of promises over a million shipments; and, for comparison, over a million events, of 200,000 shipments."""
 
 import time
 from datetime import date
@@ -16,11 +16,11 @@ from tests.bench.report import Row, milliseconds
 EVENTS_OF_A_SHIPMENT: Final = 5
 BAR_SECONDS: Final = 2.0
 _STATE: Final = '{"format":5,"status":"in_transit","events":[' + ",".join(['[1,1,"x","",""]'] * 28) + "]}"
-"""As long as a state is."""
+"""State of the usual length."""
 
 
 def shipments(count: int, *, one_under_way_in: int) -> str:
-    """Fills the table: so many shipments of four carriers, promised in three days; the others were delivered within five."""
+    """Fill the table: so many shipments of four carriers, promised in three days; the others were delivered within five."""
     return f"""
 INSERT INTO statesvc.shipment (shipment_id, version, recorded_at, first_recorded_at, last_event_at, status_since, delivered_at, attempts,
     terminal, carrier_id, number, tracking_number, discriminator, status, flags, promised_until, lane, service, due_at, state)
@@ -37,7 +37,6 @@ CROSS JOIN LATERAL (SELECT CASE WHEN n % {one_under_way_in} > 0 THEN at + n % 12
 
 
 async def measure(bench: Bench) -> list[Row]:
-    """The rows of this part."""
     rows = []
     for count, bar in ((200_000, None), (1_000_000, BAR_SECONDS)):
         async with bench.server.database() as place:

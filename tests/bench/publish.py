@@ -1,4 +1,4 @@
-"""What was measured, where readers find it: docs/bench/results.json, a chart for each part that has one, and the tables of docs/bench.md.
+"""Publication of what was measured: docs/bench/results.json, a chart for each part that has one, and the tables of docs/bench.md.
 
 Parts that were not measured this time keep the figures that they have.
 """
@@ -32,7 +32,7 @@ def publish(
     page: Path = PAGE,
     folder: Path = FOLDER,
 ) -> None:
-    """Takes in what was measured and writes everything anew. What stands above the tables in the page is written by people.
+    """Take in what was measured and write everything anew. What stands above the tables in the page is written by people.
 
     `facts`: of the machine, a line each; `conditions`: what is another with each run.
     """
@@ -60,7 +60,7 @@ def publish(
 
 
 def chart(rows: Sequence[Row]) -> str:
-    """One bar a row, as SVG; its text says what was measured, so the chart needs no axis."""
+    """Draw one bar a row, as SVG; its text says what was measured, so the chart needs no axis."""
     figures = [row.figure or 0.0 for row in rows]
     most = max(figures) or 1.0
     width, height = _LABELS + _BARS + 260, _LINE * len(rows) + 8

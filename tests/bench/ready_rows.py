@@ -48,7 +48,7 @@ class Sent:
 
 @dataclass(slots=True)
 class Batch:
-    """What one transaction said, in order: statements, and where it waited for the answers to them (`WAIT`)."""
+    """Statements of one transaction, in order, and where it waited for the answers to them (`WAIT`)."""
 
     message_ids: list[UUID]
     steps: list[Sent | None] = field(default_factory=list)
@@ -56,7 +56,7 @@ class Batch:
 
 @contextmanager
 def recorded(batch: Batch) -> Iterator[None]:
-    """Writes down what goes through pipelines meanwhile; their first and last statement are those of any transaction."""
+    """Record what goes through pipelines meanwhile; their first and last statement are those of any transaction."""
     execute, flush = Pipeline.execute, Pipeline.flush
 
     async def recording(self: Pipeline, query: Any, params: Any = None, **form: Any) -> PipelinedRows:
@@ -79,7 +79,7 @@ async def _connect(url: str) -> AsyncConnection[Any]:
 
 
 async def record(url: str) -> list[Batch]:
-    """Lets the worker's code do the work, and writes down how."""
+    """Let the worker's code do the work, and record how."""
     batches = []
     async with await _connect(url) as connection:
         keyring = await keyring_of(connection)
@@ -93,7 +93,7 @@ async def record(url: str) -> list[Batch]:
 
 
 async def replay(url: str, batches: list[Batch]) -> float:
-    """Sends the statements again; the seconds that it took, claims included."""
+    """Send the statements again; return the seconds that it took, claims included."""
     claimer = await _connect(url)
     connections: asyncio.Queue[AsyncConnection[Any]] = asyncio.Queue()
     for _ in range(IN_PROGRESS):

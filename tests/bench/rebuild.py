@@ -23,7 +23,6 @@ _BESIDE_MESSAGES: Final = 20_000
 
 
 async def measure(bench: Bench) -> list[Row]:
-    """The rows of this part."""
     wanted = bench.scale.rebuild_events
     template = await long_log(bench)
     alone: list[float] = []
@@ -60,7 +59,7 @@ def _task(place: Place) -> Rebuild:
 
 
 async def _beside_traffic(bench: Bench, template: str) -> tuple[float, int, int, int]:
-    """Events a second, notifications that were not the traffic's, shipments that differ, and those after a rollback."""
+    """Return events a second, notifications that were not the traffic's, shipments that differ, and those after a rollback."""
     async with bench.server.database(template) as place:
         task = _task(place)
         await put_all(place, islice(alerts(_BESIDE_MESSAGES, series=7), _BESIDE_MESSAGES))

@@ -1,4 +1,4 @@
-"""What was measured, next to its bar. Nothing here judges but the bar itself: a bench that fails still ends well."""
+"""Report of what was measured, next to its bar. Nothing here judges but the bar itself: a bench that fails still ends well."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,29 +18,29 @@ class Row:
 
 
 def rate(values: Sequence[float], unit: str = "/s") -> str:
-    """The median, and between which values the runs lay."""
+    """Format the median, and between which values the runs lay."""
     middle = f"{median(values):,.0f}{unit}"
     return middle if len(values) == 1 else f"{middle} ({min(values):,.0f} .. {max(values):,.0f})"
 
 
 def milliseconds(seconds: Sequence[float]) -> str:
-    """As `rate`, of times."""
+    """Format times as `rate` does."""
     middle = f"{median(seconds) * 1e3:,.2f} ms"
     return middle if len(seconds) == 1 else f"{middle} ({min(seconds) * 1e3:,.2f} .. {max(seconds) * 1e3:,.2f})"
 
 
 def percentile(ordered: Sequence[float], share: float) -> float:
-    """Nearest rank, of values in order; 0.0 where there are none."""
+    """Return the nearest rank, of values in order; 0.0 where there are none."""
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0
 
 
 def times(ours: Sequence[float], theirs: Sequence[float]) -> float:
-    """How many times theirs ours is, median against median."""
+    """Return how many times theirs ours is, median against median."""
     return median(ours) / median(theirs) if theirs and median(theirs) else 0.0
 
 
 def table(rows: Sequence[Row]) -> str:
-    """The rows as a Markdown table that reads well on a terminal too."""
+    """Format the rows as a Markdown table that reads well on a terminal too."""
     said = {True: "yes", False: "NO", None: ""}
     cells = [("what", "measured", "bar", "met?"), *((row.what, row.measured, row.bar, said[row.met]) for row in rows)]
     widths = [max(len(cell[column]) for cell in cells) for column in range(4)]
@@ -50,5 +50,5 @@ def table(rows: Sequence[Row]) -> str:
 
 
 def medians(results: Sequence[dict[str, Any]], key: str) -> list[float]:
-    """One figure of all runs."""
+    """Return one figure of all runs."""
     return [float(result[key]) for result in results]

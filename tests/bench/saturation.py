@@ -25,7 +25,6 @@ FROM statesvc.message m JOIN statesvc.body b ON b.message_id = m.message_id AND 
 
 
 async def measure(bench: Bench) -> list[Row]:
-    """The rows of this part."""
     rates, halves, twices = [], [], []
     for run in range(bench.scale.runs):
         rates.append(await _saturation(bench, run))
@@ -69,7 +68,7 @@ def _by_role(run: dict[str, Any]) -> str:
 
 
 async def _saturation(bench: Bench, run: int) -> float:
-    """Messages a second, from the first push to the last verdict, with a load that takes whatever is answered."""
+    """Return messages a second, from the first push to the last verdict, with a load that takes whatever is answered."""
     seconds = bench.scale.closed_seconds
     async with bench.server.database() as place, subscriber() as url, whole_service(bench, place) as service:
         await _subscribe(service, url)
@@ -100,5 +99,5 @@ async def _load(service: WholeService, run: int, **told: Any) -> dict[str, Any]:
 
 
 async def _lags(place: Place) -> list[float]:
-    """Seconds from the commit that stores each message to the one that settles it, in order of size."""
+    """Return seconds from the commit that stores each message to the one that settles it, in order of size."""
     return sorted(lag for (lag,) in await place.rows(LAGS))

@@ -1,4 +1,4 @@
-"""How much is measured: a full run for the record, a quick one to see that nothing broke."""
+"""Scale of the measurement: a full run for the record, a quick one to see that nothing broke."""
 
 from dataclasses import dataclass
 

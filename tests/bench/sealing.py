@@ -1,4 +1,4 @@
-"""What sealing costs the whole service, with it and without it in turn, and how soon after its append an entry can be proved."""
+"""Costs of sealing for the whole service, with it and without it in turn, and how soon after its append an entry can be proved."""
 
 import asyncio
 import bisect
@@ -22,7 +22,7 @@ from tests.bench.traffic import SCANS, alerts, histories
 _NO_QUEUE: Final = "DROP TRIGGER await_sealing ON statesvc.batch"
 _NO_KEYS: Final = tuple(f"DROP INDEX statesvc.{kind}_batch" for kind in ("event", "conflict", "transition", "fanout", "attempt"))
 _WITHOUT: Final = {"sealed": (), "unsealed": (_NO_QUEUE,), "keyless": (_NO_QUEUE, *_NO_KEYS)}
-"""As it is; as if there were no sealer, so that batches are not queued; and as if nobody read entries by their batch either."""
+"""Variants: as it is; as if there were no sealer, so that batches are not queued; and as if nobody read entries by their batch either."""
 _PAIRS: Final = 3
 """In each run, because a shared machine is faster one minute than the next: what stands side by side is compared."""
 _LOOK_SECONDS: Final = 0.02
@@ -30,7 +30,6 @@ _WIRES: Final = 256
 
 
 async def measure(bench: Bench) -> list[Row]:
-    """The rows of this part."""
     scale = bench.scale
     loads = {
         "UPS alerts, 1 scan": await bench.server.filled("bench_alerts", waiting(partial(alerts, scale.alerts // _PAIRS))),
@@ -71,7 +70,7 @@ def _rows(name: str, costs: Mapping[str, list[Cost]]) -> list[Row]:
 
 
 async def _proofs(bench: Bench) -> list[Row]:
-    """From the append to the published checkpoint that covers it, at the rate that the promise names."""
+    """Measure from the append to the published checkpoint that covers it, at the rate that the promise names."""
     scale = bench.scale
     async with bench.server.database() as place, bench.service(place) as service:
         await service.start("api", "worker", "sealer")
@@ -104,7 +103,7 @@ async def _proofs(bench: Bench) -> list[Row]:
 
 
 async def _watch(place: Place, seen: list[tuple[int, float]]) -> None:
-    """When each size was first there to be read."""
+    """Note when each size was first there to be read."""
     async with await AsyncConnection.connect(place.service, autocommit=True) as connection:
         while True:
             row = await (await connection.execute("SELECT max(tree_size) FROM statesvc.checkpoint")).fetchone()

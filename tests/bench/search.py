@@ -1,4 +1,4 @@
-"""How long a search by number takes over five million events: a million shipments of five, asked for one after the other over HTTP.
+"""Duration of a search by number over five million events: a million shipments of five, asked for one after the other over HTTP.
 
 A search reads shipments and streams by their indexes, never the log: those two tables are filled. What the index of the last characters
 costs is written when a shipment is heard of first: half an hour's shipments after a checkpoint, with the index and without.
@@ -22,7 +22,7 @@ BAR_SECONDS: Final = 0.005
 _PART_BAR_SECONDS: Final = 0.01
 _COST_BAR_BYTES: Final = 300
 _NEW_SHIPMENTS: Final = 36_000
-"""Of half an hour, from one checkpoint to the next, with a hundred messages a second and five a shipment."""
+"""Shipments of half an hour, from one checkpoint to the next, with a hundred messages a second and five a shipment."""
 _PACE_SECONDS: Final = 0.00125
 """A key may ask a thousand times a second."""
 _WARMING: Final = 200
@@ -44,11 +44,10 @@ _NEW: Final = "INSERT INTO statesvc.number_alone SELECT '1Z' || upper(left(md5(n
 _SIZE: Final = "SELECT pg_relation_size('statesvc.number_alone_end')::float"
 _WRITTEN: Final = "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::float"
 _CARRIERS: Final = ("ups", "fedex", "gls", "dpd")
-"""As the fill deals them out."""
+"""Carriers in the order in which the fill deals them out."""
 
 
 async def measure(bench: Bench) -> list[Row]:
-    """The rows of this part."""
     count = bench.scale.found_shipments
     kinds: dict[str, Callable[[int], str]] = {
         "by number alone": lambda n: f"/v1/shipments?tracking_number=1ZX{n}",
@@ -83,7 +82,7 @@ async def measure(bench: Bench) -> list[Row]:
 
 
 async def _cost(place: Place, count: int) -> list[Row]:
-    """What a message costs by the index of the last characters."""
+    """Measure what a message costs by the index of the last characters."""
     await place.execute(_ALONE, _NEW.format("filled", count).encode())
     index_bytes = await place.value(_SIZE)
     with_index = await _written(place, "new")
@@ -101,7 +100,7 @@ async def _written(place: Place, series: str) -> float:
 
 
 async def _answered(wire: Wire, path: str, *, found: bool) -> float:
-    """The seconds of one search. Raises RuntimeError where its answer is another than expected."""
+    """Return the seconds of one search. Raises RuntimeError where its answer is another than expected."""
     began = perf_counter()
     status, body = await ask(wire, get(path, BOOTSTRAP_KEY))
     seconds = perf_counter() - began

@@ -32,22 +32,20 @@ class Place:
     superuser: str
 
     def on(self, name: str) -> "Place":
-        """Another database of the same server. URLs, because not every driver reads libpq's key=value form."""
+        """Return another database of the same server. URLs, because not every driver reads libpq's key=value form."""
         return Place(*(urlsplit(dsn)._replace(path=f"/{name}").geturl() for dsn in (self.service, self.owner, self.superuser)))
 
     async def execute(self, *statements: Any) -> None:
-        """Runs statements as superuser, each on its own."""
+        """Run statements as superuser, each on its own."""
         async with await AsyncConnection.connect(self.superuser, autocommit=True) as connection:
             for statement in statements:
                 await connection.execute(statement)
 
     async def value(self, query: Any) -> Any:
-        """The one value of a query."""
         rows = await self.rows(query)
         return rows[0][0] if rows else None
 
     async def rows(self, query: Any) -> list[Any]:
-        """The rows of a query."""
         async with await AsyncConnection.connect(self.superuser, autocommit=True) as connection:
             return await (await connection.execute(query)).fetchall()
 
@@ -73,7 +71,10 @@ class BenchServer:
         await self._have_log_files()
 
     async def _have_log_files(self) -> None:
-        """Of the write-ahead log, to use again, as any server has them after its first gigabytes: while one is made, all commits wait."""
+        """Make files of the write-ahead log to use again, as any server has after its first gigabytes.
+
+        While one is made, all commits wait.
+        """
         segments = WAL_MIB_MIN * 1024 * 1024 // await self.root.value("SELECT pg_size_bytes(current_setting('wal_segment_size'))")
         filled = ("SELECT pg_logical_emit_message(false, 'bench', '')", "SELECT pg_switch_wal()")
         await self.root.execute(*filled * segments, "CHECKPOINT")
@@ -83,7 +84,7 @@ class BenchServer:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     async def filled(self, name: str, fill: Callable[[Place], Awaitable[None]]) -> str:
-        """The template of this name; made by `fill` when it is asked for first."""
+        """Return the template of this name; made by `fill` when it is asked for first."""
         if name not in self._filled:
             await self._copy(TEMPLATE, name)
             place = self.root.on(name)
@@ -94,7 +95,7 @@ class BenchServer:
 
     @asynccontextmanager
     async def database(self, template: str = TEMPLATE, *, slow_disk: bool = False) -> AsyncIterator[Place]:
-        """A copy for one run. `slow_disk`: every commit waits 2 ms before it flushes, as on a disk that takes so long."""
+        """Copy a database for one run. `slow_disk`: every commit waits 2 ms before it flushes, as on a disk that takes so long."""
         name = f"bench_{next(self._numbers)}"
         await self._copy(template, name)
         if slow_disk:

@@ -1,4 +1,4 @@
-"""What each statement costs the server at the load of a day, as `pg_stat_statements` counts it."""
+"""Costs of each statement for the server at the load of a day, as `pg_stat_statements` counts it."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -46,7 +46,7 @@ def _name_of(query: str) -> str:
 
 @cache
 def _names() -> dict[str, str]:
-    """By the skeleton of the query."""
+    """Return the names of queries by their skeletons."""
     return {
         _skeleton(text): f"{file.stem}.{name}"
         for file in sorted(Path(ROOT, "statesvc").rglob("*.sql"))
@@ -56,7 +56,7 @@ def _names() -> dict[str, str]:
 
 
 def _skeleton(query: str) -> str:
-    """The statement without comments and values, which the server takes out."""
+    """Return the statement without comments and values, which the server takes out."""
     return " ".join(_VALUE.sub("?", _COMMENT.sub("", query)).split())
 
 

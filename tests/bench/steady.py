@@ -21,7 +21,6 @@ _DEAD_LETTERS: Final = "SELECT count(*) FROM statesvc.dead_letter"
 
 
 async def measure(bench: Bench) -> list[Row]:
-    """The rows of this part."""
     scale = bench.scale
     portions: list[dict[str, Any]] = []
     async with bench.server.database() as place, subscriber() as url, whole_service(bench, place) as service:
@@ -62,7 +61,7 @@ async def _portion(bench: Bench, place: Place, service: WholeService, number: in
 
 
 def _flat(what: str, values: list[float], third: int, *, unit: str, factor: float) -> Row:
-    """The last third of the time against the first."""
+    """Compare the last third of the time with the first."""
     first, last = (median(part) * factor for part in (values[:third], values[-third:]))
     measured = f"{first:.1f} {unit} in the first third, {last:.1f} {unit} in the last; at most {max(values) * factor:.1f} {unit}"
     return Row(f"... {what}", measured, f"last <= {_GROWTH} x first", last <= _GROWTH * first)

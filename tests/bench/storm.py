@@ -17,7 +17,6 @@ _COPIES = 10
 
 
 async def measure(bench: Bench) -> list[Row]:
-    """The rows of this part."""
     scale = bench.scale
     results = []
     for run in range(scale.runs):

@@ -8,7 +8,7 @@ from aiohttp import web
 
 @asynccontextmanager
 async def subscriber() -> AsyncIterator[str]:
-    """Its URL, while it listens."""
+    """Listen, and return the URL."""
 
     async def take(request: web.Request) -> web.Response:
         await request.read()

@@ -1,4 +1,4 @@
-"""What metrics and spans cost: the same drain with OpenTelemetry on and off, in turn, by processor time of the worker.
+"""Costs of metrics and spans: the same drain with OpenTelemetry on and off, in turn, by processor time of the worker.
 
 Off is its own switch, OTEL_SDK_DISABLED. On: all metrics, which are always collected, and spans, sampled as ever, sent by OTLP to a
 collector on this machine, whose time is not counted.
@@ -23,7 +23,6 @@ TURNS: Final = 3
 
 
 async def measure(bench: Bench) -> list[Row]:
-    """The rows of this part."""
     template = await bench.server.filled("bench_alerts", waiting(partial(alerts, bench.scale.alerts)))
     seen: dict[str, list[float]] = defaultdict(list)
     async with collecting() as collector:

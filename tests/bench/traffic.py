@@ -51,7 +51,7 @@ _CHICAGO: Final = ZoneInfo("America/Chicago")
 
 
 def alert(shipment: int, step: int, *, series: int = 0) -> bytes:
-    """The scan `step` (0 .. 3) of a shipment; `series` (0 .. 25) keeps numbers of two loads apart."""
+    """Build the scan `step` (0 .. 3) of a shipment; `series` (0 .. 25) keeps numbers of two loads apart."""
     at = NOW + timedelta(hours=step, seconds=shipment % 1800)
     local = at.astimezone(_CHICAGO)
     kind, code, words = _STEPS[step]
@@ -60,30 +60,29 @@ def alert(shipment: int, step: int, *, series: int = 0) -> bytes:
 
 
 def alert_number(shipment: int, *, series: int = 0) -> str:
-    """The tracking number in `alert`."""
     return f"1ZB{chr(65 + series)}{shipment:014d}"
 
 
 def alerts(count: int, *, series: int = 0) -> Iterator[Push]:
-    """ParcelStep by step over all shipments, so that each shipment's scans come in their order."""
+    """Yield alerts step by step over all shipments, so that each shipment's scans come in their order."""
     shipments = -(-count // ALERTS_A_SHIPMENT)
     return (("ups", alert(place % shipments, place // shipments, series=series)) for place in range(count))
 
 
 def histories(count: int) -> Iterator[Push]:
-    """Each message tells ten new scans of a shipment of its own."""
+    """Yield messages that tell ten new scans of a shipment of their own."""
     return (("fedex", fedex(parcel, parcel.scans)) for parcel in map(_parcel, range(count)))
 
 
 def growing(count: int) -> Iterator[Push]:
-    """Each shipment after its first, second .. tenth scan; nine of ten scans at the end were told before."""
+    """Yield each shipment after its first, second .. tenth scan; nine of ten scans at the end were told before."""
     parcels = [_parcel(number) for number in range(-(-count // SCANS))]
     pushes = (("fedex", fedex(parcel, parcel.scans[:told])) for told in range(1, SCANS + 1) for parcel in parcels)
     return islice(pushes, count)
 
 
 def mixed(count: int, *, series: int = 0) -> Iterator[Push]:
-    """What the ACK bench sends; all bodies differ."""
+    """Yield what the ACK bench sends; all bodies differ."""
     single = alerts(count, series=series)
     rng = Random(series)
     told = _stories(rng, series)
@@ -91,7 +90,7 @@ def mixed(count: int, *, series: int = 0) -> Iterator[Push]:
 
 
 def single_scans(count: int, carrier_id: str, *, series: int = 0) -> Iterator[Push]:
-    """One scan a message, in the carrier's own words; each shipment's in their order. `series` keeps numbers of two loads apart."""
+    """Yield one scan a message, in the carrier's own words; each shipment's in their order. `series` keeps numbers of two loads apart."""
     rng = Random(f"{carrier_id} {series}")
     parcels = [
         replace(invent(rng, carrier_id, NOW), number=f"{'1Z' if carrier_id == 'ups' else ''}{series:02d}{place:014d}")

@@ -1,4 +1,4 @@
-"""How fast the whole log is verified, sealed parts opened and left closed: by two processes."""
+"""Speed of verifying the whole log, sealed parts opened and left closed: by two processes."""
 
 import asyncio
 import time
@@ -33,7 +33,6 @@ class Speed(NamedTuple):
 
 
 async def measure(bench: Bench) -> list[Row]:
-    """The rows of this part."""
     found: dict[str, list[Speed]] = {"sealed parts left closed": [], "sealed parts opened": []}
     async with bench.server.database(await long_log(bench)) as place:
         data = Path(await place.value("SHOW data_directory"))

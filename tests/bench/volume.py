@@ -1,4 +1,4 @@
-"""What a message of one scan writes and what an event takes on the disk, once the log has millions: index pages no longer repeat.
+"""Volume that a message of one scan writes and an event takes on the disk, once the log has millions: index pages no longer repeat.
 
 A page that changes for the first time after a checkpoint goes whole into the write-ahead log. So it is measured after one, over the
 messages of a checkpoint interval at 8 million a day.
@@ -37,7 +37,6 @@ _OF_EVENTS: Final = ("event", "transition", "event_key", "shipment", "stream", "
 
 
 async def measure(bench: Bench) -> list[Row]:
-    """The rows of this part."""
     scale = bench.scale
     template = await bench.server.filled("bench_years_seed", lambda place: seed(bench, place))
     async with bench.server.database(template) as place:

@@ -36,7 +36,7 @@ class WholeService:
         return f"http://127.0.0.1:{self.port}"
 
     def cpu_seconds(self) -> dict[str, float]:
-        """What was used of the processors so far, by role; the server's processes together."""
+        """Return what was used of the processors so far, by role; the server's processes together."""
         used: dict[str, float] = defaultdict(float)
         for pid, seconds in descendants(self.pid).items():
             used[_role_of(pid)] += seconds
@@ -44,11 +44,11 @@ class WholeService:
         return used
 
     def pss_bytes(self) -> int:
-        """Memory, with pages that several processes share divided between them; the server's is not in it."""
+        """Return memory, with pages that several processes share divided between them; the server's is not in it."""
         return sum(map(pss_bytes, descendants(self.pid)))
 
     async def post(self, path: str, document: Any, *, content_type: str = "application/json") -> Any:
-        """Raises RuntimeError for any answer but a success."""
+        """Post a document. Raises RuntimeError for any answer but a success."""
         body = document if isinstance(document, bytes) else json.dumps(document).encode()
         headers = {"Authorization": f"Bearer {BOOTSTRAP_KEY}", "Content-Type": content_type}
         async with aiohttp.ClientSession(headers=headers) as session, session.post(f"{self.url}{path}", data=body) as answer:
@@ -58,14 +58,14 @@ class WholeService:
 
 
 def _role_of(pid: int) -> str:
-    """By the title that `up` gives its children."""
+    """Return the role by the title that `up` gives its children."""
     words = command_line(pid).split()
     return words[1] if len(words) > 1 and words[0] == "statesvc" else "supervisor"
 
 
 @asynccontextmanager
 async def whole_service(bench: Bench, place: Place, **settings: str) -> AsyncIterator[WholeService]:
-    """Starts it, and stops it in order."""
+    """Start it, and stop it in order."""
     service = bench.service(place, **settings)
     port = free_port()
     with (bench.folder / f"up-{port}.log").open("wb") as output:
@@ -104,5 +104,4 @@ async def _ready(service: WholeService, process: asyncio.subprocess.Process) -> 
 
 
 def used_between(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, float]:
-    """By role."""
     return {role: after[role] - before.get(role, 0.0) for role in after}

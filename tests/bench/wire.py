@@ -27,7 +27,7 @@ class Wire(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
 
     def send(self, request: bytes, done: Done) -> None:
-        """Sends; `done` is called once."""
+        """Send a request; `done` is called once."""
         if self._transport is None or self._transport.is_closing():
             done(self, 0, b"")
             return
@@ -64,24 +64,23 @@ class Wire(asyncio.Protocol):
 
 
 async def connect(port: int) -> Wire:
-    """A wire to the service on this machine."""
+    """Connect to the service on this machine."""
     _, wire = await asyncio.get_running_loop().create_connection(Wire, "127.0.0.1", port)
     return wire
 
 
 async def ask(wire: Wire, request: bytes) -> tuple[int, bytes]:
-    """One request, waited for."""
+    """Send one request, and wait for the answer."""
     answer: asyncio.Future[tuple[int, bytes]] = asyncio.get_running_loop().create_future()
     wire.send(request, lambda _, status, body: answer.set_result((status, body)))
     return await answer
 
 
 def post(path: str, body: bytes) -> bytes:
-    """A POST as bytes."""
     head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/octet-stream\r\nContent-Length: {len(body)}\r\n\r\n"
     return head.encode() + body
 
 
 def get(path: str, key: str) -> bytes:
-    """A GET with an API key, as bytes."""
+    """Build a GET with an API key, as bytes."""
     return f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {key}\r\n\r\n".encode()

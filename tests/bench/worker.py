@@ -20,7 +20,6 @@ _BARS = {"PgQueuer (psycopg)": 8, "PgQueuer (asyncpg)": 8, "Procrastinate": 20}
 
 
 async def measure(bench: Bench) -> list[Row]:
-    """The rows of this part."""
     scale = bench.scale
     loads = {
         "UPS alerts, 1 scan": await bench.server.filled("bench_alerts", waiting(partial(alerts, scale.alerts))),

@@ -1,4 +1,4 @@
-"""What is asked of a log of years, each query at its bar: over HTTP, one after the other, of shipments from all over the log.
+"""Queries of a log of years, each at its bar: over HTTP, one after the other, of shipments from all over the log.
 
 A log of 100,000 events with as many partitions is measured first: what a query reads must not grow with the log. Counted is what the
 sessions of the API read, planning included, and no autovacuum that is at work meanwhile. A B-tree of more rows is deeper: how many of the
@@ -23,7 +23,7 @@ _SMALL: Final = 100_000
 _CALLS: Final = 400
 _FEED_PAGE: Final = 500
 _SESSIONS: Final = 8
-"""Of the pool of the API, which takes turns."""
+"""Sessions of the pool of the API, which takes turns."""
 _REPORT_SECONDS: Final = 1.2
 _GROWTH: Final = 1.2
 _OF_API: Final = "FROM pg_stat_activity a {} WHERE a.datname = current_database() AND a.usename = 'statesvc_service'"
@@ -64,7 +64,7 @@ _QUERIES: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """Of one query on one log. `cpu_ms`: of the processors, by the API and its sessions; `above_leaves`: of `blocks`."""
+    """Figures of one query on one log. `cpu_ms`: of the processors, by the API and its sessions; `above_leaves`: of `blocks`."""
 
     p50_ms: float
     p99_ms: float
@@ -75,7 +75,6 @@ class Figures:
 
 
 async def measure(bench: Bench) -> list[Row]:
-    """The rows of this part."""
     rows = []
     template = await bench.server.filled("bench_years_seed", lambda place: seed(bench, place))
     for months in bench.scale.years_months:
@@ -138,14 +137,17 @@ async def _ask(bench: Bench, api: RoleProcess, wire: Wire, log: YearsLog, query:
 
 
 async def _partitions(wire: Wire, log: YearsLog, path: str) -> int:
-    """How many a call looks into."""
+    """Count the partitions that a call looks into."""
     scans = dict(await log.place.rows(_PARTITIONS))
     await _reported(wire, path)
     return sum(scans.get(name) != count for name, count in await log.place.rows(_PARTITIONS))
 
 
 async def _calls(wire: Wire, paths: Iterable[str]) -> list[float]:
-    """One after the other; the seconds that each took, the shortest first. Raises RuntimeError where one is refused."""
+    """Make the calls one after the other; return the seconds that each took, the shortest first.
+
+    Raises RuntimeError where one is refused.
+    """
     seconds = []
     for path in paths:
         began = time.perf_counter()
@@ -157,11 +159,11 @@ async def _calls(wire: Wire, paths: Iterable[str]) -> list[float]:
 
 
 async def _reported(wire: Wire, path: str) -> None:
-    """Every session has reported what it read: it does so at the end of a transaction, at most once a second."""
+    """Wait until every session has reported what it read, as it does at the end of a transaction, at most once a second."""
     await asyncio.sleep(_REPORT_SECONDS)
     await _calls(wire, [path] * _SESSIONS)
 
 
 def _index(number: str, log: YearsLog) -> int:
-    """Of an entry about as far in the log as the shipment's copy."""
+    """Return the index of an entry about as far in the log as the shipment's copy."""
     return int(number[3:9]) * log.events // (log.copies + 1) + int(number[9:]) // 2

@@ -54,7 +54,7 @@ _OF_COPY: Final = {
     "event_id": "%(day)s || left(md5(event_id || %(copy)s::text), 26)",
     **dict.fromkeys(("number", "tracking_number"), "'1ZY' || lpad(%(copy)s::text, 6, '0') || right(number, 9)"),
 }
-"""What a copy has of its own, by column; its times are shifted."""
+"""Values that a copy has of its own, by column; its times are shifted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,13 +69,13 @@ class YearsLog:
 
 
 async def seed(bench: Bench, place: Place) -> None:
-    """Four UPS scans of a thousand shipments, as workers append them; a subscription gets each change."""
+    """Seed four UPS scans of a thousand shipments, as workers append them; a subscription gets each change."""
     await waiting(partial(alerts, _SEED_EVENTS))(place)
     await drain_in_place(bench, place)
 
 
 async def fill(bench: Bench, place: Place, *, months: int, events: int) -> YearsLog:
-    """Copies the seed of `place` into `months` of the past until the log has so many events."""
+    """Copy the seed of `place` into `months` of the past until the log has so many events."""
     began = time.perf_counter()
     await place.execute(*(f"ALTER SYSTEM SET {name} = off".encode() for name in _HASTE), "SELECT pg_reload_conf()", *_SEED)
     # a transaction each: nine tables with their indexes are some fifty locks
@@ -103,7 +103,7 @@ async def fill(bench: Bench, place: Place, *, months: int, events: int) -> Years
 
 
 def _copies(first: datetime, seeded: datetime, *, months: int, copies: int, batches: int) -> Iterator[dict[str, Any]]:
-    """The oldest first; those of a month are spread over it. `first`: of the month that has the seed."""
+    """Yield the copies, the oldest first; those of a month are spread over it. `first`: of the month that has the seed."""
     for copy in range(copies):
         back, place = months - copy * months // copies, (copy * months / copies) % 1
         month = first.year * 12 + first.month - 1 - back
@@ -132,6 +132,6 @@ async def _write(bench: Bench, place: Place, statements: list[str], left: Iterat
 
 
 def targets(log: YearsLog, count: int, *, turn: int) -> list[str]:
-    """Tracking numbers of shipments from all over the log, others at each turn."""
+    """Return tracking numbers of shipments from all over the log, others at each turn."""
     step = max(1, log.copies // count)
     return [f"1ZY{copy:06d}{(copy + turn) * 7919 % SEED_SHIPMENTS:09d}" for copy in islice(range(1, log.copies + 1, step), count)]

@@ -57,7 +57,7 @@ async def _head(reader: asyncio.StreamReader) -> str:
 
 
 def _length(reply: bytes) -> int:
-    """Of the whole answer, as it announces itself; 1 for none at all, so that the connection is cut."""
+    """Return the length of the whole answer, as it announces itself; 1 for none at all, so that the connection is cut."""
     head, _, _ = reply.partition(b"\r\n\r\n")
     for line in head.lower().split(b"\r\n"):
         if line.startswith(b"content-length:"):

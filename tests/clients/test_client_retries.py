@@ -1,4 +1,4 @@
-"""What both clients repeat, what they do not, and what they raise, against a server that fails by a script."""
+"""Retries and errors of both clients, against a server that fails by a script."""
 
 import asyncio
 import importlib

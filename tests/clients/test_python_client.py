@@ -58,7 +58,7 @@ class GeneratedClient:
         return getattr(importlib.import_module(f"{self._package.__name__}.models"), name).from_dict(members)
 
     async def __call__(self, operation_id: str, *path: Any, status: int = 200, **given: Any) -> Any:
-        """What the answer was read as; None where it is no JSON."""
+        """Call an operation, and return what the answer was read as; None where it is no JSON."""
         answer = await self.module(operation_id).asyncio_detailed(*path, client=self.client, **given)
         assert answer.status_code == status, (operation_id, answer.status_code, answer.content[:500])
         if answer.content and "json" in answer.headers["content-type"] and answer.parsed is not None:
@@ -69,7 +69,7 @@ class GeneratedClient:
 
 
 def _plain(value: Any) -> Any:
-    """Instants as such: the client writes them as Python does."""
+    """Convert instants, which the client writes as Python does."""
     if isinstance(value, dict):
         return {name: _plain(each) for name, each in value.items()}
     if isinstance(value, list):
@@ -115,7 +115,7 @@ async def test_a_caller_finds_its_parcel_and_then_calls_everything(call: Any) ->
 
 
 async def the_journey(call: Any) -> None:
-    """Events in; list, state, history out."""
+    """Push events in; read list, state and history."""
     event = {"carrier_id": "ups", "event_id": "S-1", "tracking_number": NUMBER, "occurred_at": "2026-05-01T10:00:00+02:00"}
     stated = call.model("CanonicalEvent", **event, status="picked_up", location={"city": "Reno", "country": "US"}, signed_by="A. Person")
     assert (await call("submit_events", body=stated, status=201)).verdict == "appended"

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.usefixtures("own_processes")
 
 @pytest.fixture(scope="module")
 def application(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder in which the packed client is installed and the programs are compiled."""
+    """Install the packed client and compile the programs in a folder."""
     required("node", "nodejs")
     if not MODULES.joinpath("openapi-fetch").exists():
         reason = "openapi-fetch is not installed (npm ci --prefix tests/node)"

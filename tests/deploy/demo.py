@@ -16,7 +16,7 @@ ROLES: Final = ("ingress", "api", "worker", "notifier", "sealer")
 
 @asynccontextmanager
 async def scraped_demo(folder: Path) -> AsyncIterator[Prometheus]:
-    """For the time of the block; not awaited until it is ready."""
+    """Run the demo for the time of the block; not awaited until it is ready."""
     port, metrics_port = free_ports_in_a_row(len(ROLES)), free_port()
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("STATESVC_", "DATABASE_URL"))}
     with folder.joinpath("up.log").open("wb") as log:

@@ -30,7 +30,7 @@ class Block:
     reason: str
 
     def commands(self) -> list[str]:
-        """Its commands, without comments; one may take several lines, by a backslash or within quotes."""
+        """Return its commands, without comments; one may take several lines, by a backslash or within quotes."""
         found, begun = [], ""
         for line in self.text.splitlines():
             begun += line.strip() + "\n"
@@ -49,12 +49,12 @@ def _is_whole(text: str) -> bool:
 
 
 def blocks(page: str) -> list[Block]:
-    """The page's blocks, in their order."""
+    """Return the page's blocks, in their order."""
     return [Block(page, match["text"], match["reason"] or "") for match in BLOCK.finditer((ROOT / page).read_text("utf-8"))]
 
 
 def commands_not_run(page: str) -> Iterator[str]:
-    """Commands of ours within sentences and in the blocks that are not run, up to what they are piped into."""
+    """Yield commands of ours within sentences and in the blocks that are not run, up to what they are piped into."""
     in_sentences = INLINE.findall(FENCED.sub("", (ROOT / page).read_text("utf-8")))
     in_blocks = (command for block in blocks(page) if block.reason for command in block.commands() if command.startswith("statesvc "))
     for found in (*in_sentences, *in_blocks):
@@ -62,11 +62,11 @@ def commands_not_run(page: str) -> Iterator[str]:
 
 
 def unmarked(page: str) -> list[str]:
-    """Lines that look like commands in blocks that name no language: nothing would run them."""
+    """Return lines that look like commands in blocks that name no language: nothing would run them."""
     without_language = re.findall(r"^ *```\n(.*?)^ *```", _balanced((ROOT / page).read_text("utf-8")), re.MULTILINE | re.DOTALL)
     return [line for text in without_language for line in text.splitlines() if COMMAND.match(line)]
 
 
 def _balanced(text: str) -> str:
-    """Without the blocks that name a language."""
+    """Return the text without the blocks that name a language."""
     return re.sub(r"^ *```\w.*?^ *```$", "", text, flags=re.MULTILINE | re.DOTALL)

@@ -1,4 +1,4 @@
-"""What the Dockerfile copies from the tree."""
+"""Files that the Dockerfile copies from the tree."""
 
 import re
 import shutil
@@ -10,13 +10,13 @@ DOCKERFILE: Final = ROOT / "deploy" / "docker" / "Dockerfile"
 
 
 def copied() -> list[str]:
-    """The files and folders that its first stage names."""
+    """Return the files and folders that its first stage names."""
     first_stage = DOCKERFILE.read_text("utf-8").split("\nFROM ")[1]
     return [name for line in re.findall(r"^COPY (.+)$", first_stage, re.MULTILINE) for name in line.split()[:-1]]
 
 
 def copy_to(folder: Path) -> None:
-    """As a build does."""
+    """Copy as a build does."""
     for name in copied():
         target = folder / name
         target.parent.mkdir(parents=True, exist_ok=True)

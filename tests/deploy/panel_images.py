@@ -49,7 +49,7 @@ class Curve:
 
 
 async def curves(prometheus: Prometheus, panel: Panel, since: float, until: float) -> list[Curve]:
-    """All of a panel's lines, by the names that its legends give."""
+    """Return all of a panel's lines, by the names that its legends give."""
     found = []
     for query in panel.queries:
         expression = query.expression.replace("$__rate_interval", INTERVAL)
@@ -64,7 +64,7 @@ async def curves(prometheus: Prometheus, panel: Panel, since: float, until: floa
 
 
 def shown(value: float, unit: str) -> str:
-    """As Grafana prints a value of its units."""
+    """Format a value as Grafana prints it in its units."""
     if unit == "percentunit":
         return f"{value * 100:.3g} %"
     suffix = {"s": " s", "bytes": "B", "reqps": " /s", "cps": " /s", "Bps": "B/s"}.get(unit, "")
@@ -79,7 +79,7 @@ def shown(value: float, unit: str) -> str:
 
 
 def drawn(panel: Panel, lines: Sequence[Curve], seconds: float) -> str:
-    """A panel as HTML."""
+    """Draw a panel as HTML."""
     title = f"<h2>{html.escape(panel.title)}</h2>"
     if not lines:
         return f"<section>{title}<p>no data</p></section>"
@@ -109,13 +109,13 @@ def drawn(panel: Panel, lines: Sequence[Curve], seconds: float) -> str:
 
 
 async def document(prometheus: Prometheus, dashboard: Dashboard, since: float, until: float) -> str:
-    """A dashboard as HTML."""
+    """Draw a dashboard as HTML."""
     sections = [drawn(panel, await curves(prometheus, panel, since, until), until - since) for panel in dashboard.panels]
     return f"<!doctype html><meta charset=utf-8><style>{_STYLE}</style><h1>{dashboard.title}</h1><main>{''.join(sections)}</main>"
 
 
 async def nothing_applied(prometheus: Prometheus) -> bool:
-    """Whether no message of the demo was applied yet, as far as Prometheus knows."""
+    """Return whether no message of the demo was applied yet, as far as Prometheus knows."""
     try:
         return not await prometheus.ask(series(names.APPLIED_LAG, "_count"))
     except aiohttp.ClientError:
@@ -123,7 +123,7 @@ async def nothing_applied(prometheus: Prometheus) -> bool:
 
 
 async def draw(scratch: Path, folder: Path, seconds: float) -> None:
-    """All dashboards, after so long."""
+    """Draw all dashboards, after so long."""
     async with scraped_demo(scratch) as prometheus, page() as tab:
         await tab.set_viewport_size({"width": 1340, "height": 900})
         async with asyncio.timeout(START_SECONDS):
@@ -136,7 +136,7 @@ async def draw(scratch: Path, folder: Path, seconds: float) -> None:
 
 
 def main() -> int:
-    """Says where the pictures are."""
+    """Draw the pictures, and print where they are."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, help="where the pictures go")
     parser.add_argument("--seconds", type=float, default=180, help="of the demo (180)")

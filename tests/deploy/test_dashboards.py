@@ -38,7 +38,7 @@ def test_every_line_over_time_has_a_legend() -> None:
 
 
 async def shows_something(prometheus: Prometheus, panel: Panel, query: Query, since: float) -> bool:
-    """As the panel draws it: one figure of now, or a line since then."""
+    """Return whether the panel draws something: one figure of now, or a line since then."""
     expression = query.expression.replace("$__rate_interval", INTERVAL)
     if panel.kind == "stat":
         found = [one["value"] for one in await prometheus.ask(expression)]

@@ -51,7 +51,7 @@ class Reader:
         self._environment = {**service.environment, "KEY": KEY, "API": service.api.url, "ID": subscription}
 
     async def try_out(self, block: Block) -> list[str]:
-        """What went wrong."""
+        """Run a block, and return what went wrong."""
         return [f"{block.page}: {command}\n{why}" for command in block.commands() if (why := await self._run(command))]
 
     async def _run(self, command: str) -> str:
@@ -65,7 +65,7 @@ class Reader:
                 return await self._shell(CURL + self._here(command))
 
     async def _ours(self, command: str) -> str:
-        """Forked from a process that has loaded the service; what comes after a pipe or `>` is the shell's."""
+        """Rewrite a command to be forked from a process that has loaded the service; what comes after a pipe or `>` is the shell's."""
         ours, _, rest = re.sub(r" (?=[|>] )", "\0", command, count=1).partition("\0")
         words = shlex.split(ours, comments=True)[1:]
         exit_code, output, errors = await self._service.run(*map(_as_of_now, words), folder=self._folder)
@@ -92,7 +92,7 @@ class Reader:
 
 
 def _as_of_now(word: str) -> str:
-    """Nothing was known before the test."""
+    """Replace the pages' instant by now: nothing was known before the test."""
     return re.sub(r"2026-\d\d-\d\dT\d\d:\d\d:\d\dZ", datetime.now(UTC).isoformat(), word)
 
 
@@ -107,7 +107,7 @@ async def test_each_command_does_what_its_page_shows(service_maker: ServiceMaker
 
 
 async def _reader(service: Service, folder: Path) -> Reader:
-    """After five messages with a code that nobody knows, and one that is delivered; with a subscription and a case."""
+    """Prepare a reader: five messages with a code that nobody knows, and one that is delivered; with a subscription and a case."""
     ingress = next(role for role in service.roles if role.role == "ingress")
     for carrier_id, body in (("ups", UPS_BODY.read_bytes()), *(("royalmail", _royalmail(number)) for number in range(5))):
         async with service.session.post(
@@ -133,7 +133,7 @@ def test_pages_whose_commands_run_elsewhere_are_named_there() -> None:
 
 
 def _help_of(words: list[str], said: dict[tuple[str, ...], str]) -> str:
-    """What `--help` prints after these words."""
+    """Return what `--help` prints after these words."""
     key = tuple(words)
     if key not in said:
         with redirect_stdout(io.StringIO()) as printed, pytest.raises(SystemExit) as stopped:

@@ -1,4 +1,4 @@
-"""What others install with: the image, compose, Kubernetes, systemd. Checked as far as that goes without running them."""
+"""Installations: the image, compose, Kubernetes, systemd. Checked as far as that goes without running them."""
 
 import re
 import subprocess
@@ -22,7 +22,7 @@ from tests.world.programs import required
 DEPLOY: Final = ROOT / "deploy"
 UNIT: Final = DEPLOY / "systemd" / "statesvc@.service"
 EXPOSURE_MAX: Final = 2.0
-"""Of `systemd-analyze security`: 10 is a service that may do anything."""
+"""Score of `systemd-analyze security`: 10 is a service that may do anything."""
 
 COMPOSE: Final = yaml.safe_load((DEPLOY / "docker" / "compose.yml").read_text("utf-8"))
 PROGRAMS: Final = Path(sys.executable).parent

@@ -1,4 +1,4 @@
-"""What an extra is needed for says which, in one sentence, where it is not installed."""
+"""Errors where an extra is not installed say in one sentence which one is needed."""
 
 from pathlib import Path
 

@@ -120,7 +120,7 @@ TROUBLE: Final[dict[str, Series]] = {
     "OldTransaction": {"statesvc_database_oldest_transaction_seconds": "2000x300"},
     "DiskFilling": {'statesvc_disk_free_bytes{volume="data"}': "9e11-1e10x300"},
 }
-"""What is different when an alert is to fire."""
+"""Series that differ when an alert is to fire."""
 # a day with pushes, then four hours without
 SILENT: Final[Series] = {
     f'{ACK}_count{{carrier="ups",outcome="accepted"}}': "0+2x1440 2880x300",

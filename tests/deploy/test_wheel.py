@@ -19,7 +19,7 @@ RUN: Final = "import sys; sys.path[:0] = sys.argv[1:3]; from statesvc.cli import
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Unpacked; built from what the image is built from."""
+    """Build the wheel from what the image is built from, and unpack it."""
     folder = tmp_path_factory.mktemp("wheel")
     copy_to(folder / "src")
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]

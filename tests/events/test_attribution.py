@@ -54,7 +54,7 @@ def test_every_carrier_is_explained_here() -> None:
 
 
 def toy(body: bytes, _received_at: datetime) -> Normalized:
-    """Reads a list of scans, each of a number, a code, a day and a town that says the zone; a scan without a day is none."""
+    """Read a list of scans, each of a number, a code, a day and a town that says the zone; a scan without a day is none."""
     value = read_json(body)
     if not isinstance(value, dict) or not isinstance(value.get("scans"), list):
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "no scans")

@@ -76,7 +76,7 @@ FULL: Final = CarrierEvent(
 
 
 def logged(event: CarrierEvent, digest: bytes | None = b"\x01" * 32) -> Any:
-    """An event as the log keeps it, parsed."""
+    """Return an event as the log keeps it, parsed."""
     shipment_id = UUID(int=1)
     source = Provenance(message_id=UUID(int=2), body_commitment=bytes(32), received_at=NOON, normalizer="ups", normalizer_version="1")
     document = event_document(
@@ -112,7 +112,7 @@ def leaves(document: dict[str, Any]) -> set[str]:
 
 
 def unknown(document: dict[str, Any]) -> dict[str, Any]:
-    """The document as a later version may write it."""
+    """Return the document as a later version may write it."""
     more = {"unheard_of": {"a": [1, None]}, "zz": "x"}
     return {name: value | more if isinstance(value, dict) else value for name, value in document.items()} | more
 

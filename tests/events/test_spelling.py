@@ -1,4 +1,4 @@
-"""How digests are written in ids, and how an id is held against a digest without writing it down."""
+"""Digests in ids: how they are written, and how an id is compared with one without writing it down."""
 
 import hashlib
 

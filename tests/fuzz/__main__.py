@@ -17,7 +17,7 @@ SECONDS: Final = 60.0
 
 
 def main() -> int:
-    """1 where a rule was broken."""
+    """Fuzz; return 1 where a rule was broken."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description="Mutated bodies for the normalizers.")
     parser.add_argument("carriers", nargs="*", metavar="CARRIER", help="default: all")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="for each carrier (default: %(default)s)")

@@ -1,4 +1,4 @@
-"""What must hold for whatever a normalizer makes of a body, known or not. A broken rule is an AssertionError that names it."""
+"""Rules for whatever a normalizer makes of a body, known or not. A broken rule is an AssertionError that names it."""
 
 import hmac
 import time
@@ -32,7 +32,7 @@ MEMORY_MAX: Final = 4 * 1024 * 1024
 MEMORY_TIMES_MAX: Final = 60
 """Memory of reading one body: so much, and so many times its size."""
 EVENT_ID_BYTES_MAX: Final = 2500
-"""What an index of PostgreSQL takes as a key, with room for the carrier."""
+"""Bytes that an index of PostgreSQL takes as a key, with room for the carrier."""
 DETAIL_MAX: Final = 300
 
 CAUSES: Final = frozenset(
@@ -49,7 +49,7 @@ _OFFSET_MAX: Final = timedelta(hours=15)
 
 
 def examine(carrier: Carrier, body: bytes, *, weigh: bool = False) -> str:
-    """What became of the body: a cause, `empty`, or `events`. `weigh` bounds the memory of reading it instead of the time (slow)."""
+    """Examine a body; return a cause, `empty`, or `events`. `weigh` bounds the memory of reading it instead of the time (slow)."""
     try:
         normalized = _weighed(carrier, body) if weigh else _timed(carrier, body)
     except UnreadableMessageError as error:
@@ -114,7 +114,7 @@ def _declared(error: UnreadableMessageError) -> None:
 
 
 def _sound(reading: Reading) -> None:
-    """What the types promise and the database takes."""
+    """Check what the types promise and the database takes."""
     assert type(reading.kind) is Kind, "kind"
     assert reading.status is None or type(reading.status) is Status, "status"
     assert reading.status is not Status.UNKNOWN, "`unknown` is the initial state only"
@@ -176,7 +176,7 @@ def _identified(reading: Reading, carrier: Carrier) -> Event | None:
 
 
 def _logged(event: Event, number: str) -> Fact:
-    """The fact of the event, after all of its entries were built and read back."""
+    """Return the fact of the event, after all of its entries were built and read back."""
     shipment = shipment_id(event.carrier_id, number, event.discriminator)
     source = Provenance(
         message_id=UUID(int=1), body_commitment=bytes(32), received_at=RECEIVED_AT, normalizer=event.carrier_id, normalizer_version="1"

@@ -30,7 +30,7 @@ _TOKENS: Final = (
 
 
 def mutated(bodies: Sequence[bytes], rng: Random) -> bytes:
-    """A mutation of one of `bodies`, of BYTES_MAX at most."""
+    """Return a mutation of one of `bodies`, of BYTES_MAX at most."""
     body = rng.choice(bodies)
     if rng.random() < 0.75:
         body = _by_structure(body, rng)
@@ -41,7 +41,7 @@ def mutated(bodies: Sequence[bytes], rng: Random) -> bytes:
 
 
 def amplified(bodies: Sequence[bytes], rng: Random, size: int) -> bytes:
-    """One of `bodies` with one of its members so often that it has about `size` bytes: what takes quadratic time shows."""
+    """Return one of `bodies` with a member repeated until it has about `size` bytes: what takes quadratic time shows."""
     body = rng.choice(bodies)
     try:
         large = mutate_xml.amplified(body, rng, size) if _is_xml(body) else mutate_json.amplified(body, rng, size)

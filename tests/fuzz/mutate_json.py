@@ -13,7 +13,7 @@ NODES_MAX: Final = 20_000
 
 
 def mutated(body: bytes, rng: Random) -> bytes:
-    """The body with one to four changes, printed in one of the ways that JSON is printed. Raises ValueError for another text.
+    """Return the body with one to four changes, printed in one of the ways that JSON is printed. Raises ValueError for another text.
 
     What nests or grows beyond what Python prints within the bounds of its process is a ValueError too.
     """
@@ -27,7 +27,7 @@ def mutated(body: bytes, rng: Random) -> bytes:
 
 
 def amplified(body: bytes, rng: Random, size: int) -> bytes:
-    """The body with one member of a list so often that it has about `size` bytes. Raises ValueError for another text."""
+    """Return the body with one member of a list repeated until it has about `size` bytes. Raises ValueError for another text."""
     root: Any = {"root": json.loads(body)}
     found: list[tuple[Any, Any]] = [(holder, key) for holder, key in _members(root) if isinstance(holder, list)] or list(_members(root))
     holder, key = rng.choice(found)
@@ -50,7 +50,7 @@ def _changed(value: Any, rng: Random) -> Any:
 
 
 def _members(root: Any) -> Iterator[tuple[Any, Any]]:
-    """Every object or list under `root` with each of its keys, without recursion."""
+    """Yield every object or list under `root` with each of its keys, without recursion."""
     waiting = [root]
     for holder in waiting:
         for key, member in holder.items() if isinstance(holder, dict) else enumerate(holder):
@@ -124,7 +124,7 @@ def _bury(holder: Any, key: Any, rng: Random) -> None:
 
 
 def _spoil(holder: Any, key: Any, rng: Random) -> None:
-    """A text with something in its middle."""
+    """Put something into the middle of a text."""
     if isinstance(holder[key], str):
         at = rng.randrange(len(holder[key]) + 1)
         holder[key] = holder[key][:at] + rng.choice(TEXTS)[:200] + holder[key][at + rng.choice((0, 1)) :]

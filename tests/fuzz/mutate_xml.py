@@ -28,7 +28,7 @@ _PROLOGS: Final = (
 
 
 def mutated(body: bytes, rng: Random) -> bytes:
-    """The body with one to four changes, in one of several encodings. Raises ValueError for another text."""
+    """Return the body with one to four changes, in one of several encodings. Raises ValueError for another text."""
     root = _parsed(body)
     for _ in range(rng.choice((1, 1, 1, 2, 4))):
         found = [element for element in root.iter() if isinstance(element.tag, str)]
@@ -39,7 +39,7 @@ def mutated(body: bytes, rng: Random) -> bytes:
 
 
 def amplified(body: bytes, rng: Random, size: int) -> bytes:
-    """The body with one element so often that it has about `size` bytes. Raises ValueError for another text."""
+    """Return the body with one element repeated until it has about `size` bytes. Raises ValueError for another text."""
     root = _parsed(body)
     found = [element for element in root.iterdescendants() if isinstance(element.tag, str)]
     element = rng.choice(found or [root])
@@ -57,7 +57,7 @@ def _parsed(body: bytes) -> etree._Element:
 
 
 def _legible(text: str) -> str:
-    """As far as XML can print it."""
+    """Drop what XML cannot print."""
     return "".join(
         character for character in text if character in "\t\n\r" or " " <= character < "\ud800" or "\ue000" <= character < "\ufffe"
     )
@@ -105,7 +105,7 @@ def _wrap(element: etree._Element, rng: Random) -> None:
 
 
 def _adopt(element: etree._Element, rng: Random) -> None:
-    """Some other element's copy inside this one."""
+    """Copy some other element into this one."""
     others = [other for other in element.getroottree().iter() if isinstance(other.tag, str)]
     element.append(copy.deepcopy(rng.choice(others)))
 
@@ -118,7 +118,7 @@ def _decorate(element: etree._Element, rng: Random) -> None:
 
 
 def _interrupt(element: etree._Element, rng: Random) -> None:
-    """A comment, an instruction or an entity in the middle of a text."""
+    """Put a comment, an instruction or an entity into the middle of a text."""
     inserted = rng.choice((etree.Comment("c"), etree.ProcessingInstruction("p", "i"), etree.Entity("nbsp"), etree.Entity("amp")))
     inserted.tail = element.text
     element.text = None

@@ -29,7 +29,7 @@ FAULTS_MAX: Final = 5
 
 @dataclass(slots=True)
 class Report:
-    """What the bodies of one carrier came to."""
+    """Results of one carrier's bodies."""
 
     carrier_id: str
     outcomes: Counter[str] = field(default_factory=Counter)
@@ -37,7 +37,7 @@ class Report:
 
 
 def bodies(carrier_id: str) -> Iterator[tuple[str, bytes]]:
-    """Mutations without end, by name: of the fixtures alone (as `make test` has them), of the corpus too (+), and large ones (x)."""
+    """Yield mutations without end, by name: of the fixtures alone (as `make test` has them), of the corpus too (+), and large ones (x)."""
     more = payloads(carrier_id)
     number = 0
     while True:
@@ -50,7 +50,7 @@ def bodies(carrier_id: str) -> Iterator[tuple[str, bytes]]:
 
 
 def body_of(carrier_id: str, name: str) -> bytes:
-    """The mutation of that name."""
+    """Return the mutation of that name."""
     own, rng = fixtures(carrier_id), Random(f"{carrier_id} {name}")
     if name.endswith("x"):
         return amplified(own, rng, AMPLIFIED_BYTES)
@@ -58,7 +58,7 @@ def body_of(carrier_id: str, name: str) -> bytes:
 
 
 def fuzz(carrier_id: str, seconds: float) -> Report:
-    """Examines mutations for a time; stops after FAULTS_MAX different faults."""
+    """Examine mutations for a time; stop after FAULTS_MAX different faults."""
     report = Report(carrier_id)
     until = time.monotonic() + seconds
     seen: set[str] = set()
@@ -80,7 +80,7 @@ def fuzz(carrier_id: str, seconds: float) -> Report:
 
 
 def bound_memory() -> None:
-    """A runaway body fails as a MemoryError instead of taking the machine's memory."""
+    """Make a runaway body fail as a MemoryError instead of taking the machine's memory."""
     with contextlib.suppress(OSError, ValueError):
         pages = int(Path("/proc/self/statm").read_text().split()[0])
         limit = pages * os.sysconf("SC_PAGE_SIZE") + MEMORY_MORE_MAX

@@ -1,4 +1,4 @@
-"""What is mutated: every carrier's own fixtures, and its payloads in the corpus where that is at hand."""
+"""Seeds of mutations: every carrier's own fixtures, and its payloads in the corpus where that is at hand."""
 
 from functools import cache
 
@@ -8,12 +8,12 @@ from tests.events.carriers.test_corpus import CORPUS
 
 @cache
 def fixtures(carrier_id: str) -> tuple[bytes, ...]:
-    """The bodies of a carrier's fixtures, in the order of their names."""
+    """Return the bodies of a carrier's fixtures, in the order of their names."""
     return tuple(path.read_bytes() for path in fixture_paths(carrier_id))
 
 
 @cache
 def payloads(carrier_id: str) -> tuple[bytes, ...]:
-    """The bodies of a carrier in the corpus; none where that is absent."""
+    """Return the bodies of a carrier in the corpus; none where that is absent."""
     folder = CORPUS / carrier_id
     return tuple(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()) if folder.is_dir() else ()

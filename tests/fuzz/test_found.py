@@ -1,4 +1,4 @@
-"""What fuzzing found once, so that it stays found."""
+"""Findings of fuzzing, so that they stay found."""
 
 from events.carriers import CARRIERS
 from tests.fuzz.examine import RECEIVED_AT

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 
 def nested(depth: int, *, in_object: bool = False) -> Any:
-    """A value under `depth` brackets."""
+    """Nest a value under `depth` brackets."""
     value: Any = "deep"
     for _ in range(depth):
         value = {"a": value} if in_object else [value]

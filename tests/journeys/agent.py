@@ -33,7 +33,7 @@ _TIMING: Final = "() => { const page = performance.getEntriesByType('navigation'
 
 
 def push(service: Installation) -> None:
-    """Three days of a parcel; what came by the second is sealed before the third comes."""
+    """Push three days of a parcel; what came by the second is sealed before the third comes."""
     carrier, reader = service.caller("carrier", "ingest"), service.caller("watcher", "read")
     days = [
         ups_alert(NUMBER, "P/PU", day=1, minute=600, text="Picked up"),
@@ -51,7 +51,7 @@ def push(service: Installation) -> None:
 
 
 async def read(page: Page, url: str, key: str, folder: Path) -> dict[str, object]:
-    """From the login to two files in the folder."""
+    """Use the page from the login to two files in the folder."""
     await page.goto(f"{url}/console")
     await page.get_by_label("API key").fill(key)
     await page.get_by_role("button", name="Log in").click()
@@ -87,7 +87,7 @@ async def _evidence(page: Page, file: Path, form: str) -> None:
 
 
 def check_pdf(file: Path) -> dict[str, object]:
-    """It says what was known then, and nothing of the delivery."""
+    """Check that it says what was known then, and nothing of the delivery."""
     pages = [page.extract_text() for page in PdfReader(file).pages]
     text = " ".join(" ".join(pages).split())
     require("What was known on" in text, f"the PDF does not say as of when it is: {text[:500]}")
@@ -97,7 +97,7 @@ def check_pdf(file: Path) -> dict[str, object]:
 
 
 def check_zip(file: Path, key: str) -> dict[str, object]:
-    """Its verifier says that it holds, and no longer once a word is another one, or with another log's key."""
+    """Check that its verifier says that it holds, and no longer once a word is another one, or with another log's key."""
     folder = file.with_suffix("")
     with zipfile.ZipFile(file) as archive:
         archive.extractall(folder)
@@ -114,7 +114,7 @@ def check_zip(file: Path, key: str) -> dict[str, object]:
 
 
 def _verify(folder: Path, key: str, *, expected: int) -> None:
-    """With no package, no variable of this environment, and no network."""
+    """Verify with no package, no variable of this environment, and no network."""
     python = shutil.which("python3", path="/usr/bin:/usr/local/bin") or sys.executable
     command = [*_cut_off(), python, "-I", "-S", "verify_evidence.py", ".", "--key", key]
     ended = subprocess.run(command, cwd=folder, env={}, capture_output=True, text=True, timeout=60, check=False)
@@ -123,14 +123,14 @@ def _verify(folder: Path, key: str, *, expected: int) -> None:
 
 @functools.cache
 def _cut_off() -> Sequence[str]:
-    """What runs a command in a network of its own with nothing in it; nothing where the machine forbids that."""
+    """Return what runs a command in a network of its own with nothing in it; nothing where the machine forbids that."""
     unshare = ["/usr/bin/unshare", "--map-root-user", "--net"]
     is_allowed = subprocess.run([*unshare, "true"], capture_output=True, check=False).returncode == 0
     return unshare if is_allowed else []
 
 
 def _another_key(name: str) -> str:
-    """A key that this log never had, under its name (C2SP signed-note)."""
+    """Generate a key that this log never had, under its name (C2SP signed-note)."""
     material = b"\x01" + Ed25519PrivateKey.generate().public_key().public_bytes_raw()
     number = hashlib.sha256(name.encode() + b"\n" + material).digest()[:4].hex()
     return f"{name}+{number}+{base64.b64encode(material).decode()}"
@@ -147,7 +147,7 @@ async def travel(service: Installation) -> dict[str, object]:
 
 
 def from_the_command_line(service: Installation, agent: str, key: str) -> None:
-    """The same with an address and the key alone; a hold takes a scope that the agent does not have."""
+    """Do the same with an address and the key alone; a hold takes a scope that the agent does not have."""
     require("in_transit" in service.command(agent, "shipments", "history", "ups", NUMBER), "the history does not say where it was")
     require(NUMBER in service.command(agent, "shipments", "find", NUMBER[-5:]), "the last five characters do not find it")
     said = service.command(agent, "evidence", "ups", NUMBER)
@@ -158,7 +158,7 @@ def from_the_command_line(service: Installation, agent: str, key: str) -> None:
 
 
 def journey() -> dict[str, object]:
-    """What was measured."""
+    """Run the journey, and return what was measured."""
     with installation("agent") as service:
         return asyncio.run(travel(service))
 

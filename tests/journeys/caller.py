@@ -16,7 +16,6 @@ PROGRAM = Path(__file__).with_name("caller_program.py")
 
 
 def travel() -> dict[str, object]:
-    """The whole way."""
     with installation("caller") as service:
         began = time.monotonic()
         environment = service.home / "environment"

@@ -1,4 +1,4 @@
-"""What a caller writes with the client: it knows nothing of us but `statesvc_client`. URL, INGEST_KEY, READ_KEY in the environment."""
+"""A caller's program with the client: it knows nothing of us but `statesvc_client`. URL, INGEST_KEY, READ_KEY in the environment."""
 
 import asyncio
 import os
@@ -73,7 +73,7 @@ def ask() -> None:
 
 
 async def follow() -> None:
-    """The past by pages, then the stream from there; taken up again behind any change."""
+    """Read the past by pages, then the stream from there; taken up again behind any change."""
     async with AsyncClient(URL, key=os.environ["READ_KEY"]) as client:
         async with asyncio.timeout(60):
             seen = []

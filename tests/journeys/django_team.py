@@ -25,7 +25,7 @@ TEST_SECONDS_MAX: Final = 120
 
 @asynccontextmanager
 async def brokers(folder: Path) -> AsyncIterator[dict[str, str]]:
-    """Both, by name, with their addresses."""
+    """Run both brokers; yield their addresses by name."""
     async with running_rabbitmq(folder / "rabbitmq") as rabbitmq, running_redis(folder / "redis") as redis:
         yield {"rabbitmq": f"{rabbitmq.address}/", "redis": redis.address}
 
@@ -49,7 +49,6 @@ async def run_tests(folder: Path) -> dict[str, object]:
 
 
 def travel() -> dict[str, object]:
-    """The whole way."""
     with TemporaryDirectory(prefix="django-") as folder:
         return asyncio.run(run_tests(Path(folder)))
 

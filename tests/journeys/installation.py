@@ -45,7 +45,7 @@ class Installation:
         }
 
     def command(self, key: str, *arguments: str, exit_code: int = 0) -> str:
-        """What a command prints that a holder of the key gives from another machine: in an empty folder, with no setting of the service."""
+        """Run a command as a holder of the key does from another machine: in an empty folder, with no setting of the service."""
         desk = self.home / "desk"
         desk.mkdir(exist_ok=True)
         (desk / "key").write_text(key, "utf-8")
@@ -71,13 +71,13 @@ class Installation:
         return made
 
     def caller(self, name: str, *scopes: str) -> httpx.Client:
-        """A client of the API with a key of its own."""
+        """Open a client of the API with a key of its own."""
         headers = {"Authorization": f"Bearer {self.key(name, *scopes)}"}
         return httpx.Client(base_url=self.url, headers=headers, timeout=60)
 
     @contextlib.contextmanager
     def running(self, *arguments: str) -> Iterator[None]:
-        """Up and ready, for the time of the block. `arguments`: further ones of `statesvc up`."""
+        """Run it, ready, for the time of the block. `arguments`: further ones of `statesvc up`."""
         log = self.home / "up.log"
         with log.open("wb") as output:
             command = [sys.executable, "-m", "statesvc", "up", "--port", self.url.rpartition(":")[2], *arguments]
@@ -96,7 +96,7 @@ class Installation:
 
 @contextlib.contextmanager
 def installation(name: str, *arguments: str) -> Iterator[Installation]:
-    """A running one in a folder that goes when the block ends. `arguments`: further ones of `statesvc up`."""
+    """Run an installation in a folder that goes when the block ends. `arguments`: further ones of `statesvc up`."""
     with TemporaryDirectory(prefix=f"{name}-") as folder:
         made = Installation(Path(folder))
         with made.running(*arguments):
@@ -110,7 +110,7 @@ def is_ready(url: str) -> bool:
 
 
 def until(happened: Callable[[], bool], what: str, *, seconds: float = WAIT_SECONDS) -> None:
-    """Waits for what other processes do."""
+    """Wait for what other processes do."""
     deadline = time.monotonic() + seconds
     while not happened():
         if time.monotonic() > deadline:
@@ -119,19 +119,19 @@ def until(happened: Callable[[], bool], what: str, *, seconds: float = WAIT_SECO
 
 
 def require(holds: object, what: str) -> None:
-    """Fails the journey unless it holds."""
+    """Fail the journey unless it holds."""
     if not holds:
         raise FailedStepError(what)
 
 
 def answered(answer: httpx.Response, status: int = 200) -> Any:
-    """The JSON of an answer with the status that was expected."""
+    """Return the JSON of an answer with the status that was expected."""
     require(answer.status_code == status, f"{answer.request.method} {answer.request.url.path}: {answer.status_code} {answer.text[:500]}")
     return answer.json() if answer.content else None
 
 
 def scan(number: str, status: str, *, day: int) -> dict[str, str]:
-    """One event as `POST /v1/events` takes it."""
+    """Build one event as `POST /v1/events` takes it."""
     return {
         "carrier_id": "ups",
         "event_id": f"{number}-{day}",
@@ -142,7 +142,7 @@ def scan(number: str, status: str, *, day: int) -> dict[str, str]:
 
 
 def main(travel: Callable[[], dict[str, object]]) -> int:
-    """Prints what was measured as JSON; 1: a step failed."""
+    """Print what was measured as JSON; return 1 where a step failed."""
     began = time.monotonic()
     try:
         measured = travel()

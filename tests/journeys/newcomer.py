@@ -26,7 +26,7 @@ ROOT: Final = Path(__file__).parents[2]
 PAGE: Final = ROOT / "docs" / "newcomer.md"
 FENCED: Final = re.compile(r'^```(?P<language>sh|python|json)(?: title="(?P<title>[\w.]+)")?\n(?P<text>.*?)^```$', re.MULTILINE | re.DOTALL)
 SERVERS: Final = ("statesvc --env-file", "python3 receiver.py")
-"""What the last line of a block that goes on running begins with."""
+"""Beginnings of the last line of a block that goes on running."""
 NUMBER: Final = "1ZTEST000300000011"
 STEP_SECONDS: Final = 600
 READY_SECONDS: Final = 180
@@ -55,7 +55,7 @@ class Block:
         return self.text.rstrip().rsplit("\n", 1)[-1].startswith(SERVERS)
 
     def after(self, earlier: "Block") -> "Block":
-        """In the terminal of an earlier one: where that went and what it exported."""
+        """Return the block in the terminal of an earlier one: where that went and what it exported."""
         terminal = [line for line in earlier.text.splitlines() if line.startswith(("cd ", "export "))]
         return Block("\n".join([*terminal, self.text]), self.title)
 
@@ -77,7 +77,7 @@ class Journey:
         self._servers: list[subprocess.Popen[bytes]] = []
 
     def _path(self, path: str) -> str:
-        """With this interpreter as `python3`, and without the environment of the checkout."""
+        """Return a PATH with this interpreter as `python3`, and without the environment of the checkout."""
         programs = self._home / "bin"
         programs.mkdir()
         (programs / "python3").symlink_to(
@@ -86,7 +86,7 @@ class Journey:
         return os.pathsep.join([str(programs), *(part for part in path.split(os.pathsep) if ".venv" not in part)])
 
     def run(self, block: Block, *, folder: Path) -> str:
-        """Runs a block to its end, or starts the server that it ends with. What it printed."""
+        """Run a block to its end, or start the server that it ends with. Return what it printed."""
         text = self._on_free_ports(block.text)
         if block.title is not None:
             self._parcels.joinpath(block.title).write_text(text)
@@ -114,7 +114,7 @@ class Journey:
         return text
 
     def until(self, seen: str, what: str) -> None:
-        """Waits until a server has printed this."""
+        """Wait until a server has printed this."""
         self._until(lambda: seen in self.output(), what)
 
     def until_listening(self, port: str) -> None:
@@ -136,7 +136,7 @@ class Journey:
         return self._home / f"server-{len(self._servers)}.log"
 
     def end(self) -> None:
-        """Hangs up, as one who closes the terminals."""
+        """Hang up, as one who closes the terminals."""
         for server in reversed(self._servers):
             server.send_signal(signal.SIGHUP)
         for server in self._servers:
@@ -157,7 +157,7 @@ def journey(python: str) -> Iterator[tuple[Journey, Path]]:
 
 
 def travel(python: str, *, extras: bool) -> dict[str, object]:
-    """The page from its first block to its last. What was measured: seconds and bytes."""
+    """Follow the page from its first block to its last. Return what was measured: seconds and bytes."""
     install, start, receiver, subscribe, alert, push, ask = blocks(PAGE.read_text("utf-8"))
     shutil.rmtree(ROOT / "dist", ignore_errors=True)
     with journey(python) as (newcomer, home):
@@ -198,7 +198,7 @@ def travel(python: str, *, extras: bool) -> dict[str, object]:
 
 
 def _import_all(newcomer: Journey, wheel: Path) -> int:
-    """Every module of the wheel with every extra, as nothing of the checkout is there to help out."""
+    """Import every module of the wheel with every extra, as nothing of the checkout is there to help out."""
     script = f"~/statesvc/bin/pip install --quiet -c constraints.txt '{wheel}[{EXTRAS}]'\ncd ~\n~/statesvc/bin/python -I -c '{IMPORT_ALL}'"
     return int(newcomer.run(Block(script, None), folder=ROOT).split()[-1])
 

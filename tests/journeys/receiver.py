@@ -40,7 +40,7 @@ class Receiver(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """The journey prints what matters."""
+        """Log nothing: the journey prints what matters."""
 
 
 def _ticket() -> bytes:

@@ -79,7 +79,7 @@ class Receiver:
             self._process.wait()
 
     def received(self, count: int) -> list[Received]:
-        """All of them, once there are that many."""
+        """Return all of them, once there are that many."""
         until(lambda: len(self._lines()) >= count, f"{count} notifications")
         lines = [json.loads(line) for line in self._lines()]
         return [Received(line["headers"], base64.b64decode(line["body"])) for line in lines]
@@ -94,7 +94,7 @@ class Receiver:
 
 
 def _page(url: str) -> str:
-    """The guide's script on a page that shows what it is given."""
+    """Return the guide's script on a page that shows what it is given."""
     found = re.search(r"^```html\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
     require(found, "the guide has no script for a page")
     script = found[1].replace("https://statesvc.example.com", url) if found else ""
@@ -118,7 +118,7 @@ VERIFIERS: Final[Mapping[str, Verify]] = {
 
 
 def verified(secret: str, notification: Received) -> None:
-    """By each verifier, which also refuses it with one byte changed."""
+    """Verify by each verifier, which also refuses it with one byte changed."""
     for name, verify in VERIFIERS.items():
         require(accepts(verify, secret, notification, notification.body), f"{name} refuses a notification")
         require(not accepts(verify, secret, notification, notification.body + b" "), f"{name} takes an altered body")
@@ -132,7 +132,6 @@ def accepts(verify: Verify, secret: str, notification: Received, body: bytes) ->
 
 
 def travel() -> dict[str, object]:
-    """The whole way."""
     with installation("subscriber") as service:
         carrier = service.caller("carrier", "ingest")
         shop = service.caller("shop", "subscriptions", "read")
@@ -187,7 +186,7 @@ def _travel(service: Installation, carrier: httpx.Client, shop: httpx.Client, re
 
 
 def _from_the_command_line(service: Installation, shop: httpx.Client, subscription_id: str, receiver: Receiver) -> None:
-    """With an address and the shop's key alone; other work takes a scope that it does not have."""
+    """Use an address and the shop's key alone; other work takes a scope that it does not have."""
     key = shop.headers["Authorization"].removeprefix("Bearer ")
     require(receiver.url in service.command(key, "subscriptions", "list"), "the list lacks the subscription")
     service.command(key, "subscriptions", "pause", subscription_id)
@@ -225,7 +224,7 @@ async def _in_a_browser(
 
 
 async def _looked_at(page: Page, name: str) -> None:
-    """By axe, and for its width, at the desk and on a phone."""
+    """Examine it by axe, and its width, at the desk and on a phone."""
     for size_name, size in (("desktop", browser.DESKTOP), ("phone", browser.PHONE)):
         await page.set_viewport_size(size)
         faults = await browser.faults(page)

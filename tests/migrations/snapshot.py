@@ -33,7 +33,7 @@ _SIGNATURE: Final = re.compile(r"CREATE FUNCTION statesvc\.(.+?)\n    LANGUAGE",
 
 
 def snapshot(superuser_dsn: str) -> str:
-    """Of this database."""
+    """Take a snapshot of this database."""
     command: list[str | Path] = [programs(MAJOR) / "pg_dump", *_OPTIONS, superuser_dsn]
     dump = subprocess.run(command, check=True, capture_output=True, encoding="utf-8", env={**os.environ, "PGTZ": "UTC"}).stdout
     functions: list[str] = []

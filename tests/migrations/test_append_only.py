@@ -10,7 +10,7 @@ CHANGES = ("UPDATE statesvc.{} SET {} = {}", "DELETE FROM statesvc.{}", "TRUNCAT
 
 
 async def _tables(connection: psycopg.AsyncConnection[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Every table of the log and each of its partitions, with one of its columns."""
+    """Return every table of the log and each of its partitions, with one of its columns."""
     query = """
         SELECT c.relname, (SELECT attname FROM pg_attribute a WHERE a.attrelid = c.oid AND attnum = 1)
         FROM pg_class c WHERE c.relnamespace = 'statesvc'::regnamespace AND c.relkind IN ('r', 'p')
@@ -33,7 +33,6 @@ async def test_no_change_of_the_log_is_taken(database: Database, role: str, refu
 
 
 async def test_without_its_trigger_the_owner_could_change_the_log(database: Database) -> None:
-    """The test above must be able to fail."""
     async with await psycopg.AsyncConnection.connect(database.owner_dsn, autocommit=True) as connection:
         await connection.execute("DROP TRIGGER append_only ON statesvc.action")
         await connection.execute("DELETE FROM statesvc.action")

@@ -32,7 +32,7 @@ async def rows(dsn: str, statement: str) -> list[Any]:
 
 
 async def functions(database: Any) -> dict[str, tuple[str, bool, bool]]:
-    """Each with its text, and whether the service and everybody may call it."""
+    """Return each with its text, and whether the service and everybody may call it."""
     found = await rows(
         database.owner_dsn,
         "SELECT p.oid::regprocedure::text, pg_get_functiondef(p.oid), has_function_privilege('statesvc_service', p.oid, 'EXECUTE'),"

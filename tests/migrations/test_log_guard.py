@@ -124,7 +124,6 @@ async def test_the_guards_entries_are_canonical(database: Any) -> None:
 
 
 async def test_without_the_guard_the_owner_could_drop_the_log(database: Any) -> None:
-    """The tests above must be able to fail."""
     async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
         await owner.execute("ALTER TABLE statesvc.event DISABLE TRIGGER append_only")
         await owner.execute("DROP TABLE statesvc.attempt")

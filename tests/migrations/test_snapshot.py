@@ -18,7 +18,7 @@ MAJOR = 18
 
 
 async def _differences(database: Any) -> str:
-    """Between the file and this database."""
+    """Return the differences between the file and this database."""
     async with await AsyncConnection.connect(database.owner_dsn) as owner:
         if owner.info.server_version // 10_000 != MAJOR:
             pytest.skip(f"the file was written by PostgreSQL {MAJOR}")

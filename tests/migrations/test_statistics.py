@@ -1,4 +1,4 @@
-"""What autovacuum analyzes is cheap: in a flood it does so every ten seconds, and webhooks wait for the same processors."""
+"""Samples of autovacuum are small: in a flood it analyzes every ten seconds, and webhooks wait for the same processors."""
 
 import psycopg
 
@@ -17,7 +17,7 @@ async def _sampled_more(owner: psycopg.AsyncConnection[tuple[str]]) -> list[str]
 
 
 async def test_each_table_is_sampled_little_and_its_bytes_not_at_all(database: Database) -> None:
-    """A migration that makes a table asks for it: SELECT statesvc.sample_little('statesvc.name')."""
+    # a migration that makes a table asks for it: SELECT statesvc.sample_little('statesvc.name')
     async with await psycopg.AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
         assert await _sampled_more(owner) == []
 

@@ -44,7 +44,7 @@ class Fleet:
         self.node.append(await start_worker(self._reader_dsn, self._keyring.inbox.key, self._log, **NODE_LEASE))
 
     async def kill_one(self, kind: str, chance: random.Random) -> None:
-        """Kills the first of a kind that is seen to hold a lease; where the work is done before, one without."""
+        """Kill the first of a kind that is seen to hold a lease; where the work is done before, one without."""
         processes = self.node if kind == "node" else [role.process for role in self.python]
         victim = chance.choice(processes)
         async with await AsyncConnection.connect(self._service.owner_dsn, autocommit=True) as connection:
@@ -69,7 +69,7 @@ class Fleet:
             self.python += await self._service.start("worker")
 
     async def stop_node(self) -> None:
-        """Asks them to go; each ends with 0."""
+        """Ask them to go; each ends with 0."""
         for process in self.node:
             process.terminate()
         assert [await asyncio.wait_for(process.wait(), 20) for process in self.node] == [0] * len(self.node)

@@ -15,7 +15,10 @@ BLOCK: Final = re.compile(r"^ *```sql\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 
 
 def statements(*, role: str, password: str, database: str, service: str) -> str:
-    """The page's, for a role and a database of other names. In the tests anyone may connect, so that right is left to the service."""
+    """Return the page's statements, for a role and a database of other names.
+
+    Anyone may connect in the tests: the service keeps that right.
+    """
     (found,) = BLOCK.findall(PAGE.read_text("utf-8"))
     named = re.sub(r"\breader\b", role, found).replace("DATABASE statesvc ", f'DATABASE "{database}" ').replace("'...'", f"'{password}'")
     return f'REVOKE CONNECT ON DATABASE "{database}" FROM PUBLIC;\nGRANT CONNECT ON DATABASE "{database}" TO "{service}";\n{named}'
@@ -23,7 +26,7 @@ def statements(*, role: str, password: str, database: str, service: str) -> str:
 
 @asynccontextmanager
 async def foreign_role(superuser_dsn: str, service_dsn: str) -> AsyncIterator[str]:
-    """The DSN of a role that may do what the page grants, and nothing else."""
+    """Make a role that may do what the page grants, and nothing else; yield its DSN."""
     role, password = f"reader_{uuid4().hex}", "for-tests-only"
     async with await AsyncConnection.connect(superuser_dsn, autocommit=True) as connection:
         of_service = conninfo_to_dict(service_dsn)

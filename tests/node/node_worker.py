@@ -16,7 +16,7 @@ _VARIABLES = {"host": "PGHOST", "port": "PGPORT", "user": "PGUSER", "password": 
 
 
 def missing() -> str | None:
-    """What a run of the worker lacks here, and what to do about it."""
+    """Return what a run of the worker lacks here, and what to do about it."""
     if shutil.which("node") is None:
         return "node is not installed (Debian: nodejs)"
     if not (FOLDER / "node_modules" / "pg").is_dir():
@@ -25,7 +25,7 @@ def missing() -> str | None:
 
 
 def variables(dsn: str) -> dict[str, str]:
-    """The address as libpq's environment."""
+    """Return the address as libpq's environment."""
     stated = conninfo_to_dict(dsn)
     return {variable: str(stated[name]) for name, variable in _VARIABLES.items() if name in stated}
 
@@ -36,7 +36,7 @@ NODE: tuple[str, ...] = ("node", str(FOLDER / "worker.js"))
 async def start_worker(
     dsn: str, inbox_key: bytes, log: Path, program: tuple[str, ...] = NODE, /, **settings: str
 ) -> asyncio.subprocess.Process:
-    """Starts a worker that knows the database and the inbox key, nothing else, and waits until it works."""
+    """Start a worker that knows the database and the inbox key, nothing else, and wait until it works."""
     environment = {
         "PATH": os.environ["PATH"],
         "STATESVC_INBOX_KEY": base64.b64encode(inbox_key).decode(),
@@ -60,7 +60,7 @@ async def start_worker(
 
 
 async def read_bodies(bodies: Iterable[tuple[str, bytes]]) -> list[bytes | None]:
-    """What the worker's normalizers would hand over of each (carrier_id, body); None where they would decline."""
+    """Return what the worker's normalizers would hand over of each (carrier_id, body); None where they would decline."""
     lines = (json.dumps({"carrier_id": carrier_id, "body": base64.b64encode(body).decode()}) for carrier_id, body in bodies)
     process = await asyncio.create_subprocess_exec(
         *("node", str(FOLDER / "normalize.js")), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE

@@ -1,4 +1,4 @@
-"""What a Python worker does with messages that a worker in another language handed over, or declined."""
+"""Messages that a worker in another language handed over, or declined, in a Python worker."""
 
 import base64
 import json
@@ -34,7 +34,7 @@ class Foreign:
         return await self._shop.rows(query, lease)
 
     async def read(self, *, by: str = "acme@node-1", document: bytes | None = None, seal: Seal = SealingKey.seal) -> int:
-        """Claims what is raw and hands over what the normalizer says of it, or `document`."""
+        """Claim what is raw and hand over what the normalizer says of it, or `document`."""
         taken = 0
         for message_id, token, sealed_key, sealed in await self.claim():
             context = body_context(message_id)
@@ -153,7 +153,7 @@ async def test_a_declined_message_goes_to_those_that_read_everything_uncharged(s
 
 
 async def test_claims_of_raw_messages_hide_no_handed_over_message_from_the_others(shop: Shop, foreign: Foreign) -> None:
-    """They would, if they moved the low-water marks past what they do not look at."""
+    # they would, if they moved the low-water marks past what they do not look at
     (message_id,) = await shop.push(says(DELIVERED))
     await foreign.read()
     for _ in range(3):

@@ -78,7 +78,7 @@ async def foreign_dsn(shop: Shop) -> AsyncIterator[str]:
 
 
 def command(language: str, folder: Path) -> list[str]:
-    """Writes the page's program there. How to start it."""
+    """Write the page's program there, and return how to start it."""
     (found,) = re.findall(rf'^```{language} title="([\w.]+)"\n(.*?)^```', PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
     name, program = found
     folder.joinpath(name).write_text(program)

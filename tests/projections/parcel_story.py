@@ -10,7 +10,7 @@ NEW_YORK: Final = timezone(timedelta(hours=-5))
 
 
 def at(when: str) -> datetime:
-    """`DD HH:MM` of March 2026; `DD` alone is midnight."""
+    """Parse `DD HH:MM` of March 2026; `DD` alone is midnight."""
     day, _, clock = when.partition(" ")
     return datetime.strptime(f"2026-03-{day} {clock or '00:00'}", "%Y-%m-%d %H:%M").replace(tzinfo=NEW_YORK)
 
@@ -49,7 +49,7 @@ def scan(
 
 
 def note(when: str, *, name: str, eta: str | None = None, kind: Kind = Kind.INFO) -> Fact:
-    """A fact of its own that moves nothing: a refund notice, or a code that nobody knows yet."""
+    """Build a fact of its own that moves nothing: a refund notice, or a code that nobody knows yet."""
     return Fact(event_id=name, kind=kind, instant=at(when), precision=_precision(when), estimated_delivery=eta)
 
 
@@ -67,7 +67,7 @@ def enrichment(anchor: Fact, *, name: str, signer: bytes | None = None, eta: str
 
 
 def reread(corrected: Fact, *, name: str, status: str | None, replaces: Fact | None = None, reason: str | None = None) -> Fact:
-    """A correction of our own: with a status another reading, without one a retraction."""
+    """Build a correction of our own: with a status another reading, without one a retraction."""
     return Fact(
         event_id=f"c1-{name}",
         kind=Kind.CORRECTION,
@@ -83,7 +83,7 @@ def reread(corrected: Fact, *, name: str, status: str | None, replaces: Fact | N
 def retraction(
     when: str, *, name: str, target: str | None = None, status: str | None = None, code: str | None = None, carrier: str = "dhl_parcel_de"
 ) -> Fact:
-    """A correction by the carrier, which mostly names no event."""
+    """Build a correction by the carrier, which mostly names no event."""
     return Fact(
         event_id=name,
         kind=Kind.CORRECTION,

@@ -8,7 +8,7 @@ from projections.fact import Fact
 
 
 def _fixed(instant: datetime) -> datetime:
-    """The same wall clock and instant under a fixed offset: two zones' times of a repeated hour would never compare as equal."""
+    """Return the same wall clock and instant under a fixed offset: two zones' times of a repeated hour would never compare as equal."""
     if isinstance(instant.tzinfo, timezone):
         return instant
     offset = instant.utcoffset()
@@ -18,7 +18,7 @@ def _fixed(instant: datetime) -> datetime:
 
 
 def fact_of(event: Event, *, signer_digest: bytes | None, version: int = 0) -> Fact:
-    """By the event itself."""
+    """Build a fact from the event itself."""
     return Fact(
         event_id=event.event_id,
         kind=event.kind,

@@ -1,4 +1,4 @@
-"""When something is due, in the carrier's local time, and what takes its cause away."""
+"""Deadlines in the carrier's local time, and what takes their cause away."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""What must hold for any set of events, and that each of these checks can fail."""
+"""Properties of the fold for any set of events, and that each of these checks can fail."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -51,7 +51,7 @@ STATUSES = st.sampled_from([status for status in Status if status is not Status.
 
 @st.composite
 def stories(draw: st.DrawFn, *, corrections: bool = True) -> list[Fact]:
-    """Up to a dozen facts about one parcel in a few instants, so that ties, chains and missing targets are common."""
+    """Draw up to a dozen facts about one parcel in a few instants, so that ties, chains and missing targets are common."""
     facts = {}
     for number in range(draw(st.integers(1, 12))):
         kinds = ["scan", "scan", "scan", "info", "unmapped", "enrichment", *(["correction", "own"] if corrections else [])]
@@ -92,7 +92,7 @@ def check_repetition(folding: Fold, story: Sequence[Fact]) -> None:
 
 
 def check_advance(advancing: Advance, messages: Iterable[Sequence[Fact]]) -> int:
-    """The number of messages that needed no second reading of the log."""
+    """Return the number of messages that needed no second reading of the log."""
     state, log, advanced = INITIAL, list[Fact](), 0
     for message in messages:
         after = advancing(state, message)

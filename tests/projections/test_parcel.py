@@ -1,4 +1,4 @@
-"""Which changes of several sources are told of one parcel."""
+"""Changes of several sources that are told of one parcel."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -25,7 +25,7 @@ JOURNEY = ("info_received", "picked_up", "in_transit", "exception", "in_transit"
 
 
 def tell(*said: tuple[ParcelSource, str]) -> list[str]:
-    """What is told when the sources take these statuses one after the other."""
+    """Return what is told when the sources take these statuses one after the other."""
     return [change.to_status for change in told_of(changes(said))]
 
 
@@ -112,7 +112,7 @@ def test_a_source_goes_on_where_another_falls_silent_though_it_saw_fewer_turns()
 
 
 def test_a_source_that_is_at_another_turn_of_the_same_status_tells_nothing_twice() -> None:
-    """It is where the parcel is only by its word: what it says next happened before."""
+    # it is where the parcel is only by its word: what it says next happened before
     first, third = MORNING, MORNING + timedelta(hours=2)
     said = [
         SourceChange(SHIPPO, 1, "unknown", "exception", MORNING + timedelta(hours=1)),

@@ -11,7 +11,7 @@ from tests.simulation.scenarios import SCENARIOS, SECONDS, Scenario, adaptive, b
 
 
 def simulated(scenario: Scenario) -> Figures:
-    """One run with the real limiter in virtual time."""
+    """Simulate one run with the real limiter in virtual time."""
     subscriber = adaptive(scenario)
     answers = sum(subscriber.statuses.values())
     return Figures(
@@ -25,7 +25,7 @@ def simulated(scenario: Scenario) -> Figures:
 
 
 def row(scenario: Scenario, real: Figures | None) -> list[str]:
-    """What it came to, what the best fixed limit would have, and what a real run did."""
+    """Return the figures, what the best fixed limit would have, and what a real run did."""
     limit, throughput = best_fixed(scenario)
     name, *cells = simulated(scenario).cells()
     if real is not None:
@@ -34,7 +34,6 @@ def row(scenario: Scenario, real: Figures | None) -> list[str]:
 
 
 def main() -> None:
-    """Prints the table."""
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else None
     found = [] if folder is None else [Figures.from_json(path.read_text("utf-8")) for path in folder.glob("*.json")]
     reals = {real.receiver: real for real in found}

@@ -41,12 +41,12 @@ class Begun:
     per_second: float
 
     def minutes_for(self, waiting: int) -> float:
-        """Until all are taken."""
+        """Return the minutes until all are taken."""
         return waiting / self.per_second / 60
 
 
 def begin(receiver: Behaviour) -> Begun:
-    """Everything waits at once; how it begins to be sent."""
+    """Begin with everything waiting at once; return how it begins to be sent."""
     events, subscriber = Events(), Subscriber(receiver)
     subscriber.first = [(0.0, 0)] * WAITING
     Notifier(events, Permits(256), {_ID: subscriber}).wake()
@@ -63,7 +63,6 @@ def begin(receiver: Behaviour) -> Begun:
 
 
 def main() -> None:
-    """Prints the table."""
     sys.stdout.write(
         "| receiver | requests in the first second | in any second | in flight | refused % | taken/s | 100,000 take | 25,000 take |\n"
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n"

@@ -15,7 +15,7 @@ from typing import Final
 MINUTES_A_DAY: Final = 1440
 SENDING_DAYS: Final = 4
 CPU_MS: Final = 0.8
-"""What a message costs a cell that has as many as it can read: docs/scale.md."""
+"""Cost of a message to a cell that has as many as it can read: docs/scale.md."""
 RETRIES: Final = {
     "AfterShip, 14 times in 68 h": tuple(round(0.5 * (2 ** (n + 1) - 1)) for n in range(14)),
     "Ship24, 20 times in 6 days": tuple(round(12 + n * (6 * 1440 - 12) / 19) for n in range(20)),
@@ -42,7 +42,7 @@ class Fleet:
         return self.cores * 60_000 / self.cpu_ms
 
     def offered(self, minute: int) -> float:
-        """Fresh messages of this minute to one cell: a day's wave that is highest at 12:00."""
+        """Return fresh messages of this minute to one cell: a day's wave that is highest at 12:00."""
         mean = self.messages_a_day / self.cells / MINUTES_A_DAY
         wave = (1 - math.cos(2 * math.pi * (minute % MINUTES_A_DAY) / MINUTES_A_DAY)) / 2
         return mean * self.peak * math.pow(wave, _sharpness(self.peak))
@@ -50,7 +50,7 @@ class Fleet:
 
 @cache
 def _sharpness(peak: float) -> float:
-    """The power of the wave whose mean is 1 / `peak` of its height."""
+    """Return the power of the wave whose mean is 1 / `peak` of its height."""
     low, high = 0.1, 50.0
     for _ in range(60):
         middle = (low + high) / 2
@@ -61,7 +61,7 @@ def _sharpness(peak: float) -> float:
 
 @dataclass(slots=True, kw_only=True)
 class CellLoss:
-    """What one carrier's habit makes of it, in messages. `late`: taken after the first try."""
+    """Loss by one carrier's habit, in messages. `late`: taken after the first try."""
 
     sent: float = 0.0
     taken: float = 0.0
@@ -73,7 +73,10 @@ class CellLoss:
 
 
 def lose_cell(fleet: Fleet, retries: tuple[int, ...], *, minutes: float, start: int = MINUTES_A_DAY + 700, days: int = 11) -> CellLoss:
-    """The lost cell, all of whose carriers try again like this. It goes at `start`, shortly before the busiest minute of the second day."""
+    """Simulate the lost cell, all of whose carriers try again like this.
+
+    It goes at `start`, shortly before the second day's busiest minute.
+    """
     loss, backlog = CellLoss(), 0.0
     back = start + minutes
     for minute in range(days * MINUTES_A_DAY):
@@ -112,7 +115,6 @@ def _try_again(loss: CellLoss, retries: tuple[int, ...], minute: int, attempt: i
 
 
 def main() -> None:
-    """Prints the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cells", type=int, default=10)
     parser.add_argument("--cores", type=int, default=4)

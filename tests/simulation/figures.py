@@ -1,4 +1,4 @@
-"""What a run comes to, simulated or real, and the table of such runs. Pure."""
+"""Figures of a run, simulated or real, and the table of such runs. Pure."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -10,7 +10,7 @@ HEAD: Final = ("receiver", "peak in flight", "sent/s in trouble", "sent/s in all
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """Of one run. `in_trouble`, `in_all`: notifications taken a second; None: it had no trouble."""
+    """Figures of one run. `in_trouble`, `in_all`: notifications taken a second; None: it had no trouble."""
 
     receiver: str
     peak: int
@@ -20,7 +20,7 @@ class Figures:
     recovers_seconds: float
 
     def cells(self) -> list[str]:
-        """In the order of the head."""
+        """Return the cells in the order of the head."""
         return [
             self.receiver,
             str(self.peak),
@@ -39,11 +39,11 @@ class Figures:
 
 
 def table(runs: Iterable[Figures]) -> str:
-    """As Markdown."""
+    """Format the runs as Markdown."""
     return rows(HEAD, [run.cells() for run in runs])
 
 
 def rows(head: Sequence[str], cells: Iterable[Sequence[str]]) -> str:
-    """A Markdown table, numbers to the right."""
+    """Format a Markdown table, numbers to the right."""
     lines = [head, ["---", *["---:"] * (len(head) - 1)], *cells]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)

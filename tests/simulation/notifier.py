@@ -24,7 +24,7 @@ CLAIM_MAX: Final = 64
 
 
 class Limiting(Protocol):
-    """What the loop asks of a limiter."""
+    """Interface of a limiter to the loop."""
 
     def offer(self, now: float, *, limit: int) -> Offer: ...
 
@@ -87,7 +87,7 @@ class Subscriber:
     next_first: int = 0
 
     def throughput(self, since: float, until: float) -> float:
-        """Notifications taken a second."""
+        """Return notifications taken a second."""
         return (bisect_left(self.delivered_at, until) - bisect_left(self.delivered_at, since)) / (until - since)
 
     @property
@@ -107,7 +107,7 @@ class Notifier:
         self._timer = math.inf
 
     def put(self, subscription_id: UUID) -> None:
-        """One more notification for it."""
+        """Put one more notification for it."""
         self._subscribers[subscription_id].first.append((self._events.now, 0))
         self.wake()
 

@@ -115,7 +115,7 @@ class Bursty:
 
 @dataclass
 class Freezing:
-    """As `usual`, but from `at` everything stands still for `for_seconds`: what is under way ends that much later."""
+    """A receiver like `usual`, but from `at` everything stands still for `for_seconds`: what is under way ends that much later."""
 
     usual: Behaviour
     at: float

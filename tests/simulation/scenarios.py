@@ -50,7 +50,7 @@ SCENARIOS: Final = (
 
 
 def run(receiver: Behaviour, limiting: Limiting, *, seconds: float = SECONDS) -> Subscriber:
-    """More is offered than it bears, from the beginning to the end."""
+    """Run with more offered than it bears, from the beginning to the end."""
     events, subscriber = Events(), Subscriber(receiver)
     notifier = Notifier(events, limiting, {_ID: subscriber})
 
@@ -68,14 +68,14 @@ def adaptive(scenario: Scenario, *, seconds: float = SECONDS) -> Subscriber:
 
 
 def best_fixed(scenario: Scenario) -> tuple[int, float]:
-    """The fixed limit that brings the most through, as one would tune it who knows what will happen; and how much."""
+    """Return the fixed limit that brings the most through, tuned with hindsight; and how much."""
     found = [(run(scenario.receiver(), Fixed(limit)).throughput(0, SECONDS), limit) for limit in FIXED_LIMITS]
     throughput, limit = max(found)
     return limit, throughput
 
 
 def seconds_to_recover(subscriber: Subscriber, scenario: Scenario) -> float:
-    """From the end of the trouble until a second brings four fifths of what one brought before it."""
+    """Return the time from the end of the trouble until a second brings four fifths of what one brought before it."""
     usual = subscriber.throughput(10, scenario.begins) if scenario.begins else subscriber.throughput(30, SECONDS)
     at = scenario.ends
     while at < SECONDS - 1 and subscriber.throughput(at, at + 1) < RECOVERED_SHARE * usual:

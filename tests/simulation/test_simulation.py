@@ -25,7 +25,7 @@ def test_a_receiver_that_collapses_beyond_20_stays_well_and_loses_no_more_than_1
 
 
 def test_without_a_limiter_the_same_receiver_breaks_down() -> None:
-    """The proof that the simulation could fail."""
+    # the proof that the simulation could fail
     course = run(Collapsing(), Fixed(64), seconds=10)
     assert course.throughput(2, 10) < 10
     assert course.statuses[503] > 1000
@@ -86,7 +86,7 @@ def test_two_bad_ones_among_fifty_take_nothing_from_the_others() -> None:
 
 
 def told_among(count: int, receiver: Callable[[int], Behaviour]) -> list[Subscriber]:
-    """Each of them is sent ten notifications a second, for half a minute."""
+    """Send each of them ten notifications a second, for half a minute."""
     events = Events()
     subscribers = {UUID(int=place + 1): Subscriber(receiver(place)) for place in range(count)}
     notifier = Notifier(events, Permits(256), subscribers)
@@ -103,7 +103,7 @@ def told_among(count: int, receiver: Callable[[int], Behaviour]) -> list[Subscri
 
 
 def waited(subscribers: list[Subscriber]) -> float:
-    """The 99th percentile of the seconds from a notification to its first attempt."""
+    """Return the 99th percentile of the seconds from a notification to its first attempt."""
     waits = sorted(wait for subscriber in subscribers for wait in subscriber.first_waits)
     assert len(waits) >= 300 * len(subscribers)
     return waits[int(0.99 * len(waits))]

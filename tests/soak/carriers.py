@@ -16,14 +16,14 @@ from tests.soak.traffic import Told
 UNDER_WAY_MAX: Final = 128
 ANSWER_SECONDS: Final = 5.0
 IMPATIENT_SHARE: Final = 0.03
-"""Of the pushes that were acknowledged; their carriers send them again, as if the ACK had come too late."""
+"""Share of the acknowledged pushes that their carriers send again, as if the ACK had come too late."""
 _PAUSES_SECONDS: Final = (0.1, 0.5, 1.0, 2.0)
 _TAKEN: Final = 200
 
 
 @dataclass(slots=True)
 class Sent:
-    """What the carriers saw. Seconds run from when a push was due to its first ACK, all tries included."""
+    """Answers that the carriers got. Seconds run from when a push was due to its first ACK, all tries included."""
 
     pushes: int = 0
     retries: int = 0
@@ -53,15 +53,15 @@ class Carriers:
 
     @property
     def oldest_unanswered_seconds(self) -> float:
-        """How long the oldest push waits for its ACK; 0 when none does."""
+        """Time that the oldest push waits for its ACK; 0 when none does."""
         return time.monotonic() - next(iter(self._unanswered.values()), time.monotonic())
 
     def stop(self) -> None:
-        """Nothing new is pushed; `run` ends when all is acknowledged."""
+        """Push nothing new; `run` ends when all is acknowledged."""
         self._stopping.set()
 
     async def run(self) -> None:
-        """Pushes until stopped, then until everything is acknowledged."""
+        """Push until stopped, then until everything is acknowledged."""
         due = time.monotonic()
         async with asyncio.TaskGroup() as group:
             while not self._stopping.is_set():
@@ -72,7 +72,7 @@ class Carriers:
                 group.create_task(self._push(next(self._pushes), self.sent.pushes), name=f"push-{self.sent.pushes}")
 
     async def push_again(self, bodies: Iterable[Told]) -> None:
-        """What an outage lost, as carriers do that are asked to: until all are acknowledged."""
+        """Push what an outage lost, as carriers do that are asked to: until all are acknowledged."""
         async with asyncio.TaskGroup() as group:
             for told in bodies:
                 self.sent.pushes += 1

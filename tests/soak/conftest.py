@@ -9,6 +9,6 @@ from tests.soak.server import SoakServer, soak_server
 
 @pytest.fixture
 async def own_server() -> AsyncIterator[SoakServer]:
-    """Fresh, migrated, durable; gone with the test."""
+    """Run a fresh server: migrated, durable; gone with the test."""
     async with soak_server() as server:
         yield server

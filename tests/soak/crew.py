@@ -25,7 +25,7 @@ class Post:
 
 
 class Member:
-    """Who holds a post: one process after another, always on the same port."""
+    """Holder of a post: one process after another, always on the same port."""
 
     def __init__(self, service: Service, post: Post) -> None:
         self.post = post
@@ -47,17 +47,16 @@ class Member:
 
     @property
     def alive(self) -> bool:
-        """Whether it runs, frozen or not."""
+        """True if it runs, frozen or not."""
         return self._process is not None and self._process.process.returncode is None
 
     async def begin(self) -> None:
-        """Starts the process."""
         self._expected = self._stopping = False
         self.starts += 1
         self._process = await self._service.spawn(self.post.role, self.post.settings, port=self.port, program=self.post.program)
 
     async def keep(self) -> None:
-        """Starts the process again whenever it ends."""
+        """Start the process again whenever it ends."""
         while True:
             code = await self.process.process.wait()
             if self._stopping:
@@ -68,20 +67,20 @@ class Member:
             await self.begin()
 
     def kill(self) -> None:
-        """SIGKILL."""
+        """Send SIGKILL."""
         self._expected = True
         self.process.kill()
 
     def freeze(self) -> None:
-        """SIGSTOP."""
+        """Send SIGSTOP."""
         self.process.send(signal.SIGSTOP)
 
     def wake(self) -> None:
-        """SIGCONT."""
+        """Send SIGCONT."""
         self.process.send(signal.SIGCONT)
 
     async def give_way(self, post: Post) -> None:
-        """SIGTERM; it is started again as `post` says. Returns when that is ready."""
+        """Send SIGTERM; it is started again as `post` says. Returns when that is ready."""
         before, self.post, self._expected = self.process, post, True
         before.send(signal.SIGTERM)
         await before.exit_code(_STOP_SECONDS)
@@ -90,7 +89,7 @@ class Member:
         await self._service.ready(self.process)
 
     async def stop(self) -> int:
-        """SIGTERM; the exit code. It is not started again."""
+        """Send SIGTERM; return the exit code. It is not started again."""
         self._stopping = True
         if self.alive:
             self.process.send(signal.SIGTERM)
@@ -107,14 +106,14 @@ class Crew:
         self._turns = count()
 
     async def start(self) -> None:
-        """Returns when all are ready. One after another: together they would starve each other on a small machine."""
+        """Start all, and wait until they are ready. One after another: together they would starve each other on a small machine."""
         for member in self.members:
             await member.begin()
             await self._service.ready(member.process)
         self._keeping = [asyncio.create_task(member.keep(), name=f"keep-{member.post.role}") for member in self.members]
 
     def some(self, rng: random.Random, *roles: str) -> Member:
-        """One that lives, of these roles."""
+        """Return one that lives, of these roles."""
         return rng.choice([member for member in self.members if member.post.role in roles and member.alive])
 
     @property
@@ -123,12 +122,12 @@ class Crew:
 
     @property
     def webhook_url(self) -> str:
-        """Where carriers push: to each `ingress` in turn, as a load balancer does; to the `api` where there is none."""
+        """URL to which carriers push: each `ingress` in turn, as a load balancer does; the `api` where there is none."""
         ingresses = [member for member in self.members if member.post.role == "ingress"]
         return ingresses[next(self._turns) % len(ingresses)].process.url if ingresses else self.api_url
 
     def url_of(self, role: str) -> str:
-        """Of the first one with this role."""
+        """Return the URL of the first one with this role."""
         return next(member.process.url for member in self.members if member.post.role == role)
 
     @property
@@ -141,19 +140,19 @@ class Crew:
         return sum(member.starts for member in self.members)
 
     async def stop(self) -> list[int]:
-        """Tells all to go, those that were just started again as soon as they listen to signals; their exit codes."""
+        """Tell all to go, those that were just started again as soon as they listen to signals; return their exit codes."""
         await asyncio.gather(*(self._service.ready(member.process) for member in self.members))
         codes = await asyncio.gather(*(member.stop() for member in self.members))
         await self.abandon()
         return list(codes)
 
     async def halt(self) -> None:
-        """Tells all to go; `start` brings them back."""
+        """Tell all to go; `start` brings them back."""
         await asyncio.gather(*(member.stop() for member in self.members))
         await self.abandon()
 
     async def abandon(self) -> None:
-        """From now on nobody is started again. For a story that fails: its processes would outlive it."""
+        """Start nobody again from now on. For a story that fails: its processes would outlive it."""
         for task in self._keeping:
             task.cancel()
         await asyncio.gather(*self._keeping, return_exceptions=True)

@@ -27,7 +27,7 @@ class EarlierCode:
 
     @classmethod
     def unpack(cls, folder: Path) -> Self:
-        """Of the commit in STATESVC_SOAK_UPGRADE_FROM.
+        """Unpack the code of the commit in STATESVC_SOAK_UPGRADE_FROM.
 
         By default until release 0.1 the oldest code that has today's tables, because a database of other tables is not upgraded: the
         commit that changed them last. Later the newest release. Raises NoEarlierCodeError.
@@ -42,11 +42,11 @@ class EarlierCode:
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """With which `python -m statesvc` is its, wherever it is started."""
+        """Environment in which `python -m statesvc` is that code's, wherever it is started."""
         return {"PYTHONPATH": str(self.folder), "PYTHONSAFEPATH": "1"}
 
     def check(self) -> None:
-        """That this is so."""
+        """Check that this is so."""
         command = [sys.executable, "-c", "import statesvc, events, projections, migrations; print(statesvc.__file__, migrations.__file__)"]
         found = subprocess.run(command, env={**os.environ, **self.environment}, capture_output=True, text=True, check=True).stdout
         assert found.count(str(self.folder)) == 2, found

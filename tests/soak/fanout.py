@@ -1,4 +1,4 @@
-"""What the stories of the fan-out stand on: subscriptions, changes at a steady rate, and receivers that behave as in the simulation."""
+"""Setting of the stories of the fan-out: subscriptions, changes at a steady rate, and receivers that behave as in the simulation."""
 
 import asyncio
 import base64
@@ -81,7 +81,7 @@ class Receiver:
 
 @asynccontextmanager
 async def listening(receivers: Sequence[Receiver]) -> AsyncIterator[None]:
-    """Each receiver at a path of its own."""
+    """Listen with each receiver at a path of its own."""
     application = web.Application()
     for place, receiver in enumerate(receivers):
         application.router.add_post(f"/{place}", receiver.handle)
@@ -123,7 +123,7 @@ class Changes:
         return made
 
     async def tell(self, changes: Sequence[tuple[UUID, int]]) -> int:
-        """One change for each (shipment, sequence), to all who subscribed. Answers how many notifications that made."""
+        """Write one change for each (shipment, sequence), to all who subscribed. Return how many notifications that made."""
         told = [
             OutboxChange(
                 shipment_id=shipment_id,
@@ -145,7 +145,7 @@ class Changes:
         return written
 
     async def tell_steadily(self, shipments: Sequence[UUID], *, per_second: float) -> None:
-        """One change each."""
+        """Write one change of each shipment."""
         group = max(1, round(per_second * TELL_SECONDS))
         due = time.monotonic()
         for place in range(0, len(shipments), group):

@@ -1,4 +1,4 @@
-"""What was promised: one line for each ACK, outside the database, handed to the system before the next request goes out."""
+"""Ledger of promises: one line for each ACK, outside the database, handed to the system before the next request goes out."""
 
 import json
 import os
@@ -24,7 +24,7 @@ class Ledger:
         self._since: list[Told] | None = None
 
     def note(self, told: Told, *, message_id: str, duplicate: bool | None) -> None:
-        """An ACK came. `duplicate` as the answer says, None where the carrier's own ACK does not."""
+        """Note an ACK. `duplicate` as the answer says, None where the carrier's own ACK does not."""
         line = {
             "carrier_id": told.carrier_id,
             "body": sha256(told.body).hexdigest(),
@@ -37,12 +37,12 @@ class Ledger:
             self._since.append(told)
 
     def cut(self) -> None:
-        """What is noted from now on may be forgotten."""
+        """Mark that what is noted from now on may be forgotten."""
         self._cut = os.fstat(self._file).st_size
         self._since = []
 
     def forget(self) -> list[Told]:
-        """All since the cut, which is no promise any more: the bodies, to be pushed again."""
+        """Forget all since the cut, which is no promise any more: return the bodies, to be pushed again."""
         os.truncate(self._file, self._cut)
         forgotten, self._since = self._since or [], None
         return forgotten
@@ -66,7 +66,7 @@ class Promises:
 
 
 def promises(lines: Iterable[str]) -> Promises:
-    """What the lines add up to."""
+    """Add up the lines."""
     made = Promises()
     for text in lines:
         line = json.loads(text)

@@ -32,7 +32,7 @@ _CLAIM = """SELECT message_id, carrier_id, token, received_at, sealed_key, seale
 
 
 def planted(document: bytes) -> bytes:
-    """With another status for some codes, and without the events of others."""
+    """Plant another status for some codes, and drop the events of others."""
     said = json.loads(document)
     kept = [reading for reading in said["readings"] if reading["raw"].get("code") not in PLANTED.get("omit", [])]
     for reading in kept:

@@ -52,7 +52,7 @@ class Node:
             raise RuntimeError(f"{program}: {ended.stdout}\n{told.read_text() if told.exists() else ''}")
 
     def follow(self, primary: "Node", superuser_dsn: str) -> None:
-        """Becomes a standby with a copy of the primary's data; its own is thrown away."""
+        """Become a standby with a copy of the primary's data; its own is thrown away."""
         if not self._data.parent.exists():
             self._data.parent.mkdir(mode=0o700)
             owner = choose_user(primary._data)  # noqa: SLF001 - the same class
@@ -70,11 +70,11 @@ class Node:
         self._run("pg_ctl", "start", "-w", "-s", "-D", self._data, "-l", self._data / _STARTUP_LOG)
 
     def promote(self) -> None:
-        """Becomes the primary."""
+        """Become the primary."""
         self._run("pg_ctl", "promote", "-w", "-s", "-D", self._data)
 
     def kill(self) -> None:
-        """SIGKILL of the server and all of its processes: as if its machine were gone."""
+        """Send SIGKILL to the server and all of its processes: as if its machine were gone."""
         pid = running_pid(self._data)
         assert pid is not None
         family = [pid, *_children(pid)]
@@ -83,7 +83,7 @@ class Node:
                 os.kill(member, signal.SIGKILL)
 
     def remove(self) -> None:
-        """Ends it, and leaves nothing behind."""
+        """End it, and leave nothing behind."""
         self.embedded.stop()
         shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -113,7 +113,7 @@ class Pair:
         return on_tcp(self._first, str(node.port))
 
     async def join(self) -> None:
-        """The other node copies the primary and follows it; returns once commits wait for it."""
+        """Have the other node copy the primary and follow it; return once commits wait for it."""
         await asyncio.to_thread(self.standby.follow, self.primary, self._first.superuser_dsn)
         async with await AsyncConnection.connect(self._on(self.primary).superuser_dsn, autocommit=True) as connection:
             await connection.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
@@ -126,7 +126,7 @@ class Pair:
                 await until_false(alone)
 
     async def fail_over(self) -> None:
-        """The primary dies; the standby takes its place and waits for nobody."""
+        """Kill the primary; the standby takes its place and waits for nobody."""
         self.primary.kill()
         self.primary, self.standby = self.standby, self.primary
         await asyncio.to_thread(self.primary.promote)
@@ -141,7 +141,7 @@ class Pair:
 
 @asynccontextmanager
 async def pair_of_servers() -> AsyncIterator[Pair]:
-    """A migrated primary with its synchronous standby, for the time of the block."""
+    """Run a migrated primary with its synchronous standby, for the time of the block."""
     pair = Pair()
     try:
         await pair.start()

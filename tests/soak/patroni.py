@@ -35,7 +35,7 @@ _ROLES: Final = Path(__file__).parents[2] / "statesvc" / "database" / "embedded_
 
 
 def run(*command: str | Path, check: bool = True, environment: Mapping[str, str] | None = None) -> str:
-    """Runs a program to its end; what it printed."""
+    """Run a program to its end; return what it printed."""
     ended = subprocess.run(
         list(map(str, command)), capture_output=True, text=True, check=False, timeout=60, env={**os.environ, **(environment or {})}
     )
@@ -57,7 +57,7 @@ class Machine:
         self._processes: list[subprocess.Popen[bytes]] = []
 
     def build(self) -> None:
-        """Its network and its folder; nothing runs yet."""
+        """Build its network and its folder; nothing runs yet."""
         self.raze()
         run("ip", "netns", "add", self._namespace)
         run("ip", "link", "add", self._wire, "type", "veth", "peer", "name", "eth0", "netns", self._namespace)
@@ -71,65 +71,65 @@ class Machine:
             self._user.give(path)
 
     def _configuration(self) -> str:
-        """The file as it is shipped, but for what machines that share a disk cannot share."""
+        """Return the file as it is shipped, but for what machines that share a disk cannot share."""
         text = (FILES / "patroni.yml").read_text()
         shipped = "/var/run/postgresql"
         assert text.count(shipped) == 1
         return text.replace(shipped, str(self._folder))
 
     def raze(self) -> None:
-        """Nothing of it is left."""
+        """Remove everything of it."""
         self.kill()
         run("ip", "netns", "del", self._namespace, check=False)
         run("ip", "link", "del", self._wire, check=False)
 
     def boot(self) -> None:
-        """All of its services start, as after a power cut."""
+        """Start all of its services, as after a power cut."""
         self._start("etcd", {**_environment("etcd.env"), **self._etcd()}, "etcd")
         self._start("patroni", {**_environment("node.env"), **self._patroni()}, required_patroni(), str(self._folder / "patroni.yml"))
 
     def kill(self) -> None:
-        """SIGKILL of everything that runs there, at once."""
+        """Send SIGKILL to everything that runs there, at once."""
         self._signal(signal.SIGKILL)
         for process in self._processes:
             process.wait()
         self._processes.clear()
 
     def freeze(self) -> None:
-        """SIGSTOP of all that runs there: its clock stands still for it, and it wakes up as what it was."""
+        """Send SIGSTOP to all that runs there: its clock stands still for it, and it wakes up as what it was."""
         self._signal(signal.SIGSTOP)
 
     def wake(self) -> None:
         self._signal(signal.SIGCONT)
 
     def _signal(self, number: signal.Signals, only: str = "") -> None:
-        """To all processes, or to those with these words in their title."""
+        """Signal all processes, or those with these words in their title."""
         for pid in run("ip", "netns", "pids", self._namespace, check=False).split():
             with suppress(ProcessLookupError, FileNotFoundError):
                 if only in Path(f"/proc/{pid}/cmdline").read_text(errors="replace"):
                     os.kill(int(pid), number)
 
     def cut_off(self) -> None:
-        """Its wire is pulled: nobody is heard, nothing is refused."""
+        """Pull its wire: nobody is heard, nothing is refused."""
         run("ip", "link", "set", self._wire, "down")
 
     def reconnect(self) -> None:
         run("ip", "link", "set", self._wire, "up")
 
     def freeze_replay(self) -> None:
-        """Its server takes in what the primary writes, and shows none of it. Not paused by SQL: Patroni resumes that."""
+        """Have its server take in what the primary writes, and show none of it. Not paused by SQL: Patroni resumes that."""
         self._signal(signal.SIGSTOP, only="startup recovering")
 
     def freeze_receiver(self) -> None:
-        """Its server takes in nothing, for less than `wal_sender_timeout`: then the primary would part with it."""
+        """Have its server take in nothing, for less than `wal_sender_timeout`: then the primary would part with it."""
         self._signal(signal.SIGSTOP, only="walreceiver")
 
     def log(self) -> str:
-        """The end of what Patroni and PostgreSQL wrote, for a test that fails."""
+        """Return the end of what Patroni and PostgreSQL wrote, for a test that fails."""
         return "\n".join(path.read_text(errors="replace")[-4000:] for path in sorted(self._folder.glob("*.log")) if path.stem != "etcd")
 
     def ask(self, path: str) -> Any:
-        """Patroni's own answer, past everything; None where there is none."""
+        """Return Patroni's own answer, past everything; None where there is none."""
         try:
             with urllib.request.urlopen(f"http://{self.address}:8008{path}", timeout=2) as answer:
                 return json.load(answer)
@@ -176,7 +176,7 @@ class Machine:
 
 
 def _environment(name: str) -> dict[str, str]:
-    """The variables of a file that systemd reads."""
+    """Read the variables of a file that systemd reads."""
     lines = (FILES / name).read_text().splitlines()
     return dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
 
@@ -220,7 +220,7 @@ class PatroniCluster:
             )
 
     async def primary(self) -> Machine:
-        """The one that Patroni calls leader; waits for it."""
+        """Wait for the one that Patroni calls leader, and return it."""
         async with asyncio.timeout(START_SECONDS):
             while True:
                 for machine in self.machines:
@@ -229,7 +229,7 @@ class PatroniCluster:
                 await asyncio.sleep(0.1)
 
     async def settled(self) -> None:
-        """Returns once a primary has a synchronous standby, and all three follow the same history."""
+        """Wait until a primary has a synchronous standby, and all three follow the same history."""
 
         async def unsettled() -> bool:
             members = await self.members()
@@ -250,7 +250,7 @@ class PatroniCluster:
             raise AssertionError(f"the cluster did not settle: {members}\n{logs}") from None
 
     async def members(self) -> Sequence[dict[str, Any]]:
-        """As any of them lists all; empty where none answers."""
+        """Return all members as any of them lists them; empty where none answers."""
         for machine in self.machines:
             cluster = await asyncio.to_thread(machine.ask, "/cluster")
             if cluster is not None:
@@ -259,7 +259,7 @@ class PatroniCluster:
         return []
 
     async def replaced(self, before: Machine) -> Machine:
-        """Waits until another one is the primary."""
+        """Wait until another one is the primary."""
         async with asyncio.timeout(START_SECONDS):
             while True:
                 for machine in self.machines:
@@ -268,7 +268,7 @@ class PatroniCluster:
                 await asyncio.sleep(0.05)
 
     async def switch_over(self) -> None:
-        """As an operator asks for it: the synchronous standby takes the primary's place."""
+        """Ask for a switch-over as an operator does: the synchronous standby takes the primary's place."""
         primary = await self.primary()
         secret = _environment("node.env")
         command = ("curl", "-sS", "-f", "-m", "60", "-u", f"{secret['PATRONI_RESTAPI_USERNAME']}:{secret['PATRONI_RESTAPI_PASSWORD']}")
@@ -277,7 +277,7 @@ class PatroniCluster:
         await self.replaced(primary)
 
     def stop(self) -> None:
-        """Nothing is left."""
+        """Remove everything."""
         if self._proxy is not None:
             self._proxy.kill()
             self._proxy.wait()
@@ -301,7 +301,7 @@ def _dsns(hosts: str, **more: str) -> postgres.Server:
 
 @asynccontextmanager
 async def patroni_cluster() -> AsyncIterator[PatroniCluster]:
-    """Migrated and settled, for the time of the block."""
+    """Run a cluster, migrated and settled, for the time of the block."""
     cluster = PatroniCluster(Path(tempfile.mkdtemp(prefix="statesvc-ha-")))
     try:
         await cluster.start()

@@ -20,7 +20,7 @@ class Curve:
 
 
 def write_chart(path: Path, title: str, left: Curve, right: Curve, *, shaded: tuple[float, float] | None = None) -> None:
-    """`shaded`: the seconds in which the receiver had its trouble."""
+    """Write a chart. `shaded`: the seconds in which the receiver had its trouble."""
     seconds = max(len(left.values), len(right.values), 2)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" font-size="12">',

@@ -40,25 +40,25 @@ class Proxy:
         await asyncio.gather(*self._pumps, return_exceptions=True)
 
     def cut(self) -> None:
-        """Resets all connections and refuses new ones, until `heal`."""
+        """Reset all connections and refuse new ones, until `heal`."""
         self._refuses = True
         self.reset()
 
     def stall(self) -> None:
-        """Carries nothing, in no direction, until `heal`; new connections are taken and get no answer."""
+        """Carry nothing, in no direction, until `heal`; new connections are taken and get no answer."""
         self._flows.clear()
 
     def swallow(self) -> None:
-        """Acknowledges whatever the connections that there are still send, and carries none of it; new connections work."""
+        """Acknowledge whatever the connections that there are still send, and carry none of it; new connections work."""
         self._swallowed |= self._wires
 
     def reset(self) -> None:
-        """Resets all connections that there are."""
+        """Reset all connections that there are."""
         for wire in list(self._wires):
             wire.transport.abort()
 
     def heal(self) -> None:
-        """Carries again, what was held back first."""
+        """Carry again, what was held back first."""
         self._refuses = False
         self._flows.set()
 
@@ -101,7 +101,7 @@ class Proxy:
 
 @asynccontextmanager
 async def proxy_to(server_port: int) -> AsyncIterator[Proxy]:
-    """A proxy for the time of the block."""
+    """Run a proxy for the time of the block."""
     proxy = Proxy(server_port)
     await proxy.start()
     try:

@@ -39,7 +39,7 @@ class SoakServer:
             await migrate(self.dsns.owner_dsn, self.dsns.service_dsn)
 
     async def make_wal(self, files: int) -> None:
-        """Fills files of the write-ahead log, and lets a checkpoint keep them to be used again."""
+        """Fill files of the write-ahead log, and let a checkpoint keep them to be used again."""
         async with await AsyncConnection.connect(self.dsns.superuser_dsn, autocommit=True) as connection:
             for _ in range(files):
                 await connection.execute("SELECT pg_logical_emit_message(false, 'soak', '')")
@@ -47,11 +47,11 @@ class SoakServer:
             await connection.execute("CHECKPOINT")
 
     async def crash(self) -> None:
-        """Ends it as a power cut does, and starts it again: it recovers from its log."""
+        """End it as a power cut does, and start it again: it recovers from its log."""
         await asyncio.to_thread(self._embedded.restart, immediate=True)
 
     async def kill(self) -> None:
-        """SIGKILL of the postmaster; its processes notice by themselves. Starts it again."""
+        """Send SIGKILL to the postmaster; its processes notice by themselves. Starts it again."""
         pid = running_pid(self.data_dir / "postgres")
         assert pid is not None
         os.kill(pid, signal.SIGKILL)
@@ -68,7 +68,7 @@ class SoakServer:
 
 
 def on_tcp(server: postgres.Server, ports: str, **more: str) -> postgres.Server:
-    """The same database at these ports of the loopback, comma-separated."""
+    """Return the same database at these ports of the loopback, comma-separated."""
     hosts = ",".join("127.0.0.1" for _ in ports.split(","))
     return postgres.Server(
         *(make_conninfo(dsn, host=hosts, port=ports, **more) for dsn in (server.superuser_dsn, server.owner_dsn, server.service_dsn))
@@ -77,7 +77,7 @@ def on_tcp(server: postgres.Server, ports: str, **more: str) -> postgres.Server:
 
 @asynccontextmanager
 async def soak_server(*, migrated: bool = True) -> AsyncIterator[SoakServer]:
-    """A server for the time of the block, migrated or empty."""
+    """Run a server for the time of the block, migrated or empty."""
     server = SoakServer()
     try:
         await server.start(migrated=migrated)

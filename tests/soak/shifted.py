@@ -17,7 +17,7 @@ _ROLES = (api, notifier, sealer, worker)
 
 
 def run() -> int:
-    """Takes the same arguments as `statesvc`."""
+    """Run with the same arguments as `statesvc`."""
     shift = timedelta(seconds=float(os.environ.pop("STATESVC_TEST_CLOCK_SECONDS")))
     with freezegun.freeze_time(datetime.now(UTC) + shift, tick=True, real_asyncio=True):
         return main()

@@ -57,7 +57,7 @@ SELECT 'unsealed', '', false, recorded_from - statesvc.clock(), 0, 0, '' FROM st
 
 @dataclass(slots=True, kw_only=True)
 class Story:
-    """What a disturbance may lay hands on. `server`: the addresses that no proxy stands before."""
+    """Parts of a story that a disturbance may lay hands on. `server`: the addresses that no proxy stands before."""
 
     name: str
     server: postgres.Server
@@ -72,7 +72,7 @@ class Story:
     notes: list[str] = field(default_factory=list)
 
     async def rounds(self, *, shortest: float, longest: float) -> AsyncIterator[int]:
-        """Numbers the disturbances until the time is over, after pauses of so many seconds; scaled down where the story is short."""
+        """Count the disturbances until the time is over, after pauses of so many seconds; scaled down where the story is short."""
         scale = min(1.0, max(0.5, SECONDS / 120))
         number = 0
         while True:
@@ -84,7 +84,7 @@ class Story:
 
     @contextmanager
     def disturbance(self, what: str) -> Iterator[None]:
-        """The recovery is counted from its end."""
+        """Disturb; the recovery is counted from its end."""
         record = Disturbance(what, time.monotonic())
         self.watch.disturbances.append(record)
         try:
@@ -93,11 +93,11 @@ class Story:
             record.ended = time.monotonic()
 
     def one_of(self, *roles: str) -> Member:
-        """A living process of these roles, by chance."""
+        """Return a living process of these roles, by chance."""
         return self.crew.some(self.rng, *roles)
 
     async def execute(self, query: str, *parameters: object) -> list[tuple[object, ...]]:
-        """As superuser, past any proxy."""
+        """Execute a query as superuser, past any proxy."""
         async with await AsyncConnection.connect(self.server.superuser_dsn, autocommit=True) as connection:
             cursor = await connection.execute(query.encode(), parameters or None)
             return await cursor.fetchall() if cursor.description else []
@@ -106,7 +106,7 @@ class Story:
         return bool((await self.execute(_LEFT))[0][0])
 
     async def end(self, carrying: asyncio.Task[None]) -> Verdict:
-        """No more load; everything is let come to rest."""
+        """End the load, and let everything come to rest."""
         self.carriers.stop()
         drained = time.monotonic()
         async with asyncio.timeout(DRAIN_SECONDS):
@@ -140,7 +140,7 @@ async def told(
     seen_as: postgres.Server | None = None,
     forks: bool = False,
 ) -> AsyncIterator[Story]:
-    """Sets the scene; the block is what goes wrong; then the reckoning, which may fail. `seen_as`: how the service reaches the server.
+    """Set the scene; the block is what goes wrong; then the reckoning, which may fail. `seen_as`: how the service reaches the server.
 
     `forks`: as `Service` has it.
     """
@@ -216,7 +216,7 @@ def _report(story: Story, verdict: Verdict) -> None:
 
 
 def _errors(service: Service) -> dict[str, int]:
-    """What the processes logged as errors, by name."""
+    """Return what the processes logged as errors, by name."""
     found: Counter[str] = Counter()
     for role in service.roles:
         for line in role.log.read_text(errors="replace").splitlines():

@@ -18,7 +18,7 @@ class Subscriber:
         self.received: list[str] = []
         """webhook-ids as they came, repeats included."""
         self.said: dict[str, dict[str, Any]] = {}
-        """What each of them told."""
+        """Bodies of the notifications."""
         self._runner: web.AppRunner | None = None
         self.url = ""
 

@@ -1,4 +1,4 @@
-"""What goes wrong on purpose is found from `statesvc status` alone: eleven breakages, and the seconds until it says so.
+"""Breakages on purpose are found from `statesvc status` alone: eleven of them, and the seconds until it says so.
 
 Each is made on a service of its own; nothing but `status` is looked at, and what `up` prints where it does not start.
 """
@@ -57,7 +57,7 @@ async def service_on(cluster: Cluster, folder: Path, *roles: str) -> AsyncIterat
 
 
 async def found(service: Service, about: Callable[[Mapping[str, Any]], bool], *, what: str) -> Mapping[str, Any]:
-    """The finding of `status`, once it is there; prints after how many seconds."""
+    """Return the finding of `status`, once it is there; print after how many seconds."""
     began = time.monotonic()
     while True:
         _, printed, _ = await service.run("status", "--json")
@@ -72,7 +72,7 @@ async def found(service: Service, about: Callable[[Mapping[str, Any]], bool], *,
 
 
 async def printed_by(running: Running, words: str, *, what: str) -> str:
-    """What `status` prints, once it says these words; prints it after how many seconds."""
+    """Return what `status` prints, once it says these words; print after how many seconds."""
     began = time.monotonic()
     while True:
         _, printed = await running.command("status")
@@ -101,7 +101,7 @@ def pids_of(service: Service, *roles: str) -> list[int]:
 
 @asynccontextmanager
 async def pushing(service: Service) -> AsyncIterator[None]:
-    """Another push of UPS each half second."""
+    """Push once for UPS each half second."""
 
     async def push() -> None:
         ingress = next(one for one in service.roles if one.role == "ingress")

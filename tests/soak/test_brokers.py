@@ -40,10 +40,9 @@ class Target(Protocol):
 
     @property
     def server(self) -> Server:
-        """To be killed."""
+        """Server to be killed."""
 
-    async def stored(self) -> Stored:
-        """All of it."""
+    async def stored(self) -> Stored: ...
 
 
 class Stream:
@@ -138,7 +137,7 @@ async def test_nothing_is_lost_and_order_is_kept_however_often_broker_and_notifi
 
 
 async def _until_left(told: Changes, count: int) -> None:
-    """Waits until no more than these wait."""
+    """Wait until no more than these wait."""
 
     async def are_more() -> bool:
         return await waiting(told) > count

@@ -34,7 +34,7 @@ PHASE: Final = 400
 
 @dataclass
 class Cells:
-    """Behind `session`, which is the proxy's."""
+    """Cells behind `session`, which is the proxy's."""
 
     running: dict[str, RunningCell]
     directory: CellDirectory
@@ -45,7 +45,7 @@ class Cells:
             return answer.status, await answer.json()
 
     def kill(self, name: str) -> None:
-        """The roles, their supervisor and the server: as a machine that loses its power."""
+        """Kill the roles, their supervisor and the server: as a machine that loses its power."""
         cell = self.running[name]
         (pidfile,) = cell.data.rglob("postmaster.pid")
         postmaster = int(pidfile.read_text().split()[0])
@@ -81,7 +81,7 @@ class Sender:
         return answer.ok
 
     async def until(self, count: int) -> list[float]:
-        """Returns when so many more were acknowledged: how long each call took."""
+        """Wait until so many more were acknowledged; return how long each call took."""
         wanted, first = self.acknowledged + count, len(self.seconds)
         await until_false(lambda: _is(self.acknowledged < wanted))
         return sorted(self.seconds[first:])
@@ -141,7 +141,7 @@ def in_milliseconds(seconds: list[float]) -> str:
 
 
 async def transitions_of(cells: Cells, name: str) -> list[int]:
-    """The indexes in its log, by its own feed."""
+    """Return the indexes in its log, by its own feed."""
     found: list[int] = []
     after = "-1"
     while True:

@@ -55,7 +55,7 @@ class Sender:
 
 
 def superusers(pair: Pair) -> tuple[str, str]:
-    """Addresses of the primary and of the standby."""
+    """Return addresses of the primary and of the standby."""
     known = pair._first  # noqa: SLF001 - the pair has no other use for it
     return on_tcp(known, str(pair.primary.port)).superuser_dsn, on_tcp(known, str(pair.standby.port)).superuser_dsn
 

@@ -38,7 +38,7 @@ _FOUR_DAYS: Final = 4 * 24 * 60
 
 
 async def _plant(api: Api, scan: Statement) -> dict[str, str]:
-    """Fills the database; what there is one of, by name."""
+    """Fill the database; return what there is one of, by name."""
     for begin in range(0, SHIPMENTS, _AT_ONCE):
         carrier_id = _CARRIERS[begin // _AT_ONCE % len(_CARRIERS)]
         readings = [_promised(scan, number) for number in range(begin, begin + _AT_ONCE)]
@@ -60,7 +60,7 @@ async def _plant(api: Api, scan: Statement) -> dict[str, str]:
 
 
 def _promised(scan: Statement, number: int) -> Reading:
-    """On its way, of one of many services, and expected on one of four months' days."""
+    """Build one on its way, of one of many services, and expected on one of four months' days."""
     day = date(2026, 3, 1) + timedelta(days=number % 120)
     service = f"Service {number // 7 % SERVICES}"
     return scan(f"1Z{number:08}", Status.IN_TRANSIT, minutes=number % 1000, service=service, estimated_delivery=f"{day}")

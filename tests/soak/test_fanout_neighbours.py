@@ -41,7 +41,7 @@ async def test_the_others_first_attempts_come_as_soon_as_without_them(own_server
 
 
 async def p99_of_the_well(server: SoakServer, bad: list[Behaviour]) -> float:
-    """Seconds from a change to its first attempt, of those whose receiver is well. All are subscribed anew."""
+    """Return seconds from a change to its first attempt, of those whose receiver is well. All are subscribed anew."""
     receivers = [Receiver(behaviour) for behaviour in bad] + [Receiver(Slow(WELL_SECONDS)) for _ in range(SUBSCRIBERS - len(bad))]
     async with listening(receivers), changes(server.dsns.service_dsn) as told:
         ids = [await told.subscribe(receiver.url) for receiver in receivers]

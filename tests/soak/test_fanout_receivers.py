@@ -59,7 +59,10 @@ def seconds_to_recover(scenario: Scenario, receiver: Receiver) -> float:
 
 
 def figures(scenario: Scenario, receiver: Receiver) -> Figures:
-    """Times are from when changes began to be written: the whole includes the first climb, which is what `well` recovers from."""
+    """Return the figures.
+
+    Times are from when changes began to be written: the whole includes the first climb, which `well` recovers from.
+    """
     answers = sum(receiver.statuses.values())
     return Figures(
         receiver=scenario.name,

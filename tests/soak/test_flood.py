@@ -50,7 +50,7 @@ END $$;
 CREATE TRIGGER note_pick_up AFTER UPDATE OF token ON statesvc.inbox FOR EACH ROW
     WHEN (OLD.token IS NULL AND NEW.token IS NOT NULL AND NEW.carrier_id <> 'ups') EXECUTE FUNCTION statesvc.note_pick_up();
 """
-"""Of the quiet carriers only, so that the flood costs what it costs."""
+"""Table of the quiet carriers only, so that the flood costs what it costs."""
 _PICKUPS: Final = """
 SELECT extract(epoch FROM p.leased_at - m.received_at)::float8, extract(epoch FROM m.settled_at - m.received_at)::float8
 FROM statesvc.message m JOIN statesvc.picked_up p USING (message_id)
@@ -147,7 +147,7 @@ async def _flood(service: Service, *, series: int) -> None:
 
 @asynccontextmanager
 async def _other_fleet(service: Service, folder: Path) -> AsyncIterator[None]:
-    """Reads a tenth of the flood."""
+    """Read a tenth of the flood."""
     change = {"candidate": "old@1", "percent": 10, "why": "flood"}
     async with service.session.put(f"{service.api.url}/v1/rollouts/{FLOODER}", json=change) as answer:
         assert answer.status == 200

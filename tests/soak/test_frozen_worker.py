@@ -47,7 +47,7 @@ async def test_a_worker_frozen_past_its_lease_changes_nothing_when_it_wakes(own_
 
 
 async def _freeze_inside(story: Story, victim: Member) -> None:
-    """Leaves the worker frozen inside a transaction: it is stopped, looked at, and let go again, until it is caught there."""
+    """Freeze the worker inside a transaction: it is stopped, looked at, and let go again, until it is caught there."""
     for _ in range(_TRIES):
         await asyncio.sleep(story.rng.uniform(0.01, 0.2))
         victim.freeze()

@@ -27,7 +27,7 @@ SELECT message_id = ANY (%s::uuid[]) AS hot, max(extract(epoch FROM settled_at -
 
 
 def _scans(parcel: Parcel) -> Iterator[ParcelScan]:
-    """Ten seconds apart; some are pushed after hundreds that came behind them."""
+    """Yield scans ten seconds apart; some are pushed after hundreds that came behind them."""
     began, town = datetime.now(UTC) - timedelta(days=2), parcel.scans[0].town
     for n in range(PUSHES):
         at = began + n * timedelta(seconds=10)

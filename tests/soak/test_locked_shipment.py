@@ -64,7 +64,7 @@ class Traffic:
 
 
 async def _p99(service: Service, traffic: Traffic, seconds: float) -> tuple[float, int]:
-    """Of ACK to settled, without the messages about the locked parcel; one that still waits counts as long as it has waited."""
+    """Return the p99 of ACK to settled, without the locked parcel's messages; one that still waits counts as long as it has waited."""
     since = await service.value("SELECT statesvc.clock()")
     await asyncio.sleep(seconds)
     until: Any = await service.value("SELECT statesvc.clock() - interval '1 s'")

@@ -14,7 +14,7 @@ _VECTOR = ("", "00", "10", "2021", "3031", "40414243", "5051525354555657", "6061
 
 
 def _log(**changes: dict[str, Any]) -> list[Entry]:
-    """Two events of one shipment and the transitions that they cause; `changes` of an entry, its hash left as it was or made anew."""
+    """Build two events of one shipment and the transitions that they cause; `changes` of an entry, its hash left as it was or made anew."""
     shipment = shipment_id("ups", "1Z1", "")
     entries: list[Entry] = []
     previous = bytes(32)

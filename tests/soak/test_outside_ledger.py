@@ -191,7 +191,7 @@ class Scene:
         return client
 
     async def _erase(self, carrier: str, number: str) -> None:
-        """Written down when the command said that it is done."""
+        """Erase, and write it down when the command said that it is done."""
         async with self.erasing:
             await self.shell.until_done("erase", carrier, number, "--why", "asked to", "--json")
         self.record.erase(carrier, number)
@@ -204,7 +204,7 @@ class Scene:
             await asyncio.sleep(5)
 
     async def _disturb(self, operating: asyncio.Task[None]) -> None:
-        """Until the time is over and the operators are done."""
+        """Disturb until the time is over and the operators are done."""
         for victim in cycle(VICTIMS):
             await asyncio.sleep(self.rng.uniform(2, 7))
             if operating.done() and all(self.kills[each] for each in VICTIMS):
@@ -218,7 +218,7 @@ class Scene:
                 self.crew.some(self.rng, victim).kill()
 
     async def _operate(self) -> None:
-        """All repairs at least once, each to its completion."""
+        """Run all repairs at least once, each to its completion."""
         await asyncio.sleep(min(20, SECONDS / 5))
         await self._teach()
         while True:
@@ -232,13 +232,13 @@ class Scene:
             await self.shell.until_done("carriers", "map", carrier, *mapping_of(code), "--force")
 
     async def _teach_and_replay(self) -> None:
-        """What was read before the mapping, and settled after the last replay."""
+        """Replay what was read before the mapping, and settled after the last replay."""
         await self.shell.until_done("dead-letters", "replay", "--kind", "code", "--why", "the last of them")
         for carrier, _ in STRANGE:
             await self.shell.until_done("renormalize", "--carrier", carrier, "--why", "the last of them")
 
     async def _drained(self, client: Client) -> None:
-        """Nothing waits, and nothing was sealed for a while."""
+        """Wait until nothing waits, and nothing was sealed for a while."""
         async with asyncio.timeout(240):
             size, since = -1, time.monotonic()
             while time.monotonic() - since < 2.5:
@@ -251,7 +251,7 @@ class Scene:
                     size, since = feed["tree_size"], time.monotonic()
 
     async def _verdicts(self, key: str, note: str) -> None:
-        """What the service says about itself, at rest."""
+        """Check what the service says about itself, at rest."""
         head = Path(self.shell.environment["STATESVC_SEALER_CHECKPOINT_FILE"]).with_name("stored-head")
         head.write_text(note)
         _, told = await self.shell.run("verify", "--key", key, "--checkpoint", str(head), "--json")

@@ -31,7 +31,7 @@ FRONT: Final = os.environ.get("STATESVC_SOAK_FRONT", "haproxy")
 AHEAD_BYTES: Final = 64 * 1024 * 1024
 """More than the sockets between two machines hold."""
 ADDRESSES: Final = ("127.0.0.1", "127.0.0.2")
-"""Of the machines that run roles: each has one of each."""
+"""Addresses of the machines that run roles: each has one of each."""
 ROLES: Final = ("ingress", "api", "worker", "notifier", "sealer")
 CREW: Final = [Post(role=role, settings={"STATESVC_HOST": address}) for address in ADDRESSES for role in ROLES]
 
@@ -48,7 +48,7 @@ async def cluster() -> AsyncIterator[PatroniCluster]:
 
 
 async def killed(three: PatroniCluster) -> None:
-    """The machine loses its power, and gets it back once it was replaced."""
+    """Cut the machine's power, and give it back once it was replaced."""
     primary = await three.primary()
     primary.kill()
     await three.replaced(primary)
@@ -56,7 +56,7 @@ async def killed(three: PatroniCluster) -> None:
 
 
 async def killed_ahead(three: PatroniCluster) -> None:
-    """Killed when it had written, and its standbys had not, what no ACK waited for: more than Patroni lets a standby lack by default."""
+    """Kill the primary when it had written, and its standbys had not, what no ACK waited for: more than Patroni allows by default."""
     primary = await three.primary()
     standbys = [machine for machine in three.machines if machine is not primary]
     for machine in standbys:
@@ -77,7 +77,7 @@ async def killed_ahead(three: PatroniCluster) -> None:
 
 
 async def cut_off(three: PatroniCluster) -> None:
-    """Nobody reaches the machine any more; it runs on, and finds out by itself. Healed once it was replaced."""
+    """Cut the machine off: it runs on, and finds out by itself. Healed once it was replaced."""
     primary = await three.primary()
     primary.cut_off()
     await three.replaced(primary)
@@ -85,7 +85,7 @@ async def cut_off(three: PatroniCluster) -> None:
 
 
 async def frozen(three: PatroniCluster) -> None:
-    """The machine stands still, and wakes up as the primary that it was, when another one is."""
+    """Freeze the machine; it wakes up as the primary that it was, when another one is."""
     primary = await three.primary()
     primary.freeze()
     await three.replaced(primary)
@@ -93,7 +93,7 @@ async def frozen(three: PatroniCluster) -> None:
 
 
 async def switched_over(three: PatroniCluster) -> None:
-    """As an operator does it for maintenance."""
+    """Switch over, as an operator does for maintenance."""
     await three.switch_over()
 
 
@@ -112,7 +112,7 @@ async def test_failovers_lose_and_double_nothing(happens: Any, tmp_path: Path) -
 
 
 def _gaps(story: Story) -> str:
-    """The longest time without any ACK that each failover cost. A busy machine makes fewer pushes a second than it was asked for."""
+    """Return the longest time without any ACK of each failover. A busy machine makes fewer pushes a second than it was asked for."""
     begun = [disturbance.began for disturbance in story.watch.disturbances]
     gaps = []
     for began, until in pairwise([*begun, time.monotonic()]):

@@ -42,7 +42,7 @@ SELECT extract(epoch FROM m.settled_at - m.received_at)::float8 FROM statesvc.me
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """What was settled, how fast, and how long each took."""
+    """Messages that were settled, how fast, and how long each took."""
 
     settled_per_second: float
     pickups: list[float]
@@ -91,7 +91,7 @@ async def _phase(service: Service, connection: AsyncConnection[Any], keyring: Ke
 
 
 async def _put(connection: AsyncConnection[Any], keyring: Keyring, pushes: Iterator[Push]) -> int:
-    """Seals and stores one group; answers its size. The worker finds it by its wake-up, as after an ACK."""
+    """Seal and store one group; return its size. The worker finds it by its wake-up, as after an ACK."""
     group = [seal_message(keyring, carrier_id, body, "{}") for carrier_id, body in pushes]
     if group:
         await put(connection, group)
@@ -106,7 +106,7 @@ async def _stop(service: Service) -> None:
 
 
 async def _claim_pages(connection: AsyncConnection[Any]) -> int:
-    """What a claim reads, in pages of 8 kB: a figure that owes nothing to the machine."""
+    """Return what a claim reads, in pages of 8 kB: a figure that owes nothing to the machine."""
     query = "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT * FROM statesvc.claim('soak', %s, '10 minutes', 'any')"
     row = await (await connection.execute(query, (_ASKED.limit,))).fetchone()
     assert row is not None
@@ -128,7 +128,7 @@ async def _claim_times(connection: AsyncConnection[Any]) -> list[float]:
 
 @asynccontextmanager
 async def _pinned(dsn: str) -> AsyncIterator[None]:
-    """A session idle in a transaction whose snapshot is as old as the block."""
+    """Hold a session idle in a transaction whose snapshot is as old as the block."""
     async with await AsyncConnection.connect(dsn, autocommit=True) as idle, idle.transaction():
         await idle.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         await idle.execute("SELECT count(*) FROM statesvc.lane")

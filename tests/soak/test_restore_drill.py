@@ -1,4 +1,4 @@
-"""Under load the database goes back to a point in time, is forked, and carriers push again what was lost: every promise holds again."""
+"""Restore drill: under load the database goes back in time, is forked, and carriers push again what was lost: every promise holds again."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -77,7 +77,7 @@ def _getter(story: Story) -> Any:
 
 
 async def _forget_notifications(story: Story) -> set[str]:
-    """Those that the subscriber has and the restored database does not: their ids must never come again."""
+    """Return the notifications that the subscriber has and the restored database does not: their ids must never come again."""
     # taken before the look: what comes meanwhile is of the restored database
     said = set(story.subscriber.said)
     given_up = said - {row[0] for row in await story.execute("SELECT webhook_id FROM statesvc.notification")}

@@ -67,7 +67,7 @@ class Carrier:
 
     @asynccontextmanager
     async def traffic(self) -> AsyncIterator[None]:
-        """New shipments come in as long as it lasts."""
+        """Push new shipments for the time of the block."""
         ended = asyncio.Event()
         pushing = asyncio.create_task(self._push_on(ended))
         try:

@@ -20,9 +20,9 @@ from tests.world import postgres
 
 ROLES: Final = ("api", "worker", "worker", "notifier", "sealer")
 PAUSE_SECONDS: Final = 0.5
-"""Of load with the same processes, between two restarts."""
+"""Seconds of load with the same processes, between two restarts."""
 _STRANGE: Final = re.compile(r"Undefined(?:Column|Function|Table|Object)|InsufficientPrivilege")
-"""What a process logs that does not fit the schema, though others may make good what it could not do."""
+"""Errors that a process logs which does not fit the schema, though others may make good what it could not do."""
 
 
 @pytest.mark.soak
@@ -50,7 +50,7 @@ async def test_an_upgrade_under_load_and_back_loses_nothing(tmp_path: Path) -> N
 
 
 async def _replace_all(story: Story, settings: Mapping[str, str]) -> None:
-    """One after the other, as operators do: until the last is replaced both versions work."""
+    """Replace one after the other, as operators do: until the last is replaced both versions work."""
     posts = [Post(role=member.post.role, settings=settings) for member in story.crew.members]
     for member, post in zip(story.crew.members, posts, strict=True):
         with story.disturbance(f"{post.role} replaced"):

@@ -66,7 +66,7 @@ class Strangling:
         self.fleet.append(await start_worker(self.dsn, self.inbox_key, log, self.program, **settings))
 
     async def kill(self) -> None:
-        """All of the fleet, as a power cut does."""
+        """Kill all of the fleet, as a power cut does."""
         for process in self.fleet:
             process.kill()
             await process.wait()
@@ -79,7 +79,7 @@ class Strangling:
             return shown
 
     async def push(self, count: int) -> set[UUID]:
-        """Eight clients; answers the ids that were acknowledged."""
+        """Push by eight clients; return the ids that were acknowledged."""
         queue = [self.bodies.pop() for _ in range(count)]
         pushed: set[UUID] = set()
 
@@ -102,7 +102,7 @@ class Strangling:
         return {message_id for (message_id,) in await self.service.rows(_SHARE, sorted(pushed), percent)}
 
     async def read_by(self, pushed: set[UUID]) -> dict[str, set[UUID]]:
-        """Each message once; by whom."""
+        """Return each message once; by whom."""
         found: dict[str, set[UUID]] = {}
         rows = await self.service.rows(_READERS, sorted(pushed))
         assert len(rows) == len(pushed), "each message has one verdict"
@@ -204,7 +204,7 @@ async def _grow(story: Strangling) -> None:
 
 
 async def _codes_outside(story: Strangling, rest: set[UUID], bodies: list[bytes]) -> Counter[str]:
-    """The codes of the messages that were tried, from the log."""
+    """Return the codes of the messages that were tried, from the log."""
     rows = await story.service.rows("SELECT canonical FROM statesvc.event WHERE message_id = ANY (%s)", sorted(rest))
     said = Counter(json.loads(decompress_json(canonical))["raw"]["code"] for (canonical,) in rows)
     assert sum(said.values()) <= len(bodies)
@@ -264,7 +264,7 @@ async def _drill(story: Strangling) -> None:
 
 
 async def _erase(story: Strangling) -> None:
-    """While trials wait, and one is handed over and not yet compared."""
+    """Erase while trials wait, and one is handed over and not yet compared."""
     await story.turn(percent=0, shadow=True)
     await story.kill()
     bodies = story.bodies[-40:]

@@ -1,4 +1,4 @@
-"""What carriers push in a story, and what each body must come to: the events that it tells, or a dead letter.
+"""Pushes of carriers in a story, and what each body must come to: the events that it tells, or a dead letter.
 
 The sample carriers' lives (histories that grow, scans that overtake each other, bodies sent twice, bodies cut off), and every
 fifth push one canonical event, whose id is stated in the body and owes nothing to our own normalizers.
@@ -29,7 +29,7 @@ class Told:
 
 
 def traffic(seed: int, digests: Callable[[str], Digest]) -> Iterator[Told]:
-    """Endless. `digests` are the installation's own, by carrier: ids of scans without a code depend on them."""
+    """Yield endless traffic. `digests` are the installation's own, by carrier: ids of scans without a code depend on them."""
     rng = random.Random(seed)
     lives = (push for push in pushes(rng, lambda: datetime.now(UTC)) if push.behaviour is not Behaviour.COMPRESSED)
     stated = _stated(rng, seed)

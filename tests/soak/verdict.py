@@ -37,7 +37,7 @@ class Verdict:
     lag_seconds_max: float = 0.0
 
     def must(self, what: str, wrong: Any) -> None:
-        """`wrong`: a collection or count of violations."""
+        """Record violations. `wrong`: a collection or count of them."""
         if wrong:
             pieces = wrong.items() if isinstance(wrong, dict) else wrong
             shown = sorted(map(str, pieces))[:5] if isinstance(wrong, set | list | dict) else wrong
@@ -46,7 +46,7 @@ class Verdict:
 
 
 async def judge(dsn: str, keyring: Keyring, promised: Promises, subscriber: Subscriber | None) -> Verdict:
-    """Looks at everything, as it was when all was sealed.
+    """Judge everything, as it was when all was sealed.
 
     A notifier that was cut off still adds the tries that it made to the log when their notifications have long ended by another's.
     """

@@ -1,4 +1,4 @@
-"""How far the service lags, looked at four times a second, and how long it needs to be itself again after each disturbance."""
+"""Watch of the service's lag, four times a second, and of how long it needs to be itself again after each disturbance."""
 
 import asyncio
 import time
@@ -36,7 +36,7 @@ class Look:
 
 @dataclass(slots=True)
 class Disturbance:
-    """From `began` to `ended`, on the monotonic clock."""
+    """Disturbance from `began` to `ended`, on the monotonic clock."""
 
     what: str
     began: float
@@ -53,7 +53,7 @@ class Watch:
         self.disturbances: list[Disturbance] = []
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Watch until it is cancelled."""
         connection: AsyncConnection[Any] | None = None
         try:
             while True:
@@ -74,7 +74,7 @@ class Watch:
                 await connection.close()
 
     def recoveries(self) -> list[tuple[Disturbance, float]]:
-        """Of each disturbance the seconds from its end until the service had recovered; those that another one overtook are left out."""
+        """Return for each disturbance the seconds from its end until the service had recovered; without those that another one overtook."""
         found = []
         for place, disturbance in enumerate(self.disturbances):
             until = self.disturbances[place + 1].began if place + 1 < len(self.disturbances) else float("inf")

@@ -265,7 +265,7 @@ def test_each_call_that_changes_something_is_compared_or_says_why_not() -> None:
 
 @pytest.fixture
 def here(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commands on the machine of the served API."""
+    """Run commands on the machine of the served API."""
     monkeypatch.setenv("DATABASE_URL", database.service_dsn)
     monkeypatch.setenv("STATESVC_OWNER_URL", database.owner_dsn)
     monkeypatch.setenv("STATESVC_BACKUP_DAYS", "7")
@@ -318,7 +318,7 @@ async def _newest(api: Api) -> int:
 
 
 async def _entries(api: Api, after: int, names: Names) -> list[tuple[str, Any]]:
-    """Who, and the rest of each entry, with the subject by its name and without what changes from time to time."""
+    """Return who, and the rest of each entry, with the subject by its name and without what changes from time to time."""
     cursor = await api.connection.execute(
         "SELECT convert_from(canonical, 'UTF8') FROM statesvc.action WHERE batch_id > %s ORDER BY batch_id, ordinal", (after,)
     )

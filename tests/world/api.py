@@ -60,7 +60,7 @@ def _scan(
     description: str | None = None,
     **fields: Any,
 ) -> Reading:
-    """A scan `minutes` after the morning."""
+    """Build a scan `minutes` after the morning."""
     at = MORNING + timedelta(minutes=minutes)
     raw_type = fields.pop("type", "T")
     fields.setdefault("kind", Kind.SCAN)
@@ -163,7 +163,7 @@ class Waker:
 
 
 def context_of(pool: Connections, *, carriers: Mapping[str, Carrier] = CARRIERS) -> Context:
-    """What operations work with that need no keys."""
+    """Return what operations work with that need no keys."""
 
     async def keyring() -> Keyring:
         raise AssertionError("no master key is at hand")
@@ -187,7 +187,7 @@ def context_of(pool: Connections, *, carriers: Mapping[str, Carrier] = CARRIERS)
 
 @pytest.fixture
 def known_carriers() -> Mapping[str, Carrier]:
-    """Those of the API; a module of tests may know others."""
+    """Return the carriers of the API; a module of tests may know others."""
     return CARRIERS
 
 
@@ -223,5 +223,5 @@ async def api(database: Database, tmp_path: Path, known_carriers: Mapping[str, C
 
 @pytest.fixture
 def scan() -> Statement:
-    """`scan(number, status, minutes=..., ...)`: a carrier's statement."""
+    """Return `scan(number, status, minutes=..., ...)`: a carrier's statement."""
     return _scan

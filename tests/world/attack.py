@@ -40,7 +40,7 @@ async def attack(database: Any, *statements: str) -> None:
 
 @asynccontextmanager
 async def sealed_story(database: Any) -> AsyncIterator[Story]:
-    """A log of all kinds with several heads. Written once a run and copied, for writing it takes half a second of computing."""
+    """Make a log of all kinds with several heads. Written once a run and copied, for writing it takes half a second of computing."""
     await fill_database(database.superuser_dsn, "sealed_story", partial(_write_sealed_story, database))
     async with story(database) as log:
         yield log

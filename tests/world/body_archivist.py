@@ -25,7 +25,7 @@ KEEP_MONTHS = 25
 
 
 async def no_pause() -> None:
-    """Tests do not rest."""
+    """Rest not at all."""
 
 
 @dataclass
@@ -51,7 +51,7 @@ class Archivist:
         return now.astimezone(UTC).date()
 
     async def run_pass(self, **changes: Any) -> DayPassResult:
-        """By a process of its own that leads."""
+        """Run a pass by a process of its own that leads."""
         async with await AsyncConnection.connect(self.service_dsn, autocommit=True) as connection:
             # the session of the pass before may still be ending
             while not await BODY_LEDGER.try_lead(connection):  # noqa: ASYNC110 - another process decides
@@ -62,7 +62,7 @@ class Archivist:
         return {archive.day: archive for archive in await archives(self.shop.connection)}
 
     async def partition(self, day: date) -> str | None:
-        """Its name while it is there."""
+        """Return its name while it is there."""
         name: str | None = await self.shop.value("SELECT to_regclass(%s)::text", f"statesvc.body_{day:%Y%m%d}")
         return name
 
@@ -70,13 +70,13 @@ class Archivist:
         return {message_id for (message_id,) in await self.shop.rows("SELECT message_id FROM statesvc.body_retained")}
 
     async def erase(self, shipment_id: UUID) -> None:
-        """Destroys the shipment's key."""
+        """Destroy the shipment's key."""
         await self.shop.as_owner(
             f"UPDATE statesvc.stream SET sealed_key = NULL, erased_at = statesvc.clock() WHERE shipment_id = '{shipment_id}'"
         )
 
     async def body(self, message_id: UUID) -> bytes | None:
-        """The clear body wherever it is, opened with the key of its shipment."""
+        """Return the clear body wherever it is, opened with the key of its shipment."""
         shop = self.shop
         wanted = [(message_id, await self._received_at(message_id))]
         found = (await find_bodies(shop.connection, self.archiving.folder, wanted)).get(message_id)
@@ -109,12 +109,12 @@ class Archivist:
         return found[0][0]
 
     def files(self) -> list[str]:
-        """Without the marker."""
+        """Return the files without the marker."""
         names = (path.name for path in self.folder.iterdir()) if self.folder.is_dir() else ()
         return sorted(name for name in names if not name.startswith(MARKER))
 
     async def archived(self) -> date:
-        """Lets today get old, and archives it."""
+        """Let today get old, and archive it."""
         today = await self.today()
         await self.days_pass(HOT_DAYS + 1)
         outcome = await self.run_pass()

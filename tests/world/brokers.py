@@ -37,7 +37,7 @@ class Server:
         self._process: asyncio.subprocess.Process | None = None
 
     async def start(self) -> None:
-        """Returns once it takes connections."""
+        """Start the server, and wait until it takes connections."""
         self.lives += 1
         log = (self.folder / f"log-{self.lives}").open("wb")
         with log:
@@ -55,7 +55,7 @@ class Server:
                 await asyncio.sleep(0.05)
 
     async def kill(self) -> None:
-        """All of its processes at once, as an out-of-memory killer or a power cut does."""
+        """Kill all of its processes at once, as an out-of-memory killer or a power cut does."""
         process, self._process = self._process, None
         if process is not None:
             with contextlib.suppress(ProcessLookupError):
@@ -69,7 +69,7 @@ class Server:
         return dict(os.environ)
 
     async def _answers(self) -> bool:
-        """Whether it speaks to a client."""
+        """Return whether it speaks to a client."""
         raise NotImplementedError
 
 
@@ -94,7 +94,7 @@ class Nats(Server):
             await client.jetstream().add_stream(StreamConfig(name=name, subjects=list(subjects), **options))
 
     async def stored(self, name: str) -> list[tuple[dict[str, str], bytes]]:
-        """All messages of a stream in its order: headers and data."""
+        """Return all messages of a stream in its order: headers and data."""
         async with self.client() as client:
             jetstream = client.jetstream()
             last = (await jetstream.stream_info(name)).state.last_seq
@@ -117,7 +117,7 @@ class Nats(Server):
 
 
 class RabbitMq(Server):
-    """With a port mapper of its own, so that nothing of it outlives the test or meets the machine's own broker."""
+    """RabbitMQ with a port mapper of its own, so that nothing of it outlives the test or meets the machine's own broker."""
 
     name = "rabbitmq"
 
@@ -153,19 +153,19 @@ class RabbitMq(Server):
             await self._declare(*declared)
 
     async def stop(self) -> None:
-        """For good."""
+        """Stop for good."""
         await self.kill()
         if self._mapper is not None:
             self._mapper.kill()
             await self._mapper.wait()
 
     async def declare(self, exchange: str, queue: str, *, routing_key: str = "", arguments: dict[str, Any] | None = None) -> None:
-        """A durable exchange, and a durable queue that is bound to it; again after each start."""
+        """Declare a durable exchange, and a durable queue that is bound to it; again after each start."""
         self._declared.append((exchange, queue, routing_key, arguments))
         await self._declare(*self._declared[-1])
 
     def told(self) -> str:
-        """What it wrote into its logs."""
+        """Return what it wrote into its logs."""
         return "\n".join(log.read_text(errors="replace") for log in sorted(self.folder.glob("log/*.log")))
 
     async def _declare(self, exchange: str, queue: str, routing_key: str, arguments: dict[str, Any] | None) -> None:
@@ -176,7 +176,7 @@ class RabbitMq(Server):
             await held.bind(made, routing_key)
 
     async def stored(self, queue: str) -> list[Any]:
-        """All messages that wait, in the queue's order; they are taken."""
+        """Return all messages that wait, in the queue's order; they are taken."""
         found = []
         async with await aio_pika.connect(self.address) as connection:
             channel = await connection.channel()
@@ -209,7 +209,7 @@ class RabbitMq(Server):
 
 
 class Redis(Server):
-    """With every write on the disk, as a broker needs it."""
+    """Redis with every write on the disk, as a broker needs it."""
 
     name = "redis"
 
@@ -231,7 +231,6 @@ class Redis(Server):
 
 @asynccontextmanager
 async def running_redis(folder: Path) -> AsyncIterator[Redis]:
-    """For the time of the block."""
     server = Redis(folder)
     try:
         await server.start()
@@ -242,7 +241,6 @@ async def running_redis(folder: Path) -> AsyncIterator[Redis]:
 
 @asynccontextmanager
 async def running_nats(folder: Path, extra: str = "") -> AsyncIterator[Nats]:
-    """For the time of the block."""
     server = Nats(folder, extra)
     try:
         await server.start()
@@ -253,7 +251,6 @@ async def running_nats(folder: Path, extra: str = "") -> AsyncIterator[Nats]:
 
 @asynccontextmanager
 async def running_rabbitmq(folder: Path) -> AsyncIterator[RabbitMq]:
-    """For the time of the block."""
     server = RabbitMq(folder)
     try:
         await server.start()
@@ -282,4 +279,4 @@ async def _speaks(port: int, greeting: bytes, beginning: bytes) -> bool:
 
 
 async def _ignored(_error: Exception) -> None:
-    """What the client would print."""
+    """Ignore what the client would print."""

@@ -14,7 +14,7 @@ from tests.world.programs import required
 PHONE: Final = ViewportSize(width=390, height=844)
 DESKTOP: Final = ViewportSize(width=1280, height=800)
 EXPECT_MILLISECONDS: Final = 30_000
-"""How long a page may take to show what is expected: a loaded machine is no fault."""
+"""Time that a page may take to show what is expected: a loaded machine is no fault."""
 _AXE: Final = Path(__file__).parents[1] / "node" / "node_modules" / "axe-core" / "axe.min.js"
 _SERIOUS: Final = """async () => (await axe.run(document, { resultTypes: ["violations"] })).violations
     .filter(found => ["serious", "critical"].includes(found.impact))
@@ -23,7 +23,7 @@ _SERIOUS: Final = """async () => (await axe.run(document, { resultTypes: ["viola
 
 @asynccontextmanager
 async def page(*, scheme: str = "light") -> AsyncIterator[Page]:
-    """An empty tab. Skips the test where there is no Chromium, fails it in CI."""
+    """Open an empty tab. Skips the test where there is no Chromium, fails it in CI."""
     program = required("chromium", "chromium")
     expect.set_options(timeout=EXPECT_MILLISECONDS)
     async with async_playwright() as playwright:
@@ -36,7 +36,7 @@ async def page(*, scheme: str = "light") -> AsyncIterator[Page]:
 
 
 async def faults(tab: Page) -> list[str]:
-    """What axe-core calls serious or critical on the page."""
+    """Return what axe-core calls serious or critical on the page."""
     if not _AXE.exists():
         reason = "axe-core is not installed (npm ci --prefix tests/node)"
         pytest.fail(reason) if os.environ.get("CI") == "true" else pytest.skip(reason)
@@ -46,12 +46,12 @@ async def faults(tab: Page) -> list[str]:
 
 
 async def sideways(tab: Page) -> int:
-    """By how many pixels the page is wider than the window."""
+    """Return by how many pixels the page is wider than the window."""
     wider: int = await tab.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
     return wider
 
 
 async def photograph(tab: Page, name: str) -> None:
-    """Stores the whole page as a picture, where STATESVC_TEST_PICTURES names a folder: for people to look at."""
+    """Store the whole page as a picture, where STATESVC_TEST_PICTURES names a folder: for people to look at."""
     if folder := os.environ.get("STATESVC_TEST_PICTURES"):
         await tab.screenshot(path=Path(folder) / f"{name}.png", full_page=True)

@@ -30,7 +30,7 @@ QUORUM_NAMES: Final = ("fast-quorum", "slow-quorum")
 
 
 def make_app(broker: str, *, quorum: bool = False, names: Sequence[str] = ("fast", "slow"), **settings: Any) -> Celery:
-    """Classic queues with priorities; with `quorum` quorum queues, so that delays go through native delayed delivery."""
+    """Make an app of classic queues with priorities; with `quorum` quorum queues, so that delays go through native delayed delivery."""
     app = Celery("shop", broker=broker, set_as_current=False)
     kind = {"x-queue-type": "quorum"} if quorum else {"x-max-priority": 10} if broker.startswith("amqp") else None
     kind_of_exchange = "topic" if quorum else "direct"
@@ -56,7 +56,7 @@ def make_app(broker: str, *, quorum: bool = False, names: Sequence[str] = ("fast
 
 
 def declare_delays(broker: str, *names: str) -> None:
-    """As a worker does when it starts: the queues of native delayed delivery, and what leads from them to these queues."""
+    """Declare, as a worker does when it starts, the queues of native delayed delivery, and what leads from them to these queues."""
     with Connection(broker) as connection:
         declare_native_delayed_delivery_exchanges_and_queues(connection, "quorum")
         shop = Exchange("shop-topic", type="topic")
@@ -67,7 +67,7 @@ def declare_delays(broker: str, *names: str) -> None:
 
 
 def _ingest(body: str, **_more: Any) -> None:
-    """Writes a line with the id of the task that runs, and when."""
+    """Write a line with the id of the task that runs, and when."""
     from celery import current_task  # noqa: PLC0415
 
     time.sleep(float(os.environ[SECONDS]))
@@ -79,7 +79,7 @@ def _ingest(body: str, **_more: Any) -> None:
 async def running_worker(
     broker: str, ledger: Path, *, queues: str = "fast,slow", quorum: bool = False, seconds: float = 0
 ) -> AsyncIterator[Process]:
-    """A worker, for the time of the block, whose tasks take `seconds`; it ends as by a deploy, and gives back what it has not run."""
+    """Run a worker for the time of the block, whose tasks take `seconds`; it ends as by a deploy, and gives back what it has not run."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "celery", "-A", "tests.world.celery_fleet:worker_app", "worker", "-P", "solo", "-Q", queues),
         *("--without-gossip", "--without-mingle", "--without-heartbeat", "-l", "ERROR"),
@@ -96,12 +96,12 @@ async def running_worker(
 
 
 def ran(ledger: Path) -> list[dict[str, Any]]:
-    """What workers wrote down."""
+    """Return what workers wrote down."""
     return [json.loads(line) for line in ledger.read_text("utf-8").splitlines()] if ledger.exists() else []
 
 
 async def has_run(ledger: Path, count: int) -> None:
-    """Waits until workers have run this many tasks."""
+    """Wait until workers have run this many tasks."""
     while len({one["id"] for one in ran(ledger)}) < count:  # noqa: ASYNC110 - the file is another process's
         await asyncio.sleep(0.05)
 

@@ -16,7 +16,7 @@ from tests.world.ports import free_port
 
 
 class Cluster:
-    """Its data is in the folder."""
+    """Cluster whose data is in the folder."""
 
     def __init__(self, folder: Path) -> None:
         self.data, self.backup, self.archive = folder / "data", folder / "backup", folder / "data" / "archive"
@@ -42,12 +42,12 @@ class Cluster:
             owner.give(path)
 
     def mark(self, name: str) -> None:
-        """A point in the write-ahead log that `restore` can go back to."""
+        """Mark a point in the write-ahead log that `restore` can go back to."""
         with psycopg.connect(self.dsns.superuser or "", autocommit=True) as connection:
             connection.execute("SELECT pg_create_restore_point(%s)", (name,))
 
     def restore(self, until: str | None = None) -> None:
-        """The backup as it was; `until`: rolled forward by the archive to this mark. Its clean end archives the rest of its log."""
+        """Restore the backup as it was; `until`: rolled forward by the archive to this mark. Its clean end archives the rest of its log."""
         self._server.stop()
         shutil.rmtree(self.data / "postgres")
         self.backup.rename(self.data / "postgres")

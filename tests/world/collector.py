@@ -53,7 +53,7 @@ def _unpacked(request: web.Request, body: bytes) -> bytes:
 
 
 def settings_for(collector: Collector) -> dict[str, str]:
-    """Every webhook is traced, and everything goes out soon."""
+    """Return settings by which every webhook is traced, and everything goes out soon."""
     return {
         "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url,
         "OTEL_TRACES_SAMPLER": "always_on",

@@ -34,18 +34,18 @@ class Tab:
         return found[1]
 
     async def text(self, path: str) -> str:
-        """What a page says, without its tags."""
+        """Return what a page says, without its tags."""
         response = await self.get(path)
         text = await response.text()
         assert response.status == 200, text
         return words(text)
 
     async def preview(self, path: str, **fields: str) -> str:
-        """What an action would do."""
+        """Return what an action would do."""
         return words(await (await self.post(path, form_token=await self.form_token(path), **fields)).text())
 
     async def act(self, path: str, **fields: str) -> str:
-        """Does it after its dry run; what the next page says."""
+        """Do it after its dry run; return what the next page says."""
         token = await self.form_token(path)
         shown = await (await self.post(path, form_token=token, **fields)).text()
         forms = re.findall(r"<form.*?</form>", shown, re.DOTALL)
@@ -58,7 +58,7 @@ class Tab:
         return words(await done.text())
 
     async def go_on(self, path: str, **fields: str) -> str:
-        """Does it part by part, as a page that goes on by itself; what the last page says."""
+        """Do it part by part, as a page that goes on by itself; return what the last page says."""
         hidden = {"form_token": await self.form_token(path), "step": "do", **fields}
         while hidden:
             page = await (await self.post(path, **hidden)).text()
@@ -79,5 +79,4 @@ async def tab(api: Api) -> AsyncIterator[Tab]:
 
 
 def words(page: str) -> str:
-    """A page's text."""
     return " ".join(unescape(re.sub(r"<[^>]*>", " ", page)).split())

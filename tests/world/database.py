@@ -18,7 +18,7 @@ class Clock:
     owner_dsn: str
 
     async def advance(self, seconds: float) -> None:
-        """Moves the clock, and opens the partitions that the new time needs."""
+        """Move the clock, and open the partitions that the new time needs."""
         async with await AsyncConnection.connect(self.owner_dsn, autocommit=True) as connection:
             await connection.execute("UPDATE statesvc.test_clock SET shift = shift + %s", (timedelta(seconds=seconds),))
             await connection.execute("SELECT count(*) FROM statesvc.ensure_partitions()")
@@ -43,31 +43,31 @@ class Database:
 
     @classmethod
     def of(cls, server: postgres.Server) -> "Database":
-        """The one that the server's addresses lead to."""
+        """Return the one that the server's addresses lead to."""
         return cls(server.service_dsn, server.owner_dsn, server.superuser_dsn, server.auditor_dsn, Clock(server.owner_dsn))
 
     def on(self, name: str) -> "Database":
-        """Another one of the same server."""
+        """Return another one of the same server."""
         return Database.of(postgres.Server(self.superuser_dsn, self.owner_dsn, self.service_dsn, self.auditor_dsn).on(name))
 
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[postgres.Server]:
-    """The run's PostgreSQL server."""
+    """Return the run's PostgreSQL server."""
     yield postgres.running_server()
     postgres.close_connections()
 
 
 @pytest.fixture
 async def database(server: postgres.Server) -> AsyncIterator[Database]:
-    """As a release finds it: migrated, with its privileges, empty."""
+    """Make a database as a release finds it: migrated, with its privileges, empty."""
     async with _temporary(server, postgres.TEMPLATE) as mine:
         yield mine
 
 
 @pytest.fixture
 async def bare_database(server: postgres.Server) -> AsyncIterator[Database]:
-    """Without any schema, before the first migration."""
+    """Make a database without any schema, before the first migration."""
     async with _temporary(server, "template1") as mine:
         yield mine
 

@@ -23,7 +23,7 @@ async def deliver(
     status_code: int = 204,
     body: Callable[[Notification], bytes] = body_of,
 ) -> list[str]:
-    """Sends whatever may be sent now. Returns the bodies."""
+    """Send whatever may be sent now. Returns the bodies."""
     asked = OutboxClaim(worker="notifier-1", lease_seconds=60, offer=Permits(256).offer(time.time(), limit=64))
     deliveries = await claim(connection, keyring, asked)
     answer = Answer(outcome=outcome, duration_seconds=0.01, status_code=status_code)

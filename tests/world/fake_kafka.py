@@ -93,7 +93,6 @@ class FakeKafka:
 
 @asynccontextmanager
 async def fake_kafka(**behaviour: Any) -> AsyncIterator[FakeKafka]:
-    """For the time of the block."""
     kafka = FakeKafka(**behaviour)
     server = await asyncio.start_server(kafka.serve, "127.0.0.1", 0)
     kafka.port = server.sockets[0].getsockname()[1]

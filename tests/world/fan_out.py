@@ -11,7 +11,7 @@ from statesvc.log.fanouts import append_fanouts
 
 
 async def notify_of(connection: AsyncConnection[Any], changes: Sequence[OutboxChange]) -> int:
-    """In one transaction. Answers how many notifications that made."""
+    """Fan out in one transaction. Return how many notifications that made."""
     async with connection.transaction():
         asked = await read_subscribed_to(connection, {(change.carrier_id, change.number) for change in changes})
         fanned_out = fan_out(changes, await asked.rows())

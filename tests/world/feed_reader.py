@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 Get = Callable[..., Awaitable[tuple[int, Any]]]
-"""Of `/v1/feed` with parameters: status and document."""
+"""Call of `/v1/feed` with parameters: status and document."""
 
 
 @dataclass(slots=True)
@@ -18,7 +18,7 @@ class FeedReader:
     lost: list[str] = field(default_factory=list)
 
     async def read_on(self) -> None:
-        """To the present end. An index that was skipped or repeated fails at once."""
+        """Read to the present end. An index that was skipped or repeated fails at once."""
         while True:
             status, page = await self.get("/v1/feed", limit="1000", **({} if self.cursor is None else {"after": self.cursor}))
             if status == 410:

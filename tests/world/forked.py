@@ -21,7 +21,7 @@ _ROOT: Final = Path(__file__).parents[2]
 
 
 class ForkedProcess:
-    """What tests use of `asyncio.subprocess.Process`."""
+    """The part of `asyncio.subprocess.Process` that tests use."""
 
     def __init__(self, process: BaseProcess) -> None:
         assert process.pid is not None
@@ -68,7 +68,7 @@ async def fork(
     errors: Path | None = None,
     folder: Path = _ROOT,
 ) -> ForkedProcess:
-    """Runs `main()` of the module `launcher` in `folder` as `python -m launcher ARGUMENTS` would. `errors` None: both go to `output`."""
+    """Run `main()` of the module `launcher` in `folder` as `python -m launcher ARGUMENTS` would. `errors` None: both go to `output`."""
     process = fork_server().Process(target=_run, args=(launcher, [*arguments], {**environment}, output, errors, folder))
     await asyncio.to_thread(process.start)
     return ForkedProcess(process)
@@ -77,7 +77,7 @@ async def fork(
 def _run(  # noqa: PLR0917 - a process takes them by position
     launcher: str, arguments: Sequence[str], environment: Mapping[str, str], output: Path, errors: Path | None, folder: Path
 ) -> None:
-    """In the child."""
+    """Run in the child."""
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 1)
     os.dup2(1 if errors is None else os.open(errors, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)

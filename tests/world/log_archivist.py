@@ -48,11 +48,11 @@ class Archivist:
 
     @property
     def archive(self) -> LogArchive:
-        """As a process that starts now has it."""
+        """The archive as a process that starts now has it."""
         return LogArchive(self.archiving.folder)
 
     async def two_months(self) -> None:
-        """The first one is over since its hot month; the second one is hot."""
+        """Make two months: the first one is over since its hot month; the second one is hot."""
         await self.log.everything()
         await self.log.act(f"shipment {shipment('1Z0001')}")
         await self.log.seal()
@@ -69,11 +69,11 @@ class Archivist:
         await self.database.clock.advance(days * DAY)
 
     async def notice(self, _seconds: float) -> None:
-        """The notice of a month ends."""
+        """End the notice of a month."""
         await self.database.clock.advance(60)
 
     async def run_pass(self, **changes: Any) -> MonthPassResult:
-        """By a process of its own that leads."""
+        """Run a pass by a process of its own that leads."""
         async with await AsyncConnection.connect(self.database.service_dsn, autocommit=True) as connection:
             # the session of the pass before may still be ending
             while not await LOG_LEDGER.try_lead(connection):  # noqa: ASYNC110 - another process decides
@@ -81,7 +81,7 @@ class Archivist:
             return await archive_months(connection, replace(self.archiving, **changes))
 
     async def archived(self) -> LogMonth:
-        """The first month, archived."""
+        """Return the first month, archived."""
         outcome = await self.run_pass()
         assert len(outcome.archived) == 1, outcome
         assert not outcome.failed
@@ -91,14 +91,14 @@ class Archivist:
         return {month.month: month for month in await months(self.connection)}
 
     async def counts(self) -> dict[str, int]:
-        """Entries in the database by kind."""
+        """Return the entries in the database by kind."""
         return {kind: (await self.log.rows(f"SELECT count(*) FROM statesvc.{kind}"))[0][0] for kind in KINDS}
 
     async def residents(self) -> dict[UUID, str]:
         return dict(await self.log.rows("SELECT shipment_id, why FROM statesvc.log_resident"))
 
     def files(self) -> list[str]:
-        """Without the marker."""
+        """Return the files without the marker."""
         return sorted(path.name for path in files_of(self.archiving.folder) if not path.name.startswith(MARKER))
 
     def verify(self, **options: Any) -> VerificationReport:

@@ -15,7 +15,7 @@ from statesvc.notifier.turn import Turn, take_turn
 async def claim(
     connection: AsyncConnection[Any], keyring: Keyring, asked: OutboxClaim, *, thin: frozenset[Any] = frozenset()
 ) -> list[Delivery]:
-    """Leases what may be sent now."""
+    """Lease what may be sent now."""
     done = await take_turn(connection, keyring, Turn(worker=asked.worker, claim=asked))
     assert done.claimed is not None
     return await done.claimed.deliveries(connection, keyring, thin=thin)
@@ -24,5 +24,5 @@ async def claim(
 async def settle(
     connection: AsyncConnection[Any], keyring: Keyring, group: Sequence[AttemptResult], *, worker: str, again: bool = False
 ) -> Settled:
-    """Settles what has ended."""
+    """Settle what has ended."""
     return (await take_turn(connection, keyring, Turn(worker=worker, ended=group, settled_before=again))).settled

@@ -38,12 +38,12 @@ class ObjectStore:
         )
 
     def place(self, prefix: str = "") -> str:
-        """As a setting names it."""
+        """Return the place as a setting names it."""
         return f"s3://{self.bucket}/{prefix}?endpoint=http://127.0.0.1:{self._proxy.port}"
 
     @property
     def objects(self) -> dict[str, bytes]:
-        """What lies there, by key."""
+        """Objects that lie there, by key."""
         keys = [each["path"] for some in obstore.list(self._past_proxy) for each in some]
         return {key: bytes(obstore.get(self._past_proxy, key).bytes()) for key in sorted(keys)}
 
@@ -54,7 +54,7 @@ class ObjectStore:
         obstore.delete(self._past_proxy, keys)
 
     def cut(self) -> None:
-        """Every connection, until `heal`."""
+        """Cut every connection, until `heal`."""
         self._loop.call_soon_threadsafe(self._proxy.cut)
 
     def heal(self) -> None:
@@ -63,7 +63,7 @@ class ObjectStore:
 
 @pytest.fixture(scope="session")
 def s3_port(own_processes: None) -> Iterator[int]:  # noqa: ARG001 - a mark
-    """The server's. One a test worker: it takes a second to start."""
+    """Return the server's port. One a test worker: it takes a second to start."""
     port = free_port()
     process = subprocess.Popen([required_moto(), "--port", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
@@ -76,7 +76,7 @@ def s3_port(own_processes: None) -> Iterator[int]:  # noqa: ARG001 - a mark
 
 @pytest.fixture
 def object_store(s3_port: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectStore]:
-    """An empty bucket, and in the environment what opens it."""
+    """Make an empty bucket, and put into the environment what opens it."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
     # a loop of its own: the test's may be what waits for the store

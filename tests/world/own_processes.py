@@ -1,4 +1,4 @@
-"""Who may start processes of ours, and what they cost.
+"""Guard of processes of ours: which tests may start them, and what they cost.
 
 A test that starts some, or a broker, a browser or a PostgreSQL server of its own, takes the fixture `own_processes`, mostly through the
 fixture that starts them; that marks it as slow. Any other test fails where it starts one, so that `make test-fast` is what it says.
@@ -25,7 +25,7 @@ _LOADED: Final = (
     # the last: what is loaded by then no collection visits again
     "tests.world.preloaded",
 )
-"""What the process holds that others are forked from."""
+"""Modules that the process holds that others are forked from."""
 _get_context: Final = multiprocessing.get_context
 _start_program: Final = subprocess.Popen.__init__
 _patches: Final = pytest.MonkeyPatch()
@@ -33,11 +33,11 @@ _patches: Final = pytest.MonkeyPatch()
 
 @pytest.fixture(scope="session")
 def own_processes() -> None:
-    """The test starts processes."""
+    """Allow the test to start processes."""
 
 
 class _Guard:
-    """Of the test that runs now."""
+    """Guard of the test that runs now."""
 
     def __init__(self) -> None:
         self.test: pytest.Item | None = None
@@ -75,14 +75,14 @@ def pytest_unconfigure() -> None:
 
 
 def fork_server() -> ForkServerContext:
-    """Starts processes by forking one that has loaded the service. Its environment is that of the run, not that of the test."""
+    """Start processes by forking one that has loaded the service. Its environment is that of the run, not that of the test."""
     context = _get_context("forkserver")
     context.set_forkserver_preload(list(_LOADED))
     return context
 
 
 class _SpawnedProcess(ForkServerProcess):
-    """With the environment of its parent, as a spawned one has it."""
+    """Process with the environment of its parent, as a spawned one has it."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
@@ -99,7 +99,7 @@ class _SpawnContext(ForkServerContext):
 
 
 def _context(method: str | None = None) -> BaseContext:
-    """Children that the service spawns are forked from the fork server: as separate, and without the second that loading takes."""
+    """Fork children that the service spawns from the fork server: as separate, and without the second that loading takes."""
     if method == "spawn" and _guard.test is not None:
         _guard.check()
         context = _SpawnContext()

@@ -19,12 +19,12 @@ from tests.world.ports import free_port
 from tests.world.programs import required
 
 EVERYWHERE = os.environ.get("STATESVC_TEST_PGBOUNCER") == "1"
-"""Whether every service of the acceptance tests works behind a pooler."""
+"""True if every service of the acceptance tests works behind a pooler."""
 START_SECONDS = 10
 
 
 def can_carry_prepared_statements() -> bool:
-    """Since 1.21, where it is told how many."""
+    """Return whether it can: since 1.21, where it is told how many."""
     told = subprocess.run([required("pgbouncer", "pgbouncer"), "--version"], capture_output=True, text=True, check=True).stdout
     version = re.search(r"(\d+)\.(\d+)", told)
     return version is not None and (int(version[1]), int(version[2])) >= (1, 21)
@@ -32,7 +32,7 @@ def can_carry_prepared_statements() -> bool:
 
 @asynccontextmanager
 async def between(service_dsn: str, *, wanted: bool = EVERYWHERE) -> AsyncIterator[dict[str, str]]:
-    """The settings of a service behind a pooler in transaction mode; none where it is not `wanted`."""
+    """Return the settings of a service behind a pooler in transaction mode; none where it is not `wanted`."""
     if not wanted:
         yield {}
         return
@@ -42,7 +42,7 @@ async def between(service_dsn: str, *, wanted: bool = EVERYWHERE) -> AsyncIterat
 
 @asynccontextmanager
 async def pooled(*dsns: str, mode: str = "transaction", prepared_max: int = 0) -> AsyncIterator[list[str]]:
-    """The same databases and roles through a pooler, for the time of the block."""
+    """Put a pooler before these databases and roles, for the time of the block."""
     program = required("pgbouncer", "pgbouncer")
     folder = Path(mkdtemp(prefix="statesvc-pgbouncer-"))
     targets = [conninfo_to_dict(dsn) for dsn in dsns]
@@ -82,12 +82,12 @@ async def pooled(*dsns: str, mode: str = "transaction", prepared_max: int = 0) -
 
 
 def _tcp(host: str) -> str:
-    """The server's socket lets only the server's own user in; by TCP it listens on the same port."""
+    """Return the server's TCP address: its socket lets only the server's own user in."""
     return "127.0.0.1" if host.startswith("/") else host
 
 
 def _as_another_user(folder: Path) -> list[str]:
-    """It refuses to run as root."""
+    """Return the command that runs it as another user: it refuses to run as root."""
     if os.geteuid() != 0:
         return []
     nobody = pwd.getpwnam("nobody")

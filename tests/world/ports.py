@@ -10,7 +10,7 @@ _BELOW_CLIENTS: Final = range(15_000, 32_000)
 
 
 def free_port() -> int:
-    """A TCP port that nobody uses now."""
+    """Return a TCP port that nobody uses now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -18,7 +18,7 @@ def free_port() -> int:
 
 
 def free_ports_in_a_row(wanted: int) -> int:
-    """The first of so many TCP ports in a row that nobody uses now."""
+    """Return the first of so many TCP ports in a row that nobody uses now."""
     # drawn anew, because processes of other tests look for some at the same time
     draw = random.Random()
     while True:

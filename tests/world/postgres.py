@@ -61,7 +61,7 @@ class Server:
 
 
 def claim_folder() -> None:
-    """Called by the controller before it starts workers: they inherit where to find the server."""
+    """Claim the folder; called by the controller before it starts workers: they inherit where to find the server."""
     _end_servers_of_dead_runs()
     os.environ[FOLDER_VARIABLE] = tempfile.mkdtemp(prefix=f"{FOLDER_PREFIX}{os.getpid()}-", dir=_root())
 
@@ -72,7 +72,7 @@ def release_folder() -> None:
 
 
 def running_server() -> Server:
-    """The run's server; started by the first who asks."""
+    """Return the run's server; it is started by the first who asks."""
     folder = Path(os.environ[FOLDER_VARIABLE])
     with _locked(folder / "starting"):
         told = folder / "server.json"
@@ -94,7 +94,7 @@ def drop_database(server: Server, name: str) -> None:
 
 
 async def fill_database(superuser_dsn: str, content: str, fill: Callable[[str], Awaitable[None]]) -> None:
-    """Replaces this migrated database by one that `fill` has filled, given its name: once a run, then it is copied like the template.
+    """Replace this migrated database by one that `fill` has filled, given its name: once a run, then it is copied like the template.
 
     `content` names what is in it. Nobody stays connected to this database.
     """
@@ -111,13 +111,13 @@ async def fill_database(superuser_dsn: str, content: str, fill: Callable[[str], 
 
 
 def close_connections() -> None:
-    """Of this process, when it needs no more databases."""
+    """Close the connections of this process, when it needs no more databases."""
     while _superusers:
         _superusers.popitem()[1].close()
 
 
 def _superuser(dsn: str) -> Connection[Any]:
-    """One connection for all databases that this process makes and drops: a new one would cost a third as much as a copy."""
+    """Open one connection for all databases that this process makes and drops: a new one would cost a third as much as a copy."""
     if dsn not in _superusers or _superusers[dsn].closed:
         _superusers[dsn] = Connection.connect(dsn, autocommit=True)
     return _superusers[dsn]
@@ -159,7 +159,7 @@ def _embedded(folder: Path) -> Server:
 
 
 def _shorten_login(superuser_dsn: str) -> None:
-    """initdb set this password, before `scram_iterations` was known; the other roles came later."""
+    """Shorten the login: initdb set this password before `scram_iterations` was known; the other roles came later."""
     with Connection.connect(superuser_dsn, autocommit=True) as connection:
         connection.execute(sql.SQL("ALTER ROLE CURRENT_USER PASSWORD {}").format(sql.Literal(connection.info.password)))
 
@@ -185,7 +185,7 @@ async def _make_template(server: Server) -> None:
 
 
 def _root() -> Path | None:
-    """In memory where there is room: a database is copied for each test, hundreds of small files."""
+    """Return a folder in memory where there is room: a database is copied for each test, hundreds of small files."""
     is_roomy = MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free >= MEMORY_BYTES_MIN
     return MEMORY if is_roomy else None
 

@@ -15,7 +15,7 @@ _PATRONI_MIN: Final = (4, 1)
 
 
 def required(program: str, package: str, place: Path | None = None) -> str:
-    """Where the program is, or the `place` that comes with it. Skips the test where there is none, fails it in CI."""
+    """Return where the program is, or the `place` that comes with it. Skips the test where there is none, fails it in CI."""
     found = shutil.which(program) or shutil.which(program, path=_SBIN)
     if found is None or (place is not None and not place.exists()):
         _lacking(f"{program} is not installed (Debian package {package})")
@@ -23,7 +23,7 @@ def required(program: str, package: str, place: Path | None = None) -> str:
 
 
 def required_patroni() -> str:
-    """Patroni as docs/high-availability.md has it installed, or the one in PATH if that is new enough."""
+    """Return Patroni as docs/high-availability.md has it installed, or the one in PATH if that is new enough."""
     program = shutil.which("patroni", path=_OPT) or shutil.which("patroni")
     guide = "see docs/high-availability.md: /opt/patroni"
     if program is None:
@@ -35,17 +35,15 @@ def required_patroni() -> str:
 
 
 def required_moto() -> str:
-    """moto's server."""
     return _of_environment("moto_server", "moto")
 
 
 def required_envoy() -> str:
-    """Envoy itself."""
     return _of_environment("envoy", "envoy")
 
 
 def _of_environment(program: str, name: str) -> str:
-    """From the environment in `/opt` that `.ci/run` makes, or the one in PATH."""
+    """Return the program of the environment in `/opt` that `.ci/run` makes, or the one in PATH."""
     found = shutil.which(program, path=f"/opt/{name}/bin") or shutil.which(program)
     if found is None:
         _lacking(f"{program} is not installed (CONTRIBUTING.md: /opt/{name})")

@@ -16,7 +16,7 @@ from tests.world.ports import free_port
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:
-    """As Prometheus has it now. `since`: when its condition began to hold."""
+    """Alert as Prometheus has it now. `since`: when its condition began to hold."""
 
     name: str
     firing: bool
@@ -33,7 +33,7 @@ class Prometheus:
         self._url = url
 
     async def alerts(self) -> list[Alert]:
-        """All that are pending or firing. Raises ConnectionError while Prometheus does not answer."""
+        """Return all that are pending or firing. Raises ConnectionError while Prometheus does not answer."""
         try:
             async with self._session.get(f"{self._url}/api/v1/alerts") as answer:
                 document = await answer.json()
@@ -42,11 +42,11 @@ class Prometheus:
         return [_alert(each) for each in document["data"]["alerts"]]
 
     async def firing(self) -> set[str]:
-        """Names of those that call a human."""
+        """Return the names of those that call a human."""
         return {alert.name for alert in await self.alerts() if alert.firing}
 
     async def until_firing(self, name: str, *, seconds: float) -> Alert:
-        """Returns once it fires; raises AssertionError with what there is instead."""
+        """Wait until it fires; raise AssertionError with what there is instead."""
         deadline = asyncio.get_running_loop().time() + seconds
         while asyncio.get_running_loop().time() < deadline:
             with suppress(ConnectionError):
@@ -57,7 +57,7 @@ class Prometheus:
         raise AssertionError(f"{name} does not fire within {seconds:g} s; there are {await self.alerts()}")
 
     async def until_silent(self, name: str, *, seconds: float) -> None:
-        """Returns once it fires no more."""
+        """Wait until it fires no more."""
         deadline = asyncio.get_running_loop().time() + seconds
         while asyncio.get_running_loop().time() < deadline:
             with suppress(ConnectionError):
@@ -67,11 +67,11 @@ class Prometheus:
         raise AssertionError(f"{name} still fires after {seconds:g} s: {await self.alerts()}")
 
     async def ask(self, expression: str) -> list[Any]:
-        """What a query finds now. Raises AssertionError where it is no query."""
+        """Return what a query finds now. Raises AssertionError where it is no query."""
         return await self._ask("query", query=expression)
 
     async def ask_range(self, expression: str, *, since: float, until: float, step: float) -> list[Any]:
-        """What a query finds at each step, in seconds since 1970."""
+        """Return what a query finds at each step, in seconds since 1970."""
         return await self._ask("query_range", query=expression, start=str(since), end=str(until), step=str(step))
 
     async def _ask(self, call: str, **parameters: str) -> list[Any]:
@@ -94,14 +94,14 @@ def _alert(each: Mapping[str, Any]) -> Alert:
 
 
 def _microseconds(time: str) -> str:
-    """Prometheus prints nanoseconds."""
+    """Parse a time; Prometheus prints nanoseconds."""
     head, _, fraction = time.removesuffix("Z").partition(".")
     return f"{head}.{(fraction + '000000')[:6]}+00:00"
 
 
 @asynccontextmanager
 async def scraping(folder: Path, metrics_port: int, rules: Mapping[str, Any] | None = None) -> AsyncIterator[Prometheus]:
-    """Scrapes one address, and evaluates these rules, for the time of the block."""
+    """Scrape one address, and evaluate these rules, for the time of the block."""
     targets = [{"targets": [f"127.0.0.1:{metrics_port}"]}]
     config: dict[str, Any] = {
         "global": {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"},

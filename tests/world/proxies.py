@@ -13,7 +13,6 @@ from tests.world.programs import required, required_envoy
 
 @asynccontextmanager
 async def nginx_before(directory: CellDirectory, folder: Path, *, port: int) -> AsyncIterator[asyncio.subprocess.Process]:
-    """For the time of the block."""
     async with nginx_with(nginx_configuration(directory, port=port), folder, port=port) as process:
         yield process
 
@@ -34,7 +33,6 @@ async def nginx_with(servers: str, folder: Path, *, port: int) -> AsyncIterator[
 
 @asynccontextmanager
 async def envoy_before(directory: CellDirectory, folder: Path, *, port: int) -> AsyncIterator[asyncio.subprocess.Process]:
-    """For the time of the block."""
     configuration = folder / "envoy.yaml"
     configuration.write_text(envoy_configuration(directory, port=port))
     command = (required_envoy(), "--config-path", str(configuration), "--concurrency", "1", "--disable-hot-restart")

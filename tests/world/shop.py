@@ -40,7 +40,7 @@ CARRIER_ID = "acme"
 
 
 def normalize(body: bytes, _received_at: datetime) -> Normalized:
-    """`{"events": [...], "rejected": n}`, `unreadable`, or `defect`."""
+    """Read `{"events": [...], "rejected": n}`, `unreadable`, or `defect`."""
     if body.startswith(b"unreadable"):
         raise UnreadableMessageError(Cause.UNREADABLE, "not JSON")
     if body.startswith(b"defect"):
@@ -75,7 +75,7 @@ def _reading(stated: dict[str, Any]) -> Reading:
 
 
 def says(*events: dict[str, Any], envelope: object = 0, rejected: int = 0, named: Sequence[str] = ()) -> bytes:
-    """A push; another `envelope` makes other bytes of the same statements. `named`: numbers that it says nothing about."""
+    """Build a push; another `envelope` makes other bytes of the same statements. `named`: numbers that it says nothing about."""
     return json.dumps({"events": events, "rejected": rejected, "envelope": envelope, "named": named}).encode()
 
 
@@ -111,14 +111,14 @@ class Shop:
         return await process(self.context, messages, lease_ends=time.monotonic() + lease_seconds)
 
     async def work(self, limit: int = 64) -> int:
-        """Until nothing is ready. Answers how many changes there are to tell."""
+        """Work until nothing is ready. Return how many changes there are to tell."""
         told = 0
         while messages := await self.claim(limit):
             told += await self.process(messages)
         return told
 
     async def say(self, *events: dict[str, Any], **more: Any) -> UUID:
-        """One push, worked on."""
+        """Put one push, and work on it."""
         (message_id,) = await self.push(says(*events, **more))
         await self.work()
         return message_id
@@ -130,7 +130,7 @@ class Shop:
         return (await self.rows(query, *parameters))[0][0]
 
     async def until(self, query: str, wanted: Any, *, seconds: float = 10) -> None:
-        """Waits until the query answers what is wanted."""
+        """Wait until the query answers what is wanted."""
         async with asyncio.timeout(seconds):
             while True:
                 if await self.value(query) == wanted:
@@ -151,7 +151,7 @@ class Shop:
         )
 
     async def verdicts(self) -> dict[str, float]:
-        """Counted by the workers of this shop."""
+        """Return the verdicts counted by the workers of this shop."""
         found = {}
         for metric in self.context.telemetry.registry.collect():
             for sample in metric.samples:
@@ -166,7 +166,7 @@ def shipment(number: str) -> UUID:
 
 @pytest.fixture
 def log() -> io.StringIO:
-    """What the workers log, as they would in production."""
+    """Capture what the workers log, as they would in production."""
     lines = io.StringIO()
     structlog.configure(processors=pipeline("worker", "json"), logger_factory=structlog.PrintLoggerFactory(lines))
     return lines

@@ -32,7 +32,7 @@ _QUERY: Final = """SELECT q.message_id, q.sealed_key, b.sealed, b.headers ->> 'c
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What a producer asked for; `eta` as Celery wrote it."""
+    """Task that a producer sent; `eta` as Celery wrote it."""
 
     body: bytes
     eta: datetime | None
@@ -49,18 +49,21 @@ class Arrived:
     carrier_id: str
 
     def is_as_sent(self, sent: Sent) -> bool:
-        """The same bytes, due at the ETA, or at once where there is none or it has passed."""
+        """Return whether it has the same bytes, due at the ETA, or at once where there is none or it has passed."""
         due = self.received_at if sent.eta is None else max(sent.eta, self.received_at)
         return (self.body, self.available_at) == (sent.body, due)
 
 
 def body(number: int) -> str:
-    """A carrier's message, one of its own for each number."""
+    """Build a carrier's message, one of its own for each number."""
     return f'{{"trackingNumber": "1Z{number:016d}", "note": "{"é" * (number % 5)}"}}'
 
 
 def produce(broker: str, count: int, *, native: bool = True, first: int = 0, **always: Any) -> dict[str, Sent]:
-    """By id: immediate, by countdown, days ahead, past, by priority, in two queues; with `native` a sixth by native delayed delivery."""
+    """Produce by id: immediate, by countdown, days ahead, past, by priority, in two queues.
+
+    With `native` a sixth by native delayed delivery.
+    """
     now = datetime.now(UTC)
     kinds: tuple[dict[str, Any], ...] = (
         {},
@@ -103,7 +106,7 @@ def _instant(text: str | None) -> datetime | None:
 
 
 async def read_inbox(dsn: str) -> list[Arrived]:
-    """What waits, opened."""
+    """Return what waits, opened."""
     async with await AsyncConnection.connect(dsn, autocommit=True) as connection:
         keyring = await load_keyring(connection, parse_master_keys(MASTER_KEY))
         found = []
@@ -115,7 +118,7 @@ async def read_inbox(dsn: str) -> list[Arrived]:
 
 
 async def count_inbox(dsn: str) -> int:
-    """How many wait; 0 while the database does not answer."""
+    """Count what waits; 0 while the database does not answer."""
     try:
         async with await AsyncConnection.connect(dsn, autocommit=True, connect_timeout=2) as connection:
             row = await (await connection.execute("SELECT count(*) FROM statesvc.inbox")).fetchone()
@@ -135,17 +138,17 @@ class Transfer:
 
     @property
     def backup(self) -> Path:
-        """Where everything that was taken lies."""
+        """Folder of everything that was taken."""
         return self.folder / "backup"
 
     async def start(self, *more: str, mapping: str = MAPPING) -> Process:
-        """Until the source is empty."""
+        """Start a transfer that runs until the source is empty."""
         (self.folder / "mapping.toml").write_text(mapping)
         given = ("--from", self.source, "--mapping", str(self.folder / "mapping.toml"), "--until-empty", "--processes", str(self.processes))
         return await self._start(*given, *more)
 
     async def start_back(self) -> Process:
-        """Returns what was not processed."""
+        """Start to return what was not processed."""
         return await self._start("--to", self.source)
 
     async def _start(self, *given: str) -> Process:
@@ -158,11 +161,14 @@ class Transfer:
         )
 
     async def finish(self, *more: str) -> str:
-        """Runs it to its end."""
+        """Run it to its end."""
         return await ended(await self.start(*more))
 
     async def run_with_kills(self, total: int, kills: int, *more: str, between: Sequence[Any] = ()) -> None:
-        """SIGKILL again and again on the way: one process of several, or all of them at once. `between`: done after the first kills."""
+        """Run with SIGKILL again and again on the way: one process of several, or all of them at once.
+
+        `between`: done after the first kills.
+        """
         chance, done = random.Random(7), list(between)
         running = await self.start(*more)
         for number in range(1, kills + 1):
@@ -188,7 +194,7 @@ def _children(process: Process) -> list[int]:
 
 
 async def ended(process: Process) -> str:
-    """What it printed; fails where it ended otherwise than with 0."""
+    """Return what it printed; fail where it ended otherwise than with 0."""
     printed, _ = await process.communicate()
     assert process.returncode == 0, printed.decode()
     return printed.decode()
@@ -196,7 +202,7 @@ async def ended(process: Process) -> str:
 
 @asynccontextmanager
 async def timed(what: str, count: int) -> AsyncIterator[None]:
-    """Prints how fast it went."""
+    """Print how fast it went."""
     began = time.monotonic()
     yield
     seconds = time.monotonic() - began
@@ -204,13 +210,13 @@ async def timed(what: str, count: int) -> AsyncIterator[None]:
 
 
 def say(text: str) -> None:
-    """For the report of a soak."""
+    """Print for the report of a soak."""
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
 
 
 def assert_all_arrived(sent: dict[str, Sent], arrived: Sequence[Arrived]) -> None:
-    """Each once, with its bytes, at its ETA."""
+    """Check that each arrived once, with its bytes, at its ETA."""
     by_id = {one.task_id: one for one in arrived}
     assert len(arrived) == len(by_id) == len(sent)
     assert by_id.keys() == sent.keys()

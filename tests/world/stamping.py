@@ -54,7 +54,7 @@ class Tsa:
         return Trust.parse(self.root)
 
     def reply(self, request: bytes) -> bytes:
-        """What `openssl ts` answers."""
+        """Return what `openssl ts` answers."""
         (self.folder / "request.tsq").write_bytes(request)
         answered = subprocess.run(
             ["openssl", "ts", "-reply", "-config", self.folder / "tsa.cnf", "-queryfile", self.folder / "request.tsq"],
@@ -132,7 +132,7 @@ def _certificate(subject: str, key: ec.EllipticCurvePrivateKey, issuer: str, iss
 
 
 def _without_nonce(request: bytes) -> bytes:
-    """The same request with another nonce: its last INTEGER before the flag is drawn anew."""
+    """Return the request without its nonce: its last INTEGER before the flag is drawn anew."""
     # SEQUENCE { version, imprint, nonce INTEGER, certReq BOOLEAN }: flip the last byte of the nonce
     changed = bytearray(request)
     changed[-4] ^= 0x01

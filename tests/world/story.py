@@ -75,7 +75,7 @@ def scan(number: str, minute: int, status: Status | None, *, code: str = "X1", n
 
 @dataclass
 class Story:
-    """What happens to a log. `connection` is the service's role in autocommit."""
+    """Story of a log. `connection` is the service's role in autocommit."""
 
     connection: AsyncConnection[Any]
     keyring: Keyring
@@ -83,7 +83,7 @@ class Story:
     publication: Publication = field(default=NOWHERE)
 
     async def say(self, *readings: Reading, carrier_id: str = "ups", commit: bool = True) -> None:
-        """A carrier's message, applied as a worker does it."""
+        """Apply a carrier's message as a worker does it."""
         source = Provenance(
             message_id=uuid4(), body_commitment=bytes(32), received_at=MORNING, normalizer=carrier_id, normalizer_version="1"
         )
@@ -96,12 +96,12 @@ class Story:
             await append(AppendBatch(self.connection, self.keyring, [read], "worker-1"))
 
     async def parcel(self, number: str, steps: int = len(WAY)) -> None:
-        """A parcel's whole way, a message for each step."""
+        """Apply a parcel's whole way, a message for each step."""
         for place, status in enumerate(WAY[:steps]):
             await self.say(scan(number, place, status))
 
     async def conflict(self, number: str) -> None:
-        """The same scan with other facts."""
+        """Apply the same scan with other facts."""
         for code in ("A1", "B2"):
             await self.say(scan(number, 50, None, code=code, native_id=f"scan-{number}"))
 
@@ -110,7 +110,7 @@ class Story:
             await record_action(self.connection, actor="cli:ops", verb=verb, target=target, details={"why": "a test"})
 
     async def attempt(self) -> None:
-        """One subscriber is notified of the oldest shipment: a fan-out, and its end after one try."""
+        """Notify one subscriber of the oldest shipment: a fan-out, and its end after one try."""
         async with self.connection.transaction():
             row = await (
                 await self.connection.execute(
@@ -167,7 +167,7 @@ class Story:
             )
 
     async def observe(self) -> None:
-        """The service notices that the oldest shipment stalled."""
+        """Observe that the oldest shipment stalled."""
         async with self.connection.transaction():
             row = await (await self.connection.execute("SELECT shipment_id, version, recorded_at FROM statesvc.stream LIMIT 1")).fetchone()
             assert row is not None
@@ -186,13 +186,13 @@ class Story:
             await write_batch(self.connection, batch_id=batch_id, recorded_at=now, leaf_hashes=[entry.leaf_hash], writer="worker-1")
 
     async def _know(self, shipment_id: UUID, **fields: Any) -> None:
-        """Adds fields to what is known of a shipment."""
+        """Add fields to what is known of a shipment."""
         ((stored,),) = await self.rows(f"SELECT state FROM statesvc.shipment WHERE shipment_id = '{shipment_id}'")
         state = orjson.dumps(orjson.loads(decompress_json(stored)) | fields)
         await self.connection.execute("UPDATE statesvc.shipment SET state = %s WHERE shipment_id = %s", (compress_json(state), shipment_id))
 
     async def everything(self) -> None:
-        """Entries of all seven kinds, several shipments, several versions."""
+        """Make entries of all seven kinds, several shipments, several versions."""
         for number in ("1Z0001", "1Z0002", "1Z0003"):
             await self.parcel(number)
         await self.conflict("1Z0002")
@@ -201,7 +201,7 @@ class Story:
         await self.act()
 
     async def seal(self) -> SignedHead:
-        """Takes the lead, seals what is committed, signs and publishes."""
+        """Take the lead, seal what is committed, sign and publish."""
         sealed, _ = await take_stock(self.connection, MASTER, self.publication)
         done = await seal(self.connection, sealed, from_id=0)
         if done.batches:
@@ -211,13 +211,13 @@ class Story:
         return head
 
     async def opened(self) -> Checkpoint:
-        """The newest checkpoint, its signature checked."""
+        """Return the newest checkpoint, its signature checked."""
         head = await latest_head(self.connection)
         assert head is not None
         return open_checkpoint(head.note, [key.verifier for key in await read_keys(self.connection)], origin=self.origin).checkpoint
 
     async def leaves(self) -> list[bytes]:
-        """The leaf hash of every sealed entry by index, gathered from the entries themselves."""
+        """Return the leaf hash of every sealed entry by index, gathered from the entries themselves."""
         rows = await self.rows(
             "SELECT s.first_index + e.ordinal, e.canonical FROM statesvc.sealed_batch s JOIN ("
             + " UNION ALL ".join(
@@ -241,7 +241,7 @@ def root_of(leaves: list[bytes]) -> bytes:
 
 @asynccontextmanager
 async def story(database: Database, publication: Publication = NOWHERE) -> AsyncIterator[Story]:
-    """A story on a fresh database."""
+    """Open a story on a fresh database."""
     async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
         await connection.execute("SET timezone = 'UTC'")
         keyring = await load_keyring(connection, MASTER)

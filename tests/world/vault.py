@@ -1,4 +1,4 @@
-"""As much of Vault's transit engine as is asked of it, as a real HTTP server with real ciphers."""
+"""Stub of the part of Vault's transit engine that is used, as a real HTTP server with real ciphers."""
 
 import base64
 import os

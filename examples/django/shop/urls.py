@@ -1,4 +1,4 @@
-"""Where carriers push, where statesvc notifies, and where the shop asks."""
+"""URLs where carriers push, where statesvc notifies, and where the shop asks."""
 
 from django.urls import path
 from tracking import views

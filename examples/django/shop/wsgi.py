@@ -1,4 +1,4 @@
-"""For gunicorn."""
+"""Application for gunicorn."""
 
 import os
 

@@ -15,20 +15,20 @@ UPS_SECRET = "what UPS was given"
 
 @pytest.fixture(scope="session")
 def statesvc_settings() -> Mapping[str, str]:
-    """What the embedded service is started with."""
+    """Return the settings that the embedded service is started with."""
     return {"STATESVC_WEBHOOK_SECRET_UPS": UPS_SECRET, "STATESVC_WEBHOOK_SECRET_CLICKPOST": UPS_SECRET}
 
 
 @pytest.fixture
 def shop(settings, statesvc: Service, live_server):  # noqa: ANN201 - pytest-django's
-    """The shop, running, pointed at the service."""
+    """Run the shop, pointed at the service."""
     settings.STATESVC_URL, settings.STATESVC_API_KEY, settings.STATESVC_SECRETS = statesvc.url, statesvc.key, [SECRET]
     return live_server
 
 
 @pytest.fixture(scope="session")
 def worker(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """A worker of Celery's, on the tests' database."""
+    """Run a worker of Celery's, on the tests' database."""
     with (tmp_path_factory.mktemp("worker") / "log").open("wb") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "celery", "-A", "shop", "worker", "-P", "solo", "--without-gossip", "--without-mingle"],

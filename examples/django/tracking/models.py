@@ -1,4 +1,4 @@
-"""What was done already: the webhook-id is the key, so nothing is done twice."""
+"""Record of what was done already: the webhook-id is the key, so nothing is done twice."""
 
 from django.db import models
 

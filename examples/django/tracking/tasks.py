@@ -1,4 +1,4 @@
-"""What the shop does when a parcel changes."""
+"""Tasks of the shop when a parcel changes."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""How many streams there may be: in this process, and of one key; and when all of them must end. Pure.
+"""Admission of streams: how many there may be in this process and of one key, and when all of them must end. Pure.
 
 Streams are the first to be shed, so that webhooks are still acknowledged. A refused client learns when to come back. A client that hung up
 is found only at the next write; so those that are gone are not counted, and no one waits for their own dead connection.
@@ -43,7 +43,7 @@ class Admission:
 
     @contextmanager
     def slot(self, key_id: str, is_gone: Callable[[], bool]) -> Iterator[None]:
-        """For the time of the block. Raises the problem 429 or 503."""
+        """Hold a slot for the time of the block. Raises the problem 429 or 503."""
         taken = [slot for slot in self._slots if not slot.is_gone()]
         if sum(slot.key_id == key_id for slot in taken) >= self._clients_per_key_max:
             detail = f"this key has {self._clients_per_key_max} streams here already: close one"
@@ -58,7 +58,7 @@ class Admission:
             self._slots.discard(mine)
 
     def later(self) -> dict[str, str]:
-        """When to come back: not all at once."""
+        """Return when to come back: not all at once."""
         return {hdrs.RETRY_AFTER: str(math.ceil(self._jitter.uniform(*_AGAIN_SECONDS)))}
 
 
@@ -73,7 +73,7 @@ class LoadShedder:
         self._closed_until = float("-inf")
 
     def check(self, *, late_seconds: float, pressure: bool, now: float) -> bool:
-        """True: shed all streams now."""
+        """Return whether to shed all streams now."""
         self._under_pressure = self._under_pressure + 1 if pressure or late_seconds >= LATE_SECONDS else 0
         if self._under_pressure < CHECKS:
             return False
@@ -82,5 +82,5 @@ class LoadShedder:
         return True
 
     def is_closed(self, now: float) -> bool:
-        """True: let no one in."""
+        """Return whether to let no one in."""
         return now < self._closed_until

@@ -26,7 +26,7 @@ from statesvc.log.archive.log_archive_errors import LogArchiveError
 from statesvc.log.feed import MissingEntryError
 
 SEND_BUFFER_BYTES: Final = 128 * 1024
-"""What the kernel holds for one client; left alone it takes megabytes before it shows that no one reads."""
+"""Bytes that the kernel holds for one client; left alone it takes megabytes before it shows that no one reads."""
 PING_SECONDS: Final = 15.0
 FRAMES_A_SEND: Final = 256
 LAST_SECONDS: Final = 0.5
@@ -50,11 +50,14 @@ class Channel:
 
     @property
     def is_gone(self) -> bool:
-        """Whether the client has hung up, as far as is known."""
+        """True if the client has hung up, as far as is known."""
         return self._transport is None or self._transport.is_closing()
 
     async def send(self, text: bytes) -> None:
-        """Returns when the client has room for more. Raises StalledError, and OSError or aiohttp's ClientError for one that has gone."""
+        """Send, and return when the client has room for more.
+
+        Raises StalledError, and OSError or aiohttp's ClientError for one that has gone.
+        """
         try:
             async with asyncio.timeout(self._send_seconds):
                 await self._response.write(text)
@@ -63,7 +66,7 @@ class Channel:
             raise StalledError from None
 
     def cut(self) -> None:
-        """Drops the connection with all that waits to be sent."""
+        """Drop the connection with all that waits to be sent."""
         if self._transport is not None:
             self._transport.abort()
 
@@ -78,7 +81,7 @@ class Channel:
 
 
 class StreamEnd(StrEnum):
-    """Why a stream ended."""
+    """Reason for which a stream ended."""
 
     CLOSED = "closed"
     SLOW = "slow"
@@ -121,15 +124,15 @@ class Follower:
 
     @property
     def is_behind(self) -> bool:
-        """Whether it reads pages of its own."""
+        """True if it reads pages of its own."""
         return self._next_index < self._window.begin
 
     def wake(self) -> None:
-        """The window has grown."""
+        """Wake the follower: the window has grown."""
         self._woken.set()
 
     def end(self, why: StreamEnd) -> None:
-        """Ends the stream within `LAST_SECONDS`, whatever it waits for. The first reason stands."""
+        """End the stream within `LAST_SECONDS`, whatever it waits for. The first reason stands."""
         if self._end is None:
             self._end = why
             self._woken.set()
@@ -137,7 +140,7 @@ class Follower:
                 self._limit.reschedule(asyncio.get_running_loop().time() + LAST_SECONDS)
 
     async def run(self, opening: bytes) -> StreamEnd:
-        """Sends `opening`, then what there is, until the client has gone, or `end`."""
+        """Send `opening`, then what there is, until the client has gone, or `end`."""
         limit = asyncio.timeout(None)
         try:
             async with limit:
@@ -176,7 +179,7 @@ class Follower:
         return self._end
 
     async def _advance(self) -> bool:
-        """One step on; False where there was nothing."""
+        """Go one step on; return False where there was nothing."""
         before = self._next_index
         if self.is_behind:
             page = await self._pages.older(before, end=self._window.begin, epoch=self._window.epoch)

@@ -23,7 +23,7 @@ LAST_EVENT_ID: Final = "Last-Event-ID"
 
 
 class StreamParameters(BaseModel):
-    """Which transitions, and from where on."""
+    """Selection of transitions, and the position to start at."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -52,7 +52,7 @@ class StreamParameters(BaseModel):
 
 
 def routes(context: Context, streams: Streams, tickets: Tickets) -> Sequence[Route]:
-    """The stream, the tickets to it, and what it said in the past."""
+    """Return the stream, the tickets to it, and what it said in the past."""
 
     async def stream(request: web.Request) -> web.StreamResponse:
         asked = parameters(request, StreamParameters)

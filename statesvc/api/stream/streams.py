@@ -36,7 +36,7 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamLimits:
-    """How many streams, and how patient they are."""
+    """Limits of the streams: how many, and how patient they are."""
 
     clients_max: int
     clients_per_key_max: int
@@ -45,7 +45,6 @@ class StreamLimits:
 
 
 def limits_of(settings: StreamSettings) -> StreamLimits:
-    """As the operator set them."""
     return StreamLimits(
         clients_max=settings.clients_max, clients_per_key_max=settings.clients_per_key_max, send_seconds=settings.send_seconds
     )
@@ -81,7 +80,7 @@ class Streams:
         telemetry.observe(gauges.STREAM_CLIENTS, self._clients)
 
     async def run(self) -> None:
-        """Reads the log's end for all, and watches that streams leave room for the rest, until `stop`."""
+        """Read the log's end for all, and check that streams leave room for the rest, until `stop`."""
         watch = asyncio.create_task(self._watch(), name="stream-watch")
         try:
             await self._tail.run()
@@ -89,7 +88,7 @@ class Streams:
             watch.cancel()
 
     def stop(self) -> None:
-        """Ends all streams at once and lets no one in any more. Idempotent, safe before `run`."""
+        """End all streams at once and let no one in any more. Idempotent, safe before `run`."""
         self._stopping.set()
         self._tail.stop()
         self._end_all(StreamEnd.STOPPING)
@@ -97,7 +96,7 @@ class Streams:
     async def serve(
         self, request: web.Request, *, selection: Selection, after: LogCursor | None, any_origin: bool = False
     ) -> web.StreamResponse:
-        """Answers with a stream of what comes after `after` (None: from now on). Raises the problems 410, 429 and 503.
+        """Serve a stream of what comes after `after` (None: from now on). Raises the problems 410, 429 and 503.
 
         `any_origin`: pages of other origins may read it.
         """

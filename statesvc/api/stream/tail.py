@@ -25,7 +25,7 @@ from statesvc.log.feed import MissingEntryError
 from statesvc.log.transitions import read_transitions
 
 ENTRIES_MAX: Final = 2000
-"""Of the log in one page; half of them at most are transitions."""
+"""Entries of the log in one page; half of them at most are transitions."""
 SWEEP_SECONDS: Final = 30.0
 _SWEEP_SECONDS_WITHOUT_LISTENER: Final = 0.5
 
@@ -43,14 +43,14 @@ class FramePage:
 
 @dataclass(frozen=True, slots=True)
 class LogEnd:
-    """How many entries the newest checkpoint covers, and its epoch."""
+    """Number of entries that the newest checkpoint covers, and its epoch."""
 
     tree_size: int
     epoch: int
 
     @classmethod
     def of(cls, head: SignedHead | None) -> Self:
-        """Of an empty log, where nothing was sealed yet."""
+        """Return the end of the log; where nothing was sealed yet, that of an empty one."""
         return cls(0, FIRST_EPOCH) if head is None else cls(head.tree_size, head.epoch)
 
 
@@ -63,13 +63,13 @@ class Pages:
         self._one_at_a_time = asyncio.Semaphore(1)
 
     async def end(self, after: LogCursor | None) -> tuple[LogEnd, LogCursor | None]:
-        """The end of the log, and `after` as a place in its epoch. Raises LostCursorError."""
+        """Return the end of the log, and `after` as a position in its epoch. Raises LostCursorError."""
         async with self._pool.connection() as connection:
             end = LogEnd.of(await latest_head(connection))
             return end, None if after is None else await resume(connection, after, epoch=end.epoch)
 
     async def newest(self, begin: int) -> FramePage:
-        """From `begin` on, no further than the newest checkpoint. Raises MissingEntryError, LogArchiveError."""
+        """Read from `begin` on, no further than the newest checkpoint. Raises MissingEntryError, LogArchiveError."""
         async with self._pool.connection() as connection:
             newest = LogEnd.of(await latest_head(connection))
             end = min(begin + ENTRIES_MAX, newest.tree_size)
@@ -77,7 +77,7 @@ class Pages:
         return FramePage([frame_of(transition, epoch=newest.epoch) for transition in transitions], max(begin, end), newest.epoch)
 
     async def older(self, begin: int, *, end: int, epoch: int) -> FramePage:
-        """From `begin` on, up to `end` at most, which a checkpoint covers. Raises MissingEntryError, LogArchiveError."""
+        """Read from `begin` on, up to `end` at most, which a checkpoint covers. Raises MissingEntryError, LogArchiveError."""
         end = min(begin + ENTRIES_MAX, end)
         async with self._one_at_a_time, self._pool.connection() as connection:
             transitions = await read_transitions(connection, begin=begin, end=end, archive=self._archive)
@@ -88,15 +88,15 @@ class Wakeable(Protocol):
     """A follower."""
 
     def wake(self) -> None:
-        """The window has grown."""
+        """Wake the follower: the window has grown."""
 
 
 class Hearing(Protocol):
-    """What of a listener is needed."""
+    """The part of a listener that is needed."""
 
     @property
     def is_up(self) -> bool:
-        """Whether wake-ups can be heard."""
+        """True if wake-ups can be heard."""
 
 
 class Tail:
@@ -116,23 +116,23 @@ class Tail:
         self._jitter = random.Random()  # noqa: S311 - spreads tries, guards nothing
 
     def join(self, follower: Wakeable, end: LogEnd) -> None:
-        """From now on it is woken. `end`: that of a published checkpoint; with no one here before, the window begins there."""
+        """Wake the follower from now on. `end`: that of a published checkpoint; with no one here before, the window begins there."""
         if not self._followers and (end.epoch, end.tree_size) > (self.window.epoch, self.window.end):
             self.window.restart(end.tree_size, epoch=end.epoch)
         self._followers.add(follower)
         self._woken.set()
 
     def leave(self, follower: Wakeable) -> None:
-        """It is woken no more."""
+        """Stop waking the follower."""
         self._followers.discard(follower)
 
     def stop(self) -> None:
-        """Ends `run`. Idempotent, safe before `run`."""
+        """End `run`. Idempotent, safe before `run`."""
         self._stopping.set()
         self._woken.set()
 
     async def run(self) -> None:
-        """Goes on whatever the database does: followers wait and miss nothing."""
+        """Read on whatever the database does: followers wait and miss nothing."""
         delays = reconnect_delays(self._jitter)
         while not self._stopping.is_set():
             self._woken.clear()
@@ -150,7 +150,7 @@ class Tail:
                 await set_within(self._stopping, SWEEP_SECONDS)
 
     async def _read(self) -> bool:
-        """Reads a page; False at the end of the log."""
+        """Read a page; return False at the end of the log."""
         begin = self.window.end
         page = await self._pages.newest(begin)
         if page.epoch != self.window.epoch:

@@ -35,7 +35,7 @@ StatusChoice = Annotated[list[Status], Field(max_length=CHOICES_MAX, description
 
 
 class TicketRequest(BaseModel):
-    """Which transitions the ticket is good for."""
+    """Transitions that the ticket is good for."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -65,7 +65,7 @@ class Tickets:
         return {"ticket": ticket, "path": f"{PATH}?{urlencode({_TICKET: ticket})}", "expires_at": expires_at}
 
     async def bearer(self, request: web.Request, keys: Keys) -> Caller | None:
-        """The holder of the key that made the request's ticket; None without one. Raises the problem 401."""
+        """Return the holder of the key that made the request's ticket; None without one. Raises the problem 401."""
         ticket = request.query.get(_TICKET)
         if ticket is None:
             return None
@@ -78,7 +78,7 @@ class Tickets:
         return caller
 
     def selection(self, ticket: str) -> Selection:
-        """What a ticket is good for, which `bearer` has accepted."""
+        """Return what a ticket is good for, which `bearer` has accepted."""
         claims = self.signer.read(_PURPOSE, ticket)
         return Selection(carriers=frozenset(claims["carriers"]), statuses=frozenset(claims["statuses"]))
 
@@ -100,7 +100,7 @@ class Tickets:
     statuses={CREATED: "made"},
 )
 async def create_stream_ticket(context: Context, call: Call[None, TicketRequest]) -> StreamTicket:
-    """A ticket for a browser's EventSource."""
+    """Create a ticket for a browser's EventSource."""
     keyring = await context.keyring()
     return Tickets(TokenSigner(keyring.token_key)).ticket(call.caller, call.body)
 

@@ -28,11 +28,11 @@ from statesvc.log.feed import MissingEntryError
 from statesvc.log.transitions import read_transitions
 
 _PAGES_MAX: Final = 20
-"""Of ENTRIES_MAX entries each: a selection that few transitions fit costs a call no more."""
+"""Pages of ENTRIES_MAX entries each: a selection that few transitions fit costs a call no more."""
 
 
 class TransitionFeedParameters(BaseModel):
-    """Which transitions, and from where on."""
+    """Selection of transitions, and the position to start at."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -67,7 +67,7 @@ class _Found:
 
 @operation("GET /v1/feed/transitions", scope="read", tag="log", problems=(Code.INVALID_CURSOR, Code.CURSOR_LOST, Code.LOG_UNAVAILABLE))
 async def list_transitions(context: Context, call: Call[TransitionFeedParameters, None]) -> TransitionFeed:
-    """Changes of status from the beginning.
+    """List changes of status from the beginning.
 
     What `/v1/stream` sends, in pages and from any place of the log: to fill a store with the past. Go on with `after` set to `cursor` while
     `next_cursor` is not null, then open the stream with the same `after`. 410 as there.

@@ -55,18 +55,18 @@ class Frame:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Which transitions a client asked for; an empty collection: any."""
+    """Transitions that a client asked for; an empty collection: any."""
 
     carriers: Collection[str] = frozenset()
     statuses: Collection[str] = frozenset()
 
     def takes(self, *, carrier_id: str, status: str) -> bool:
-        """True where the client wants a transition of this carrier to this status."""
+        """Return whether the client wants a transition of this carrier to this status."""
         return (not self.carriers or carrier_id in self.carriers) and (not self.statuses or status in self.statuses)
 
 
 def streamed(transition: SealedTransition) -> StreamedTransition:
-    """The transition as it is sent."""
+    """Return the transition as it is sent."""
     return {
         "carrier_id": transition.carrier_id,
         "tracking_number": transition.tracking_number,
@@ -80,19 +80,19 @@ def streamed(transition: SealedTransition) -> StreamedTransition:
 
 
 def frame_of(transition: SealedTransition, *, epoch: int) -> Frame:
-    """The transition as an event of the stream. `epoch`: of the log now."""
+    """Format the transition as an event of the stream. `epoch`: of the log now."""
     cursor = str(LogCursor(epoch, transition.index)).encode()
     text = b"id: %b\nevent: shipment.status_changed\ndata: %b\n\n" % (cursor, orjson.dumps(streamed(transition)))
     return Frame(transition.index, transition.carrier_id, transition.to_status, text)
 
 
 def opening_frame(*, retry_seconds: float, place: LogCursor) -> bytes:
-    """How long the client is to wait before it comes back, and from where: it may be cut off before the first transition."""
+    """Format how long the client waits before it comes back, and from where: it may be cut off before the first transition."""
     return b"retry: %d\nid: %b\n\n" % (round(retry_seconds * 1000), str(place).encode())
 
 
 def reset_frames(*, retry_seconds: float, asked: LogCursor, tree_size: int, place: LogCursor) -> bytes:
-    """The index that the client has seen is not of this log: what it knows is of another one. It gets what happens from now on."""
+    """Format a reset: the client's index is of another log, so what it knows is too. It gets what happens from now on."""
     data: StreamReset = {"after": str(asked), "tree_size": tree_size}
     # with the place in the event itself: who has one has the other
     return b"retry: %d\n\nid: %b\nevent: reset\ndata: %b\n\n" % (round(retry_seconds * 1000), str(place).encode(), orjson.dumps(data))
@@ -120,13 +120,13 @@ class Window:
         self.end = at
 
     def restart(self, at: int, *, epoch: int) -> None:
-        """Forgets everything, and goes on from index `at`."""
+        """Forget everything, and go on from index `at`."""
         self._frames.clear()
         self.epoch = epoch
         self.begin = self.end = at
 
     def extend(self, frames: Sequence[Frame], *, end: int) -> None:
-        """Takes all transitions from the present end up to `end`."""
+        """Take all transitions from the present end up to `end`."""
         self._frames += frames
         self.end = end
         surplus = len(self._frames) - self._frames_max
@@ -135,7 +135,7 @@ class Window:
             del self._frames[:surplus]
 
     def step(self, next_index: int, selection: Selection, *, limit: int) -> WindowStep:
-        """At most `limit` frames of the selection from `next_index` on, which is not before `begin`."""
+        """Return at most `limit` frames of the selection from `next_index` on, which is not before `begin`."""
         chosen: list[Frame] = []
         for place in range(bisect_left(self._frames, next_index, key=_index), len(self._frames)):
             frame = self._frames[place]

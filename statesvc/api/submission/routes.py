@@ -67,7 +67,7 @@ class Submission:
     archive: LogArchive
 
     async def receive(self, request: web.Request) -> Reply[Verdicts]:
-        """Answers after the events are durable, with what they did."""
+        """Append the events; answer after they are durable, with what they did."""
         body = await whole_body(request)
         if request.content_type in _LINES:
             return await self._many(body)
@@ -118,7 +118,7 @@ class Submission:
 
 
 def _taken(body: bytes, numbered: Sequence[tuple[int, bytes]], read: Sequence[tuple[int, Event | InvalidEventError]]) -> bytes:
-    """What is stored of a body: the lines that hold events.
+    """Return what is stored of a body: the lines that hold events.
 
     An invalid one may name anybody, where nobody can find it: it has no effect, and goes with the answer that says so.
     """
@@ -139,7 +139,7 @@ def _event(line: bytes, digests: Callable[[str], Digest]) -> Event | InvalidEven
 def routes(
     *, pool: AsyncConnectionPool[AsyncConnection[Any]], keyring: Keyring, waker: Wakes, writer: str, archive: LogArchive
 ) -> Sequence[Route]:
-    """The call. `writer` names this process in the log."""
+    """Return the routes. `writer` names this process in the log."""
     submission = Submission(pool, keyring, waker, writer, archive)
     contract: Operation[Verdicts] = operation(
         operation_id="submit_events",

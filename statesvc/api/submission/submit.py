@@ -32,12 +32,12 @@ from statesvc.reading.read_message import Read
 _SQL = queries("statesvc.api.submission", "submit")
 _TRIES: Final = 4
 _LOCKED_SECONDS: Final = 8.0
-"""How long it waits for shipments that other transactions have locked."""
+"""Time that it waits for shipments that other transactions have locked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Nothing was applied: these carriers are on hold."""
+    """Refusal: nothing was applied, these carriers are on hold."""
 
     carrier_ids: tuple[str, ...]
 
@@ -60,7 +60,7 @@ async def submit(
     writer: str,
     archive: LogArchive,
 ) -> Submitted | Held:
-    """Applies `events`, which `body` states. A lock or serialization failure is tried again; nothing is applied twice."""
+    """Apply `events`, which `body` states. A lock or serialization failure is tried again; nothing is applied twice."""
     sealed = seal_message(keyring, canonical.CARRIER_ID, body, "{}")
 
     async def transaction(connection: AsyncConnection[Any]) -> Submitted | Held:

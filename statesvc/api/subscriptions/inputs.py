@@ -1,4 +1,4 @@
-"""What callers wish of a subscription, checked, as it is stored."""
+"""Checks of what callers request of a subscription, which turn it into what is stored."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ from statesvc.subscriptions.url import UrlRefusedError, checked_url
 
 
 async def checked_address(text: str, allowed: Sequence[Network]) -> tuple[str, Login | None]:
-    """The URL without its login, and that. Raises the problem `invalid_request`."""
+    """Split the URL from its login. Raises the problem `invalid_request`."""
     try:
         return await checked_url(text, allowed)
     except UrlRefusedError as error:
@@ -22,7 +22,7 @@ async def checked_address(text: str, allowed: Sequence[Network]) -> tuple[str, L
 
 
 async def requested(asked: SubscriptionWish, allowed: Sequence[Network]) -> SubscriptionRequest:
-    """The wish with its URL checked. Raises the problem `invalid_request`."""
+    """Return the request with its URL checked. Raises the problem `invalid_request`."""
     url, login = await checked_address(asked.url, allowed)
     return SubscriptionRequest(
         url=url,
@@ -51,12 +51,12 @@ def older(asked: SecondSignature | None) -> OlderSignature | None:
 
 
 def watched(shipments: Sequence[WatchedShipment] | None) -> list[str] | None:
-    """`carrier_id/NUMBER` each, the number normalized."""
+    """Return `carrier_id/NUMBER` of each, the number normalized."""
     if shipments is None:
         return None
     return [f"{one.carrier_id}/{number_of(one.carrier_id, one.tracking_number)}" for one in shipments]
 
 
 def ages(asked: GiveUpAfter) -> dict[str, float]:
-    """Seconds by type, of the types that have a bound."""
+    """Return seconds by type, of the types that have a bound."""
     return {kind.value: seconds for kind, seconds in asked.items() if seconds is not None}

@@ -1,4 +1,4 @@
-"""What the calls about subscriptions take and answer."""
+"""Requests and answers of the calls about subscriptions."""
 
 import re
 from collections.abc import Sequence
@@ -139,7 +139,7 @@ _PERSONAL_IS_FULL: JsonDict = {"not": {"required": ["pii"], "properties": {"pii"
 
 
 class SubscriptionWish(ClosedModel):
-    """Where to send notifications, and which."""
+    """Target of the notifications, and which of them to send."""
 
     model_config = ConfigDict(json_schema_extra=_PERSONAL_IS_FULL)
 
@@ -215,7 +215,7 @@ class ChosenSecret(ClosedModel):
 
 
 class SubscriptionChange(PartialChange):
-    """What to change; members that are left out stay."""
+    """Members of a subscription to change; those that are left out stay."""
 
     url: Url = ""
     name: Label = None
@@ -261,7 +261,7 @@ class RotationParameters(SubscriptionParameters):
 
 
 class TestRequest(ClosedModel):
-    """What to send."""
+    """Notification to send as a test."""
 
     type: Annotated[
         str,
@@ -380,7 +380,7 @@ class AttemptShown(TypedDict):
 
 
 class TrialShown(TypedDict):
-    """What came of a test."""
+    """Outcome of a test."""
 
     webhook_id: str
     type: str

@@ -1,4 +1,4 @@
-"""Whose subscriptions a caller sees, and what it may have them send.
+"""Visibility of subscriptions: which a caller sees, and what it may have them send.
 
 A subscription belongs to the owner of the key that made it. For keys of other owners it is not there: they get the answer of an id that
 no subscription has. A key with scope `ops` sees all.
@@ -19,24 +19,24 @@ from statesvc.subscriptions.subscription_store import SharedSecretNeededError, o
 
 
 def absent(subscription_id: UUID) -> Problem:
-    """There is none, or no more, or it is another owner's."""
+    """Return the problem that there is no such subscription, or no more, or that it is another owner's."""
     return Problem(Code.NOT_FOUND, f"there is no subscription {subscription_id}")
 
 
 def owner_seen_by(call: Call[Any, Any]) -> str | None:
-    """Whose subscriptions the caller sees; None: everyone's."""
+    """Return the owner whose subscriptions the caller sees; None: everyone's."""
     return None if call.caller.has(Scope.OPS) else call.caller.owner
 
 
 async def require_visible(connection: AsyncConnection[Any], call: Call[Any, Any], subscription_id: UUID) -> None:
-    """Raises the problem of an absent subscription for another owner's. Owners never change, so what comes after may rely on it."""
+    """Refuse another owner's subscription as absent. Owners never change, so what comes after may rely on it."""
     owner, seen = await owner_of(connection, subscription_id), owner_seen_by(call)
     if owner is None or (seen is not None and owner != seen):
         raise absent(subscription_id)
 
 
 def require_scopes(call: Call[Any, Any], needs: Iterable[Scope]) -> None:
-    """Raises the problem of a missing scope."""
+    """Raise the problem of a missing scope."""
     with grants_checked():
         require(call.caller.scopes, needs, who=f"key {call.caller.key_id}")
 

@@ -33,7 +33,7 @@ _PURPOSE: Final = "portal"
 
 
 class PortalLinkRequest(ClosedModel):
-    """Whose subscriptions, for how long, how much of them."""
+    """Owner of the subscriptions, how long the link lasts, how much of them it shows."""
 
     owner: Annotated[
         str | None,
@@ -55,7 +55,7 @@ class PortalLinkMade(TypedDict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PortalVisit:
-    """What a link opens. `caller` may see to the owner's subscriptions, and nothing else; `token`: of the link."""
+    """Access that a link grants. `caller` may see to the owner's subscriptions, and nothing else; `token`: of the link."""
 
     token: str
     caller: Caller
@@ -71,7 +71,7 @@ class PortalLinks:
     keyring: Keyring
 
     async def visit(self, token: str, keys: Keys) -> PortalVisit:
-        """What a link's token opens now. Raises the problem 401."""
+        """Return what a link's token opens now. Raises the problem 401."""
         try:
             claims = self._signer.read(_PURPOSE, token)
         except TokenRefusedError as error:
@@ -98,7 +98,7 @@ class PortalLinks:
     "POST /v1/subscriptions/portal-links", scope="subscriptions", tag="subscriptions", is_body_optional=True, statuses={CREATED: "made"}
 )
 async def create_portal_link(context: Context, call: Call[None, PortalLinkRequest]) -> PortalLinkMade:
-    """A link to the portal of an owner's subscriptions.
+    """Create a link to the portal of an owner's subscriptions.
 
     For a subscriber without a key: what was tried and answered, replay, a test, pause, a new secret; of this owner's subscriptions alone,
     until the link expires or the key that made it is revoked. Anyone who has it may do so: send it as you would send a password.

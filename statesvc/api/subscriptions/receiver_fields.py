@@ -1,4 +1,4 @@
-"""What a receiver may ask for with each request: headers of its own, and a second signature that it checks already."""
+"""Options of a receiver for each request: headers of its own, and a second signature that it checks already."""
 
 from typing import Annotated, Literal
 
@@ -32,7 +32,7 @@ Headers = Annotated[
 
 
 class SecondSignature(ClosedModel):
-    """How the receiver checks it: an HMAC of the raw body, with the text of the secret (`whsec_` included) as its key."""
+    """Second signature: an HMAC of the raw body, with the text of the secret (`whsec_` included) as its key."""
 
     algorithm: Literal["hmac-sha256"]
     header: Annotated[HeaderName, Field(description="`X-Hub-Signature-256`, for one.")]

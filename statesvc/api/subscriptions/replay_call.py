@@ -25,7 +25,7 @@ _DEADLINE_SECONDS: Final = CALL_SECONDS + 15
 
 
 class ReplayWish(ClosedModel):
-    """Which range to send again. Bounds are times at which changes were recorded."""
+    """Range to send again. Bounds are times at which changes were recorded."""
 
     since: Annotated[
         AwareDatetime, Field(description="Recorded then or later. Before the subscription was made: for keys with scope `read`.")
@@ -37,7 +37,7 @@ class ReplayWish(ClosedModel):
 
 
 class ReplayProgress(TypedDict):
-    """What this call did, or would do."""
+    """Outcome of this call, or of its dry run."""
 
     run_id: Annotated[UUID, Field(description="As the log's operator actions name it; the same on all pages.")]
     dry_run: bool
@@ -63,7 +63,7 @@ class RangePosition:
 
     @property
     def after(self) -> ReplayPosition:
-        """As the replay takes it."""
+        """The position as the replay takes it."""
         return ReplayPosition(self.at.astimezone(UTC), self.shipment_id, self.sequence)
 
 

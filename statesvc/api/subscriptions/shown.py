@@ -35,7 +35,6 @@ async def all_shown(connection: AsyncConnection[Any], context: Context, found: S
 
 
 def subscription_shown(one: Subscription, public_keys: Mapping[UUID, list[str]]) -> SubscriptionShown:
-    """A subscription with the public keys that sign for it."""
     return {
         "id": one.subscription_id,
         "owner": one.owner,
@@ -91,7 +90,7 @@ def _number(watched: str) -> WatchedNumber:
 
 
 def attempt_shown(one: RecordedAttempt, response: Response | None) -> AttemptShown:
-    """One try, and what its receiver answered where that was asked for."""
+    """Return one try, and what its receiver answered where that was asked for."""
     return {
         "webhook_id": one.webhook_id,
         "type": one.type,

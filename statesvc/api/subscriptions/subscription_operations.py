@@ -243,7 +243,7 @@ async def _switch(context: Context, call: Call[SubscriptionParameters, None], sw
 
 
 def _position(cursor: str | None, bound_to: Mapping[str, Any], fields: int, read: Callable[..., T]) -> T | None:
-    """Where the page before ended; None for the first page. A forged position is refused like a foreign one."""
+    """Return where the page before ended; None for the first page. A forged position is refused like a foreign one."""
     if cursor is None:
         return None
     position = decode_cursor(cursor, bound_to, fields=fields)

@@ -32,7 +32,7 @@ _LOG: Final = "log archive"
 
 
 async def check_body_archive(connection: AsyncConnection[Any], settings: Settings) -> AsyncIterator[Finding]:
-    """Reads the ledger and the files."""
+    """Check the ledger and the files."""
     try:
         async for finding in _body_archive(connection, settings):
             yield finding
@@ -79,7 +79,7 @@ def _progress(ledger: Sequence[DayRecord], late: Sequence[date]) -> Iterator[Fin
 
 
 def _failures(ledger: Sequence[DayRecord]) -> Iterator[Finding]:
-    """Of days that are still in the database; what failed and was done later is over."""
+    """Report failures of days that are still in the database; what failed and was done later is over."""
     for archive in islice((archive for archive in ledger if archive.failures and archive.dropped_at is None), NAMED_MAX):
         last = "" if archive.failed_at is None else f", last at {archive.failed_at:%Y-%m-%d %H:%M}"
         yield fail(
@@ -117,7 +117,7 @@ def _named(days: Sequence[DayRecord]) -> str:
 
 
 async def check_log_archive(connection: AsyncConnection[Any], settings: Settings) -> AsyncIterator[Finding]:
-    """Reads the ledger and checks that the files are there without reading them: `statesvc verify` does that."""
+    """Check the ledger and that the files are there, without reading them: `statesvc verify` does that."""
     try:
         async for finding in _log_archive(connection, settings):
             yield finding
@@ -155,7 +155,7 @@ async def _log_archive(connection: AsyncConnection[Any], settings: Settings) -> 
 
 
 async def _cost_of_a_year(connection: AsyncConnection[Any], settings: Settings) -> Finding:
-    """What the database grows by where the log stays in it, next to what it would with an archive."""
+    """Report what the database grows by where the log stays in it, next to what it would with an archive."""
     stored = await read_stored_data(connection)
     hot = hot_time(settings)
     archived = Hot(log_months=1, body_days=hot.body_days or ARCHIVED_BODY_DAYS, file_months=hot.file_months)
@@ -176,6 +176,6 @@ def _troubled_months(ledger: Sequence[LogMonth]) -> Iterator[Finding]:
 
 
 def _size_fault(entries: ArchivePath, size_bytes: int) -> str | None:
-    """Of a month's entries and their index together."""
+    """Return what is wrong with the size of a month's entries and their index together."""
     index = index_of(entries)
     return size_fault(entries, size_bytes - (size_of(index) if index.exists() else 0))

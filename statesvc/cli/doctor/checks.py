@@ -46,7 +46,7 @@ _SQL = queries("statesvc.cli.doctor", "checks")
 
 
 async def run_checks(settings: Settings, environment: Mapping[str, str]) -> AsyncIterator[Finding]:
-    """Every check; where the database is away, those that need none."""
+    """Run every check; where the database is away, those that need none."""
     for finding in (check_interpreter(), *_settings(settings, environment), *_carriers(settings), *_disk(settings)):
         yield finding
     yield await check_tombstones(settings)
@@ -161,7 +161,7 @@ async def _database(connection: AsyncConnection[Any], settings: Settings, *, is_
 
 
 async def check_database(connection: AsyncConnection[Any]) -> AsyncIterator[Finding]:
-    """What needs no settings of the installation: for one of several cells, from elsewhere."""
+    """Check what needs no settings of the installation: for one of several cells, from elsewhere."""
     for part in (
         check_server(connection),
         check_log_privileges(connection),

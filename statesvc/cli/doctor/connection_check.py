@@ -1,4 +1,4 @@
-"""Whether the processes that run may have as many connections as they want, with the sum."""
+"""Check that the processes that run may have as many connections as they want, with the sum."""
 
 from typing import Any, Final
 
@@ -14,7 +14,7 @@ _ABOUT: Final = "connections"
 
 
 async def check_connections(connection: AsyncConnection[Any], settings: Settings) -> Finding:
-    """Of the processes that were heard of lately; of one of each role where there are none."""
+    """Count the processes that were heard of lately; one of each role where there are none."""
     bound = await read_room(connection)
     running = [process.role for process in await read_processes(connection) if process.role in DIRECT and not process.is_silent]
     roles = sorted(running, key=ONE_OF_EACH.index) or ONE_OF_EACH

@@ -1,4 +1,4 @@
-"""How long the disk lasts, where this machine sees it; `statesvc storage` says what fills it."""
+"""Check of how long the disk lasts, where this machine sees it; `statesvc storage` says what fills it."""
 
 from collections.abc import AsyncIterator
 from typing import Any, Final
@@ -16,7 +16,7 @@ _FAIL_DAYS: Final = 7
 
 
 async def check_disk_lasts(connection: AsyncConnection[Any], settings: Settings) -> AsyncIterator[Finding]:
-    """Nothing to say of another machine's disk, or of a log that is younger than a day."""
+    """Check the disk, except another machine's, and for a log that is younger than a day."""
     free = free_bytes(settings)
     if free is None:
         return
@@ -29,7 +29,7 @@ async def check_disk_lasts(connection: AsyncConnection[Any], settings: Settings)
 
 
 def judge(left: int | None) -> Finding | None:
-    """Of whole days; None: more than ten years."""
+    """Judge whole days; None: more than ten years."""
     if left is None or left >= _WARN_DAYS:
         return None
     text = f"full in {left} days at what the last week took in: `statesvc storage` says what fills it and what to change"

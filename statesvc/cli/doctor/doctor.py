@@ -19,13 +19,12 @@ _COLOURS: Final = {"ok": Colour.GREEN, "note": Colour.DIM, "WARN": Colour.YELLOW
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
     parser.add_argument("--settings", action="store_true", help="list every setting, its default and its meaning")
     parser.add_argument("--json", action="store_true", help="for scripts")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Runs the checks, or lists the settings."""
+    """Run the checks, or list the settings."""
     if options.settings:
         _list_settings(as_json=options.json)
         return 0
@@ -33,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def write_findings(findings: Sequence[Finding], *, as_json: bool) -> int:
-    """Prints them; the exit code: 1 where a check failed."""
+    """Print the findings; return the exit code: 1 where a check failed."""
     if as_json:
         write_json([{"severity": MARKS[one.urgency].lower(), "about": one.about, "text": one.text, "page": one.page} for one in findings])
     else:
@@ -55,7 +54,7 @@ async def _findings() -> list[Finding]:
 
 
 def _list_settings(*, as_json: bool) -> None:
-    """Never their values: some are secret."""
+    """List the settings, never their values: some are secret."""
     rows: list[dict[str, Any]] = [
         {
             "variable": setting.variable,

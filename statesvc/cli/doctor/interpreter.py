@@ -1,4 +1,7 @@
-"""How the Python that runs was built. One without profile-guided optimisation, as pyenv compiles it, needs a sixth more processor."""
+"""Check of how the Python that runs was built.
+
+Without profile-guided optimisation, as pyenv compiles it, it needs a sixth more processor.
+"""
 
 import platform
 import sys
@@ -16,7 +19,7 @@ class Interpreter(NamedTuple):
 
 
 def interpreter() -> Interpreter:
-    """The one that runs, known by what it was configured with (the Makefile chooses one by the same rule).
+    """Return the interpreter that runs, known by what it was configured with (the Makefile chooses one by the same rule).
 
     What a distribution installs below /usr is optimised; its configuration does not say so.
     """
@@ -27,6 +30,6 @@ def interpreter() -> Interpreter:
 
 
 def check_interpreter(found: Interpreter | None = None) -> Finding:
-    """Whether it is an optimised build."""
+    """Check whether it is an optimised build."""
     build = found or interpreter()
     return ok("python", build.text) if build.optimised else warn("python", f"{build.text}: an optimised build needs a sixth less processor")

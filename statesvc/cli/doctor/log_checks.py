@@ -29,7 +29,7 @@ _SQL = queries("statesvc.cli.doctor", "log_checks")
 
 
 async def check_database_roles(connection: AsyncConnection[Any], settings: Settings) -> AsyncIterator[Finding]:
-    """Reads the catalogue alone."""
+    """Check the roles by the catalogue alone."""
     async for finding in _auditor(connection, settings.database.auditor_role):
         yield finding
     async for finding in _guard(connection):
@@ -71,7 +71,7 @@ async def _guard(connection: AsyncConnection[Any]) -> AsyncIterator[Finding]:
 
 
 async def check_sealed_log(connection: AsyncConnection[Any], settings: Settings) -> AsyncIterator[Finding]:
-    """Checks the queue, the newest head and the keys; `statesvc verify` checks the rest."""
+    """Check the queue, the newest head and the keys; `statesvc verify` checks the rest."""
     row = await (await connection.execute(_SQL["seal_state"])).fetchone()
     size, oldest_seconds = row if row is not None else (0, None)
     if oldest_seconds is not None and oldest_seconds > LATE_SECONDS:
@@ -99,7 +99,7 @@ async def check_sealed_log(connection: AsyncConnection[Any], settings: Settings)
 
 
 async def check_tombstones(settings: Settings) -> Finding:
-    """Whether what is erased and revoked stays so after a restore."""
+    """Check whether what is erased and revoked stays so after a restore."""
     try:
         tombstones = tombstones_of(settings)
         count = len(await tombstones.read())
@@ -133,7 +133,7 @@ async def _stamps(connection: AsyncConnection[Any], interval_seconds: float) -> 
 
 
 async def check_logins(dsns: Dsns, settings: Settings) -> AsyncIterator[Finding]:
-    """Whether each address logs in as the role that it is for. Where all are one role, `check_log_privileges` says so."""
+    """Check that each address logs in as the role that it is for. Where all are one role, `check_log_privileges` says so."""
     if dsns.owner == dsns.service:
         return
     owns = {dsn: await _owns(dsn) for dsn in {dsns.service, dsns.listen, dsns.owner}}
@@ -147,7 +147,7 @@ async def check_logins(dsns: Dsns, settings: Settings) -> AsyncIterator[Finding]
 
 
 async def _owns(dsn: str) -> bool | None:
-    """Whether its role owns the log. None: it does not answer, or there is no log yet."""
+    """Return whether its role owns the log. None: it does not answer, or there is no log yet."""
     try:
         async with await connect(dsn) as connection:
             row = await (await connection.execute(_SQL["owned_log"])).fetchone()
@@ -157,7 +157,7 @@ async def _owns(dsn: str) -> bool | None:
 
 
 async def check_log_privileges(connection: AsyncConnection[Any]) -> AsyncIterator[Finding]:
-    """Whether the service's role could change the log."""
+    """Check whether the service's role could change the log."""
     row = await (await connection.execute(_SQL["owned_log"])).fetchone()
     if row is None or row[0]:
         yield warn(

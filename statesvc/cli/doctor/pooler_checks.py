@@ -14,7 +14,7 @@ _PREPARED: Final = "prepared statements"
 
 
 async def check_pooler(dsns: Dsns, settings: Settings) -> AsyncIterator[Finding]:
-    """Checks the addresses in turn: the service's, the one for LISTEN, the owner's."""
+    """Check the addresses in turn: the service's, the one for LISTEN, the owner's."""
     service = await pooler_mode(dsns.service)
     yield await _wake_ups(dsns, service)
     if service is PoolerMode.TRANSACTION:

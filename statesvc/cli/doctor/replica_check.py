@@ -17,7 +17,7 @@ _MEANWHILE: Final = "meanwhile the primary answers calls with max_staleness"
 
 
 async def check_replica(url: str) -> Finding:
-    """Asks the standby."""
+    """Check the standby."""
     try:
         async with await connect(url) as connection:
             row = await (await connection.execute(_SQL["staleness"])).fetchone()

@@ -31,7 +31,7 @@ _SQL = queries("statesvc.cli.doctor", "server_checks")
 
 
 async def check_server(connection: AsyncConnection[Any]) -> AsyncIterator[Finding]:
-    """Asks for the server's settings; any role may."""
+    """Check the server's settings; any role may."""
     async for (version,) in await connection.execute(_SQL["server_version"]):
         yield check_version(version)
         behind = check_minor(version)
@@ -58,7 +58,7 @@ async def check_server(connection: AsyncConnection[Any]) -> AsyncIterator[Findin
 
 
 def check_minor(version: int) -> Finding | None:
-    """What later minor releases of the same major repair; None where none is known. `version` as the server numbers itself."""
+    """Report what later minor releases of the same major repair; None where none is known. `version` as the server numbers itself."""
     major, minor = divmod(version, 10000)
     later = [f"{major}.{number} ({date})" for number, date in MINORS.get(major, ()) if number > minor]
     if not later:
@@ -73,7 +73,7 @@ def check_minor(version: int) -> Finding | None:
 
 
 def check_version(version: int) -> Finding:
-    """`version` as the server numbers itself, such as 180004."""
+    """Check the version, as the server numbers itself, such as 180004."""
     if version < OLDEST_SERVER:
         return fail("server", f"PostgreSQL {version // 10000} is too old: 16 or later is needed")
     if version < WHOLE_TRANSACTIONS_SINCE:
@@ -86,7 +86,7 @@ def check_version(version: int) -> Finding:
 
 
 def check_housekeeping(*, buffers_bytes: int, wal_bytes: int, writer_delay_ms: int, vacuums: bool) -> Iterator[Finding]:
-    """The bounds are those at which the embedded server was measured."""
+    """Check the bounds at which the embedded server was measured."""
     if not vacuums:
         yield fail("housekeeping", "autovacuum is off: dead rows stay in the queues, and each claim walks them")
     if buffers_bytes < BUFFERS_BYTES_MIN:
@@ -108,7 +108,7 @@ def check_housekeeping(*, buffers_bytes: int, wal_bytes: int, writer_delay_ms: i
 
 
 def check_checkpoints(*, size_bytes: int, wal_bytes: int, checkpoint_seconds: int) -> Iterator[Finding]:
-    """After a checkpoint each page goes into the write-ahead log whole when it is first changed; on a large database that is most of it."""
+    """Check checkpoints: after one each page goes whole into the write-ahead log when first changed, on a large database most of it."""
     if size_bytes < LARGE_BYTES_MIN:
         return
     if WAL_BYTES_MIN <= wal_bytes < LARGE_WAL_BYTES_MIN:

@@ -1,4 +1,4 @@
-"""Which key management services there are, by the URL that names one."""
+"""Key management services, by the URL that names one."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from statesvc.database.kms.vault import VaultKms
 
 
 def kms_at(url: str, credentials: Credentials) -> Kms:
-    """`command:/path/to/program` or `vault+https://host:8200/v1/transit/keys/name`. Raises KmsError for what is neither."""
+    """Open `command:/path/to/program` or `vault+https://host:8200/v1/transit/keys/name`. Raises KmsError for what is neither."""
     scheme, _, rest = url.partition(":")
     match scheme:
         case "command" if rest.startswith("/"):

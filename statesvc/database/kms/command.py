@@ -24,15 +24,13 @@ class CommandKms:
         self.name = f"command:{program.name}"
 
     async def wrap(self, secret: bytes) -> bytes:
-        """The secret, wrapped."""
         return await self._run("wrap", secret)
 
     async def unwrap(self, wrapped: bytes) -> bytes:
-        """The secret."""
         return await self._run("unwrap", wrapped)
 
     async def is_outdated(self, wrapped: bytes) -> bool:  # noqa: ARG002 - a program does not say
-        """Never known."""
+        """Return False: it is never known."""
         return False
 
     async def _run(self, action: str, data: bytes) -> bytes:

@@ -16,7 +16,7 @@ _SQL = queries("statesvc.database.kms", "root_key")
 
 
 async def load_root_key(connection: AsyncConnection[Any], kms: Kms, *, make: bool) -> bytes:
-    """The root key under this KMS's key; with `make` a new one where there is none. Raises KmsError."""
+    """Load the root key under this KMS's key; with `make` a new one where there is none. Raises KmsError."""
     found = await read_wrapped(connection, kms)
     if found is None and make:
         key = SealingKey.fresh()
@@ -30,18 +30,18 @@ async def load_root_key(connection: AsyncConnection[Any], kms: Kms, *, make: boo
 
 
 async def is_outdated(connection: AsyncConnection[Any], kms: Kms) -> bool:
-    """Whether the KMS's key was rotated since the root key was wrapped. Raises KmsError."""
+    """Return whether the KMS's key was rotated since the root key was wrapped. Raises KmsError."""
     found = await read_wrapped(connection, kms)
     return found is not None and await kms.is_outdated(found[1])
 
 
 async def read_wrapped(connection: AsyncConnection[Any], kms: Kms) -> tuple[bytes, bytes] | None:
-    """The root key's id, and the key as the KMS wrapped it; None: there is none."""
+    """Return the root key's id, and the key as the KMS wrapped it; None: there is none."""
     return await (await connection.execute(_SQL["read"], {"kms": kms.name}, binary=True)).fetchone()
 
 
 async def unwrapped(kms: Kms, key_id: bytes, wrapped: bytes) -> bytes:
-    """The key of this id. Raises KmsError."""
+    """Unwrap the key of this id. Raises KmsError."""
     key = await kms.unwrap(wrapped)
     if len(key) != KEY_BYTES or SealingKey(key).key_id != key_id:
         raise KmsError(f"{kms.name} unwrapped another key than was wrapped")

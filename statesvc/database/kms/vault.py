@@ -34,7 +34,7 @@ class VaultKms:
         self.name = f"vault:{found['mount']}/keys/{found['key']}"
 
     async def wrap(self, secret: bytes) -> bytes:
-        """As Vault writes it: `vault:v3:...`."""
+        """Wrap the secret as Vault writes it: `vault:v3:...`."""
         given = {"plaintext": base64.b64encode(secret).decode(), "associated_data": _PURPOSE}
         answer = await self._call("POST", f"encrypt/{self._key}", given)
         wrapped = answer.get("ciphertext")
@@ -43,7 +43,6 @@ class VaultKms:
         return wrapped.encode()
 
     async def unwrap(self, wrapped: bytes) -> bytes:
-        """The secret."""
         answer = await self._call("POST", f"decrypt/{self._key}", {"ciphertext": wrapped.decode("ascii"), "associated_data": _PURPOSE})
         try:
             return base64.b64decode(answer["plaintext"], validate=True)
@@ -51,7 +50,7 @@ class VaultKms:
             raise KmsError(f"{self.name} answered with something else than a plaintext") from None
 
     async def is_outdated(self, wrapped: bytes) -> bool:
-        """Whether the key was rotated since."""
+        """Return whether the key was rotated since."""
         found = _WRAPPED.fullmatch(wrapped.decode("ascii", errors="replace"))
         latest = (await self._call("GET", f"keys/{self._key}", None)).get("latest_version")
         return found is not None and isinstance(latest, int) and int(found[1]) < latest

@@ -13,6 +13,6 @@ SEALED: Final = "statesvc_sealed"
 TRIALS: Final = "statesvc_trial"
 """Trials may be ready to be claimed by a foreign candidate."""
 ONE_IS_ENOUGH: Final = frozenset({INBOX, OUTBOX})
-"""Of several listeners the first one claims; the others hear of it a little later, for it may have stopped."""
+"""Channels of which the first of several listeners claims; the others hear of it a little later, for it may have stopped."""
 UNHURRIED: Final = frozenset({LOG})
 """Their listeners have a pace of their own, slower than a waker's."""

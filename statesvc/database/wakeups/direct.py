@@ -9,18 +9,18 @@ from statesvc.database.service_connection import ServiceConnection
 from statesvc.database.session_settings import SessionLimits
 
 DIRECT_LIMITS: Final = SessionLimits(statement_seconds=3, lock_seconds=3, idle_in_transaction_seconds=15)
-"""Of those that say LISTEN, NOTIFY and nothing that lasts."""
+"""Limits of connections that say LISTEN, NOTIFY and nothing that lasts."""
 _FIRST_DELAY_SECONDS: Final = 0.1
 _LAST_DELAY_SECONDS: Final = 5.0
 
 
 async def connect_direct(dsn: str, *, application_name: LiteralString, limits: SessionLimits = DIRECT_LIMITS) -> ServiceConnection:
-    """An autocommit connection that never prepares statements."""
+    """Open an autocommit connection that never prepares statements."""
     return await open_connection(dsn, application_name=application_name, limits=limits)
 
 
 def reconnect_delays(jitter: random.Random) -> Iterator[float]:
-    """Seconds to wait before each next try: doubling up to 5, each between a half and the whole of it."""
+    """Yield seconds to wait before each next try: doubling up to 5, each between a half and the whole of it."""
     ceiling = _FIRST_DELAY_SECONDS
     while True:
         yield ceiling * (0.5 + jitter.random() / 2)

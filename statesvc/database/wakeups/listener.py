@@ -28,7 +28,7 @@ PING_SECONDS: Final = 60.0
 """For a connection that is dead though the kernel does not notice, behind a proxy that hangs: sweeps find what its wake-ups were about."""
 
 _SECOND_SECONDS: Final = 0.05
-"""How long it leaves to the listener on the sender's machine that was woken at once: mostly nothing is left then."""
+"""Time that it leaves to the listener on the sender's machine that was woken at once: mostly nothing is left then."""
 
 _SQL = queries("statesvc.database.wakeups", "listener")
 _log = structlog.get_logger()
@@ -57,7 +57,7 @@ class Listener:
         self._jitter = random.Random()  # noqa: S311 - spreads reconnects, guards nothing
 
     async def start(self) -> None:
-        """Starts listening. Does not wait for the connection."""
+        """Start to listen. Does not wait for the connection."""
         if self._task is None:
             if self._folder is not None:
                 self._local_listener = LocalListener(self._folder, self._events, self._heard)
@@ -74,26 +74,26 @@ class Listener:
         return self._is_up
 
     async def wait_up(self, seconds: float) -> None:
-        """Returns once it listens, or after so long."""
+        """Wait until it listens, or for so long."""
         await set_within(self._up, seconds)
 
     async def send(self, wakeups: Mapping[str, str]) -> None:
-        """Sends wake-ups, a payload by channel, once there is a connection. Raises what ended it meanwhile: they may have been sent."""
+        """Send wake-ups, a payload by channel, once there is a connection. Raises what ended it meanwhile: they may have been sent."""
         sent: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._to_send.append((wakeups, sent))
         self._stirred.set()
         await sent
 
     def event(self, channel: str) -> asyncio.Event:
-        """The event of a channel: set on each wake-up and after each connect. One consumer per channel, which clears it."""
+        """Return the event of a channel: set on each wake-up and after each connect. One consumer per channel, which clears it."""
         return self._events[channel]
 
     def paused(self, channel: str) -> AbstractContextManager[None]:
-        """Wake-ups of this machine wait meanwhile: for a consumer that is not to begin before, however often it is asked."""
+        """Hold wake-ups of this machine back: for a consumer that is not to begin before, however often it is asked."""
         return nullcontext() if self._local_listener is None else self._local_listener.paused(channel)
 
     async def stop(self) -> None:
-        """Ends listening. Safe to call twice, and before `start`."""
+        """Stop listening. Safe to call twice, and before `start`."""
         task, self._task = self._task, None
         if self._local_listener is not None:
             self._local_listener.close()
@@ -155,7 +155,7 @@ class Listener:
             sent.set_result(None)
 
     def _read(self, connection: AsyncConnection[Any]) -> None:
-        """What has come by now. Raises OperationalError where that is the end."""
+        """Read what has come by now. Raises OperationalError where that is the end."""
         server = connection.pgconn
         server.consume_input()
         while (notification := server.notifies()) is not None:

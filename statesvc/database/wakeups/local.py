@@ -25,7 +25,7 @@ class LocalWaker:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
 
     def wake(self, channel: str) -> bool:
-        """Wakes who hears the channel on this machine; whether there is anyone. Never waits.
+        """Wake the listener of the channel on this machine; return whether there is one. Never waits.
 
         Where one is enough it is the one that has listened longest: who hears a sender here ignores its notifications, and must go on
         hearing it. The others hear of it by a notification.
@@ -40,7 +40,7 @@ class LocalWaker:
         return reached
 
     def close(self) -> None:
-        """Safe to call twice."""
+        """Close the socket. Safe to call twice."""
         self._socket.close()
 
     def _send(self, path: Path) -> bool:
@@ -73,7 +73,7 @@ class LocalListener:
             self._loop.add_reader(bound, self._read, channel, bound)
 
     def close(self) -> None:
-        """Safe to call twice."""
+        """Close the socket. Safe to call twice."""
         for path, bound in self._sockets.values():
             self._loop.remove_reader(bound)
             bound.close()
@@ -82,7 +82,7 @@ class LocalListener:
 
     @contextmanager
     def paused(self, channel: str) -> Iterator[None]:
-        """Wake-ups of the channel wait meanwhile: they do not even wake the process."""
+        """Hold wake-ups of the channel back: they do not even wake the process."""
         if channel in self._sockets:
             self._loop.remove_reader(self._sockets[channel][1])
         try:

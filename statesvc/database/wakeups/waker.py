@@ -31,15 +31,15 @@ _log = structlog.get_logger()
 
 
 async def notify(connection: AsyncConnection[Any], *channels: str) -> None:
-    """Sends one wake-up at once, for a caller without a waker, such as a command that has just committed."""
+    """Send one wake-up at once, for a caller without a waker, such as a command that has just committed."""
     await send_wakeups(connection, dict.fromkeys(channels, ""))
 
 
 class Wakes(Protocol):
-    """What those who cause work need of a waker."""
+    """The part of a waker that those who cause work need."""
 
     def wake(self, channel: str) -> None:
-        """Says, after commit, that there is work. Never waits."""
+        """Notify the listeners of the channel, after the commit. Never waits."""
 
 
 class Waker:
@@ -72,7 +72,7 @@ class Waker:
         self._jitter = random.Random()  # noqa: S311 - spreads reconnects, guards nothing
 
     async def start(self) -> None:
-        """Starts sending. Does not wait for the connection."""
+        """Start to send. Does not wait for the connection."""
         if self._task is None:
             self._task = asyncio.create_task(self._run(), name="waker")
 
@@ -82,7 +82,7 @@ class Waker:
         return self._task
 
     def wake(self, channel: str) -> None:
-        """Asks for a wake-up on `channel`. Cheap, never fails, never waits."""
+        """Request a wake-up on `channel`. Cheap, never fails, never waits."""
         reached = self._local is not None and self._local.wake(channel)
         if not reached:
             self._wanted[channel] = ""
@@ -93,7 +93,7 @@ class Waker:
         self._dirty.set()
 
     async def stop(self) -> None:
-        """Sends the wake-ups still requested if that takes less than a second, then closes. Safe to call twice, and before `start`."""
+        """Send the wake-ups still requested if that takes less than a second, then close. Safe to call twice, and before `start`."""
         task, self._task = self._task, None
         if task is not None:
             await cancel_fully(task)

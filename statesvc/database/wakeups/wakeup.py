@@ -12,12 +12,12 @@ _SQL = queries("statesvc.database.wakeups", "wakeup")
 
 
 async def prepare_to_send(connection: AsyncConnection[Any]) -> None:
-    """Once, on a connection past any pooler."""
+    """Prepare a connection past any pooler, once."""
     await connection.execute(_SQL["settings"])
     # one statement for as long as it lasts
     connection.prepare_threshold = _PREPARED_AFTER
 
 
 async def send_wakeups(connection: AsyncConnection[Any], wakeups: Mapping[str, str]) -> None:
-    """`wakeups`: a payload by channel."""
+    """Send wake-ups. `wakeups`: a payload by channel."""
     await connection.execute(_SQL["notify"], {"channels": list(wakeups), "payloads": list(wakeups.values())})

@@ -33,27 +33,27 @@ class BrokerUrl:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     def segments(self, *names: str) -> tuple[str, ...]:
-        """The segments of the path, one for each name. `UrlFlawError` where there are more or fewer."""
+        """Return the segments of the path, one for each name. `UrlFlawError` where there are more or fewer."""
         if len(self.path) != len(names):
             raise UrlFlawError(f"must be written {self.scheme}://host/{'/'.join(names)}; percent-encode a slash inside a part")
         return self.path
 
     def check_options(self, known: Collection[str]) -> None:
-        """`UrlFlawError` where it has options that mean nothing here."""
+        """Check the options. `UrlFlawError` where it has some that mean nothing here."""
         for name in self.options:
             if name not in known:
                 raise UrlFlawError(f"has an option that {self.scheme} does not know; it knows {', '.join(sorted(known)) or 'none'}")
 
 
 def split_login(url: URL) -> tuple[URL, Login | None]:
-    """The URL as it may be shown, and the login that it held."""
+    """Return the URL as it may be shown, and the login that it held."""
     if url.user is None and url.password is None:
         return url, None
     return url.with_user(None), Login(user=url.user or "", password=url.password)
 
 
 def read_url(url: URL, *, default_port: int, tls: bool) -> BrokerUrl:
-    """The parts of a URL without login. `UrlFlawError` where it is not of the common form."""
+    """Parse a URL without login. `UrlFlawError` where it is not of the common form."""
     host = url.host
     if not host:
         raise UrlFlawError("must name a host")

@@ -59,7 +59,7 @@ class CeleryRedis:
 
     @property
     def is_open(self) -> bool:
-        """Whether commands can be sent."""
+        """True if commands can be sent."""
         return bool(self._connection.is_connected)
 
     async def publish(self, event: CloudEvent) -> str:

@@ -23,18 +23,18 @@ class CloudEvent:
 
     id: str
     partition_key: str
-    """What is ordered among itself."""
+    """Key of what is ordered among itself."""
     attributes: Mapping[str, str]
     signature: Mapping[str, str]
     data: bytes = field(repr=False)
 
     def headers(self, prefix: str) -> dict[str, str]:
-        """The attributes under a binding's prefix, and the signature under its own names."""
+        """Return the attributes under a binding's prefix, and the signature under its own names."""
         return {**{prefix + name: value for name, value in self.attributes.items()}, **self.signature}
 
 
 def cloud_event(outgoing: Outgoing, *, source: str) -> CloudEvent:
-    """`source` names this installation; with the id it is unique."""
+    """Build the event. `source` names this installation; with the id it is unique."""
     attributes = {
         "specversion": "1.0",
         "id": outgoing.webhook_id,

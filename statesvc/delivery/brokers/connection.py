@@ -1,4 +1,4 @@
-"""What a broker's module provides: an open connection that publishes with confirms, or says why it cannot."""
+"""Interface of a broker's module: an open connection that publishes with confirms, or says why it cannot."""
 
 from typing import Protocol
 
@@ -30,17 +30,20 @@ class Connection(Protocol):
         """False once nothing can be published over it any more."""
 
     async def publish(self, event: CloudEvent) -> str:
-        """Returns what the broker said of where it is, once it is stored. `PublishRefusedError`, or an OSError where nothing is known."""
+        """Publish; return what the broker said of where it is, once it is stored.
+
+        `PublishRefusedError`, or an OSError where nothing is known.
+        """
 
     async def close(self) -> None:
-        """Ends it. What waits for a confirmation gets none."""
+        """Close the connection. What waits for a confirmation gets none."""
 
 
 class Client(Protocol):
     """A broker's module."""
 
     def check(self, url: BrokerUrl, login: Login | None) -> None:
-        """`UrlFlawError` where nothing can be published to such a URL."""
+        """Check a URL. `UrlFlawError` where nothing can be published to it."""
 
     async def connect(self, url: BrokerUrl, login: Login | None, dialler: Dialler) -> Connection:
-        """Opens one. `PublishRefusedError` where the broker does not let us in, an OSError where there is none."""
+        """Open a connection. `PublishRefusedError` where the broker does not let us in, an OSError where there is none."""

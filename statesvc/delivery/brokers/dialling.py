@@ -29,17 +29,20 @@ class Dialler:
 
     @cached_property
     def tls_context(self) -> ssl.SSLContext:
-        """For connections that are encrypted later than at their start."""
+        """Context for connections that are encrypted later than at their start."""
         return self._given_context or ssl.create_default_context()
 
     async def connect(self, host: str, port: int, *, tls: bool) -> socket.socket:
-        """A connected socket, not encrypted yet; `tls`: it will be. `AddressRefusedError` for an address that no subscriber may have."""
+        """Return a connected socket, not encrypted yet; `tls`: it will be.
+
+        `AddressRefusedError` for an address that no subscriber may have.
+        """
         found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
         factory = self._sockets.open if tls else self._sockets.open_plain
         return await start_connection(found, happy_eyeballs_delay=_NEXT_ADDRESS_SECONDS, socket_factory=factory)
 
     async def open(self, host: str, port: int, *, tls: bool, encrypt_later: bool = False) -> Streams:
-        """Streams to it. `encrypt_later`: with `tls`, the caller encrypts once the protocol says so."""
+        """Open streams to it. `encrypt_later`: with `tls`, the caller encrypts once the protocol says so."""
         connected = await self.connect(host, port, tls=tls)
         try:
             if tls and not encrypt_later:

@@ -35,11 +35,11 @@ _SUBJECT: Final = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 """No wildcards, and nothing that begins with `$` or `_INBOX`: there the server itself is spoken to."""
 _STREAM: Final = re.compile(r"[A-Za-z0-9_-]+")
 _LEFT_AS_IT_IS: Final = "!#$&'()*+,/:;=?@[]~"
-"""What the binding does not percent-encode in a header, besides letters and digits."""
+"""Characters that the binding does not percent-encode in a header, besides letters and digits."""
 
 
 def check(url: BrokerUrl, login: Login | None) -> None:
-    """`UrlFlawError` where nothing can be published to such a URL."""
+    """Check a URL. `UrlFlawError` where nothing can be published to it."""
     del login
     (subject,) = url.segments("subject")
     url.check_options({"stream"})
@@ -50,7 +50,7 @@ def check(url: BrokerUrl, login: Login | None) -> None:
 
 
 async def connect(url: BrokerUrl, login: Login | None, dialler: Dialler) -> "JetStream":
-    """One connection, for one subject. It is not opened again by itself."""
+    """Open one connection, for one subject. It is not opened again by itself."""
     reader, writer = await dialler.open(url.host, url.port, tls=url.tls, encrypt_later=True)
     connection = JetStream(url)
     try:
@@ -62,7 +62,7 @@ async def connect(url: BrokerUrl, login: Login | None, dialler: Dialler) -> "Jet
 
 
 def headers_of(event: CloudEvent) -> dict[str, str]:
-    """As the binding maps the attributes; `datacontenttype` is one like the others."""
+    """Map the attributes as the binding does; `datacontenttype` is one like the others."""
     mapped = event.headers("ce-")
     return {name: quote(value, safe=_LEFT_AS_IT_IS) for name, value in mapped.items()} | {
         "ce-datacontenttype": CONTENT_TYPE,
@@ -82,7 +82,7 @@ class JetStream:
         self._denied: str | None = None
 
     async def open(self, transport: "_GivenTransport", login: Login | None, dialler: Dialler) -> None:
-        """Logs in. `PublishRefusedError` where that is refused."""
+        """Log in. `PublishRefusedError` where that is refused."""
         self._transport = transport
         self._client._transport = transport  # noqa: SLF001 - the client offers no way to be given a connection
         try:
@@ -106,11 +106,10 @@ class JetStream:
 
     @property
     def is_open(self) -> bool:
-        """Whether it is connected."""
         return self._client.is_connected
 
     async def publish(self, event: CloudEvent) -> str:
-        """Until the stream's acknowledgement."""
+        """Publish, and wait for the stream's acknowledgement."""
         headers = headers_of(event)
         if "stream" in self._url.options:
             headers[EXPECTED_STREAM] = self._url.options["stream"]
@@ -135,7 +134,7 @@ class JetStream:
         return _acknowledged(answer.data)
 
     async def close(self) -> None:
-        """Ends it, also where the other side does not answer any more."""
+        """Close the connection, also where the other side does not answer any more."""
         try:
             await self._client.close()
         finally:
@@ -146,7 +145,7 @@ class JetStream:
         self._wake_all()
 
     async def _heard_error(self, error: Exception) -> None:
-        """What the server reports besides its answers; all that is published here goes to one subject."""
+        """Note what the server reports besides its answers; all that is published here goes to one subject."""
         if "permissions violation" in str(error).lower():
             self._denied = "this login may not publish to the subject, or not receive on its inbox"
             self._wake_all()
@@ -168,7 +167,7 @@ def _credentials(login: Login | None) -> Mapping[str, Any]:
 
 
 def _acknowledged(data: bytes) -> str:
-    """Where the message is, from a PubAck."""
+    """Return where the message is, from a PubAck."""
     try:
         answer = orjson.loads(data)
         error = answer.get("error")
@@ -194,20 +193,20 @@ class _GivenTransport(TcpTransport):
         self._must_encrypt = must_encrypt
 
     def abort(self) -> None:
-        """Closes the connection at once."""
+        """Close the connection at once."""
         assert self._io_writer is not None  # noqa: S101 - it was given
         self._io_writer.transport.abort()
 
     async def connect(self, uri: ParseResult, buffer_size: int, connect_timeout: int) -> None:
-        """It is connected."""
+        """Do nothing: it is connected."""
 
     async def connect_tls(self, uri: str | ParseResult, ssl_context: Any, buffer_size: int, connect_timeout: int) -> None:  # noqa: ANN401
-        """Encrypts from now on."""
+        """Encrypt from now on."""
         await super().connect_tls(uri, ssl_context, buffer_size, connect_timeout)
         self._must_encrypt = False
 
     def write(self, payload: bytes) -> None:
-        """`ConnectionLostError` where it would go out in the clear and must not."""
+        """Write. `ConnectionLostError` where it would go out in the clear and must not."""
         if self._must_encrypt:
             raise ConnectionLostError("the server does not encrypt")
         assert self._io_writer is not None  # noqa: S101 - it was given

@@ -31,7 +31,7 @@ _MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
 def check(url: BrokerUrl, login: Login | None) -> None:
-    """`UrlFlawError` where nothing can be published to such a URL."""
+    """Check a URL. `UrlFlawError` where nothing can be published to it."""
     (topic,) = url.segments("topic")
     url.check_options({"sasl"})
     if not _TOPIC.fullmatch(topic):
@@ -45,7 +45,7 @@ def check(url: BrokerUrl, login: Login | None) -> None:
 
 
 async def connect(url: BrokerUrl, login: Login | None, dialler: Dialler) -> "Kafka":
-    """A producer of its own, for one topic."""
+    """Make a producer of its own, for one topic."""
     watch = _Watch(dialler)
     _watch.set(watch)
     producer = AIOKafkaProducer(
@@ -70,7 +70,7 @@ async def connect(url: BrokerUrl, login: Login | None, dialler: Dialler) -> "Kaf
 
 
 def headers_of(event: CloudEvent) -> list[tuple[str, bytes]]:
-    """As the binding maps the attributes."""
+    """Map the attributes as the binding does."""
     mapped = {**event.headers("ce_"), "content-type": CONTENT_TYPE}
     return [(name, value.encode()) for name, value in mapped.items()]
 
@@ -86,11 +86,11 @@ class Kafka:
 
     @property
     def is_open(self) -> bool:
-        """Until something was left open: a new producer forgets what this one may still send."""
+        """True until something was left open: a new producer forgets what this one may still send."""
         return self._is_open
 
     async def publish(self, event: CloudEvent) -> str:
-        """Until all replicas in sync have it."""
+        """Publish, and wait until all replicas in sync have it."""
         try:
             stored = await self._producer.send_and_wait(
                 self._topic, value=event.data, key=event.partition_key.encode(), headers=headers_of(event)
@@ -102,7 +102,7 @@ class Kafka:
         return orjson.dumps({"topic": stored.topic, "partition": stored.partition, "offset": stored.offset}).decode()
 
     async def close(self) -> None:
-        """Ends it, and what it would still send."""
+        """Close the producer, and drop what it would still send."""
         self._is_open = False
         await self._producer.stop()
 
@@ -149,7 +149,7 @@ _REFUSALS: Final = (
 
 
 def _meaning(error: Exception) -> Exception:
-    """What follows from what the client raised."""
+    """Return what follows from what the client raised."""
     for kinds, outcome, detail in _REFUSALS:
         if isinstance(error, kinds):
             return PublishRefusedError(outcome, detail)
@@ -159,7 +159,7 @@ def _meaning(error: Exception) -> Exception:
 
 
 class _Watch:
-    """How a producer's connections are opened, and the last thing that went wrong with one, which the client keeps to itself."""
+    """Opener of a producer's connections, and the last thing that went wrong with one, which the client keeps to itself."""
 
     def __init__(self, dialler: Dialler) -> None:
         self.dialler = dialler
@@ -167,7 +167,7 @@ class _Watch:
 
 
 _watch: ContextVar[_Watch] = ContextVar("kafka connections")
-"""Of the producer whose tasks these are."""
+"""Watch of the producer whose tasks these are."""
 
 
 class _CheckedLoop:
@@ -190,7 +190,7 @@ class _CheckedLoop:
 
 
 async def _create_checked(host: str, port: int, **options: Any) -> Any:  # noqa: ANN401 - as the client's own
-    """In place of the client's `create_conn`, which connects to any address it is given."""
+    """Replace the client's `create_conn`, which connects to any address it is given."""
     watch = _watch.get()
     connection = AIOKafkaConnection(host, port, **options)
     connection._loop = _CheckedLoop(connection._loop, watch.dialler)  # noqa: SLF001 - the only place where its dialling can be reached

@@ -24,7 +24,7 @@ class Link:
 
     def __init__(self, connect: Connect, *, connect_seconds: float) -> None:
         self.in_use = 0
-        """How many publish, or wait for a connection."""
+        """Number of those that publish, or wait for a connection."""
         self._connect = connect
         self._connect_seconds = connect_seconds
         self._connection: Connection | None = None
@@ -37,11 +37,11 @@ class Link:
 
     @property
     def is_open(self) -> bool:
-        """Whether a connection is there."""
+        """True if a connection is there."""
         return self._connection is not None and self._connection.is_open
 
     async def publish(self, event: CloudEvent) -> str:
-        """As the connection does, or raises as opening one does. A publisher that stops waiting gives up a silent connection."""
+        """Publish as the connection does, or raise as opening one does. A publisher that stops waiting gives up a silent connection."""
         self.in_use += 1
         started = _now()
         try:
@@ -62,7 +62,7 @@ class Link:
             self.in_use -= 1
 
     async def close(self) -> None:
-        """Ends its connection. It may be used again."""
+        """Close the connection. The link may be used again."""
         if self._opening is not None:
             self._opening.cancel()
             await asyncio.wait([self._opening])

@@ -70,7 +70,7 @@ class Links:
         return sum(held.link.is_open for held in self._held.values())
 
     async def send(self, destination: Destination, outgoing: Outgoing) -> Answer:
-        """Publishes it. Every failure of the other side is an answer, not an exception."""
+        """Publish it. Every failure of the other side is an answer, not an exception."""
         started = time.monotonic()
         outcome, text = await self._outcome(destination, outgoing)
         detail = text[:_DETAIL_CHARS_MAX]
@@ -124,7 +124,7 @@ class Links:
 
 
 def _meaning(error: Exception) -> tuple[AttemptOutcome, str]:
-    """How an attempt ended that raised this, and the detail to record."""
+    """Return how an attempt ended that raised this, and the detail to record."""
     outcome, detail = AttemptOutcome.UNREACHABLE, ""
     match error:
         case PublishRefusedError(outcome=outcome, detail=detail):

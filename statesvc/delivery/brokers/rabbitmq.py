@@ -30,7 +30,7 @@ MessageOf = Callable[[CloudEvent], aio_pika.Message]
 
 
 def check(url: BrokerUrl, login: Login | None) -> None:
-    """`UrlFlawError` where nothing can be published to such a URL."""
+    """Check a URL. `UrlFlawError` where nothing can be published to it."""
     vhost, exchange = url.segments("vhost", "exchange")
     url.check_options({"routing_key"})
     check_login(login)
@@ -56,7 +56,7 @@ def check_login(login: Login | None) -> None:
 
 
 async def connect(url: BrokerUrl, login: Login | None, dialler: Dialler) -> "RabbitMq":
-    """One connection with one channel that confirms."""
+    """Open one connection with one channel that confirms."""
     return await open_exchange(url, login, dialler, exchange=url.path[1], routing_key=_routing_key(url), message_of=_message_of)
 
 
@@ -82,14 +82,17 @@ async def open_exchange(
 
 
 def address(url: BrokerUrl, login: Login | None) -> URL:
-    """For the client. Only what it needs: options of a subscriber's URL would name files of ours, or switch off checks."""
+    """Return the URL for the client.
+
+    Only what it needs, as options of a subscriber's URL would name files of ours, or switch off checks.
+    """
     who = "" if login is None else f"{quote(login.user, safe='')}:{quote(login.password or '', safe='')}@"
     vhost = quote(url.path[0], safe="")
     return URL(f"amqp://{who}{url.netloc}/{vhost}?heartbeat={_HEARTBEAT_SECONDS}&name=statesvc", encoded=True)
 
 
 def properties_of(event: CloudEvent) -> dict[str, Any]:
-    """The properties of the message; the attributes are in `headers`."""
+    """Return the properties of the message; the attributes are in `headers`."""
     return {
         "headers": event.headers("cloudEvents_"),
         "content_type": CONTENT_TYPE,
@@ -123,11 +126,11 @@ class RabbitMq:
 
     @property
     def is_open(self) -> bool:
-        """Whether the channel is: a broker ends it for mistakes."""
+        """True if the channel is open: a broker ends it for mistakes."""
         return not self._connection.is_closed and not self._channel.is_closed
 
     async def publish(self, event: CloudEvent) -> str:
-        """Until the broker confirms it."""
+        """Publish, and wait until the broker confirms it."""
         message = self._message_of(event)
         try:
             await self._exchange.publish(message, self._routing_key, mandatory=True)
@@ -139,7 +142,6 @@ class RabbitMq:
         return "confirmed"
 
     async def close(self) -> None:
-        """Ends it."""
         await self._connection.close()
 
 
@@ -160,7 +162,7 @@ class _Given(TransportFactory):
         self._tls = tls
 
     async def create(self, url: URL, **_: Any) -> tuple[StreamReader, StreamWriter]:  # noqa: ANN401 - for transports that encrypt
-        """Opens one."""
+        """Open a connection."""
         assert url.host is not None  # noqa: S101 - it was built with one
         assert url.port is not None  # noqa: S101 - as above
         return await self._dialler.open(url.host, url.port, tls=self._tls)
@@ -181,11 +183,11 @@ _REFUSALS: Final = (
     (aiormq.exceptions.ProbableAuthenticationError, AttemptOutcome.DENIED, "the broker refuses this login"),
     (aiormq.exceptions.ChannelPreconditionFailed, AttemptOutcome.REFUSED, None),
 )
-"""What the broker says, what it means, and our words where it has none of its own."""
+"""Refusals of the broker, what they mean, and our words where it has none of its own."""
 
 
 def _refusal(error: BaseException) -> PublishRefusedError | None:
-    """None where it is the connection that failed."""
+    """Return the broker's refusal; None where it is the connection that failed."""
     for kind, outcome, detail in _REFUSALS:
         if isinstance(error, kind):
             return PublishRefusedError(outcome, detail or " ".join(str(part) for part in error.args))

@@ -1,4 +1,4 @@
-"""Which brokers there are, by the scheme of their URLs. Their clients are optional: a module is imported when it is first needed."""
+"""Brokers, by the scheme of their URLs. Their clients are optional: a module is imported when it is first needed."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from statesvc.delivery.brokers.connection import Client
 
 @dataclass(frozen=True, slots=True)
 class Scheme:
-    """Of URLs. `tls`: the connection is encrypted, and never goes on where it can't be."""
+    """Scheme of URLs. `tls`: the connection is encrypted, and never goes on where it can't be."""
 
     port: int
     tls: bool
@@ -42,17 +42,16 @@ class Broker:
 
     @property
     def is_installed(self) -> bool:
-        """Whether its client is there."""
         return find_spec(self.package) is not None
 
     def client(self) -> Client:
-        """`ClientMissingError` where the library is not installed."""
+        """Load the client. `ClientMissingError` where the library is not installed."""
         if not self.is_installed:
             raise ClientMissingError(self)
         return _client(self.module, *self.loggers)
 
     def read(self, url: URL) -> BrokerUrl:
-        """The parts of one of its URLs. `UrlFlawError` where it is not of the common form."""
+        """Parse one of its URLs. `UrlFlawError` where it is not of the common form."""
         scheme = self.schemes[url.scheme]
         return read_url(url, default_port=scheme.port, tls=scheme.tls)
 

@@ -36,12 +36,12 @@ class BreakerState(StrEnum):
 
 
 class CircuitBreaker:
-    """Of one receiver."""
+    """Circuit breaker of one receiver."""
 
     def __init__(self) -> None:
         self.state = BreakerState.CLOSED
         self.open_until: float | None = None
-        """When a probe may be sent; None while closed."""
+        """Time at which a probe may be sent; None while closed."""
         self._window: deque[tuple[float, bool]] = deque(maxlen=WINDOW_ATTEMPTS)
         self._failed_in_a_row = 0
         self._well_at = float("-inf")
@@ -49,21 +49,21 @@ class CircuitBreaker:
         self._changed_at = float("-inf")
 
     def held_until(self, now: float) -> float | None:
-        """When a probe may be sent; None: at once. A time counted from one that has not come yet holds nothing: a clock was ahead."""
+        """Return when a probe may be sent; None: at once. A time counted from a future one holds nothing: a clock was ahead."""
         if self.open_until is None or self._changed_at > now + CLOCK_SECONDS_MAX:
             return None
         return self.open_until
 
     def probing(self) -> None:
-        """The probe is under way."""
+        """Note that the probe is under way."""
         self.state = BreakerState.HALF_OPEN
 
     def unprobed(self) -> None:
-        """The probe was never sent: the next attempt is it."""
+        """Note that the probe was never sent: the next attempt is it."""
         self.state = BreakerState.OPEN
 
     def finished(self, *, failed: bool, is_probe: bool, started_at: float, now: float) -> None:
-        """An attempt ended. Only the probe ends an open state; one that began before the last change says nothing new."""
+        """Note the end of an attempt. Only the probe ends an open state; one that began before the last change says nothing new."""
         if is_probe:
             if failed:
                 self._open_seconds = min(OPEN_SECONDS_MAX, self._open_seconds * LONGER_FACTOR)

@@ -1,4 +1,4 @@
-"""How many concurrent requests a receiver can take: additive increase, multiplicative decrease, as in Vector's ARC.
+"""Limit of a receiver's concurrent requests: additive increase, multiplicative decrease, as in Vector's ARC.
 
 The measure is the receiver's latency. Requests that begin within about one round trip are a crowd; when nine tenths of it have been
 answered the limit moves once: up by one when it was reached and answers came as fast as usual, down by a tenth when they were slower than
@@ -53,7 +53,7 @@ class _Usual:
         self.variance = (1 - WEIGHT) * (self.variance + WEIGHT * difference * difference)
 
     def bearable(self, count: int) -> float:
-        """The slowest average of `count` answers that is still usual."""
+        """Return the slowest average of `count` answers that is still usual."""
         at_most = self.seconds * max(SPREAD_SHARE_MAX, DEVIATIONS / math.sqrt(count))
         at_least = max(SPREAD_SHARE_MIN * self.seconds, SPREAD_SECONDS_MIN)
         return self.seconds + max(at_least, min(at_most, DEVIATIONS * math.sqrt(self.variance)))
@@ -61,7 +61,7 @@ class _Usual:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """To which crowd an attempt belongs; not `counts`: it began too late to be waited for."""
+    """Crowd that an attempt belongs to; not `counts`: it began too late to be waited for."""
 
     crowd: int
     counts: bool
@@ -69,7 +69,7 @@ class Mark:
 
 @dataclass(slots=True)
 class _Crowd:
-    """What began at one limit. `until`: once it has enough, later ones are not waited for."""
+    """Requests that began at one limit. `until`: once it has enough, later ones are not waited for."""
 
     number: int
     until: float
@@ -77,7 +77,7 @@ class _Crowd:
     """The limit was reached."""
     under_way: int = 0
     began_sum: float = 0.0
-    """Of those under way."""
+    """Sum of the start times of those under way."""
     answered: int = 0
     seconds_sum: float = 0.0
 
@@ -86,7 +86,7 @@ class _Crowd:
         return self.under_way + self.answered
 
     def average(self, now: float) -> float:
-        """Seconds to an answer, of those still under way as many as have passed."""
+        """Return the seconds to an answer, of those still under way as many as have passed."""
         return (self.seconds_sum + self.under_way * now - self.began_sum) / self.size
 
 
@@ -104,7 +104,7 @@ class Concurrency:
 
     @property
     def limit(self) -> int:
-        """How many may be in flight."""
+        """Requests that may be in flight."""
         return max(1, int(self._limit if self._measuring is None else self._limit * MEASURING_FACTOR))
 
     @property
@@ -114,11 +114,11 @@ class Concurrency:
 
     @property
     def mean_latency_seconds(self) -> float | None:
-        """Of answers that took the notification, while few are under way; None before the first."""
+        """Mean latency of answers that took the notification, while few are under way; None before the first."""
         return None if self._usual is None else self._usual.seconds
 
     def started(self, in_flight: int, *, now: float) -> Mark:
-        """One more is under way, `in_flight` with it."""
+        """Note the start of a request, `in_flight` with it."""
         crowd = self._crowd
         if not crowd.size and self._usual is not None:
             crowd.until = now + self._usual.seconds
@@ -130,7 +130,7 @@ class Concurrency:
         return Mark(crowd.number, counts)
 
     def finished(self, mark: Mark, signal: Signal | None, *, started_at: float, now: float, latency_seconds: float) -> None:
-        """One ended. No signal: it was broken off."""
+        """Note the end of a request. No signal: it was broken off."""
         crowd = self._crowd
         if mark.crowd != crowd.number:
             return
@@ -179,7 +179,7 @@ class Concurrency:
         self._next(max(1.0, limit), now)
 
     def _next(self, limit: float, now: float) -> None:
-        """The next crowd."""
+        """Begin the next crowd."""
         self._limit = min(self._maximum, limit)
         self._since_measure += 1
         until = math.inf if self._usual is None else now + self._usual.seconds

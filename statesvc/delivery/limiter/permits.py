@@ -27,7 +27,7 @@ FORGOTTEN_AFTER_SECONDS: Final = 600.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """What a claim may take: `free` in all, of them `retries`; of a subscription that is not named, `fresh`."""
+    """Bounds of a claim: `free` in all, of them `retries`; of a subscription that is not named, `fresh`."""
 
     free: int
     retries: int
@@ -56,7 +56,7 @@ class Permits:
         return self._unsettled
 
     def offer(self, now: float, *, limit: int) -> Offer:
-        """What the next claim may take, `limit` at most."""
+        """Return what the next claim may take, `limit` at most."""
         fresh = Allowance(free=min(FRESH.free, self.share), retries=FRESH.retries)
         known = {subscription_id: limiter.allowance(now) for subscription_id, limiter in self._limiters.items()}
         return Offer(
@@ -67,7 +67,7 @@ class Permits:
         )
 
     def take(self, subscription_id: UUID, now: float, *, is_retry: bool) -> Permit | None:
-        """A permit for one that was claimed; None: it may not be sent after all, give it back."""
+        """Take a permit for one that was claimed; None: it may not be sent after all, give it back."""
         limiter = self._limiters.get(subscription_id)
         if limiter is None:
             limiter = self._limiters[subscription_id] = SubscriptionLimiter(self.share)
@@ -78,27 +78,27 @@ class Permits:
         return permit
 
     def give(self, subscription_id: UUID, permit: Permit, end: AttemptEnd | None) -> None:
-        """The attempt ended; None: it was never made, or broken off."""
+        """Return a permit: the attempt ended; None: it was never made, or broken off."""
         self._retries -= permit.is_retry
         self._limiters[subscription_id].give(permit, end)
 
     def settled(self, subscription_id: UUID, end: AttemptEnd | None) -> None:
-        """What came of it is committed."""
+        """Note that what came of it is committed."""
         self._unsettled -= 1
         self._limiters[subscription_id].settled(end)
 
     def is_limited(self, subscription_id: UUID) -> bool:
-        """Whether what it is sent now may have waited for the receiver: for a permit, its breaker, or a pause that it asked for."""
+        """Return whether what it is sent now may have waited for the receiver: for a permit, its breaker, or a pause that it asked for."""
         limiter = self._limiters.get(subscription_id)
         return limiter is not None and limiter.is_limited
 
     def wants_more(self, subscription_id: UUID) -> bool:
-        """Whether the last claim may have left something that may be sent now that an attempt has ended."""
+        """Return whether the last claim may have left something that may be sent now that an attempt has ended."""
         limiter = self._limiters.get(subscription_id)
         return self._wants_more or (limiter is not None and (limiter.wants_more or limiter.withheld_retries))
 
     def claimed(self, offer: Offer, *, found: Counter[UUID], found_retries: Counter[UUID]) -> bool:
-        """What a claim found, after its permits were taken. True: claim again at once."""
+        """Note what a claim found, after its permits were taken. Return True to claim again at once."""
         full = found.total() >= offer.free
         self._wants_more = full or (self._retries > 0 and found_retries.total() >= offer.retries)
         passed = [
@@ -108,18 +108,18 @@ class Permits:
         return any(passed) or (full and offer.free > 0)
 
     def wait_for(self, offer: Offer) -> None:
-        """Subscriptions that this offer gives nothing are claimed for again as soon as a permit is free."""
+        """Claim again, as soon as a permit is free, for subscriptions that this offer gives nothing."""
         for one, allowance in offer.known.items():
             if not allowance.free:
                 self._limiters[one].wants_more = True
 
     def seconds_until_retry(self, now: float) -> float:
-        """Until a budget that keeps retries back allows one more; infinite: none does."""
+        """Return the time until a budget that keeps retries back allows one more; infinite: none does."""
         waits = [wait for limiter in self._limiters.values() if (wait := limiter.seconds_until_retry(now)) > 0]
         return min(waits, default=math.inf)
 
     def forget_idle(self, now: float) -> list[UUID]:
-        """Drops limiters that were idle for long. Answers whose."""
+        """Drop limiters that were idle for long. Return whose."""
         since = now - FORGOTTEN_AFTER_SECONDS
         idle = [subscription_id for subscription_id, limiter in self._limiters.items() if limiter.is_idle(since)]
         for subscription_id in idle:
@@ -127,5 +127,5 @@ class Permits:
         return idle
 
     def states(self) -> dict[UUID, LimiterState]:
-        """What is shown of each."""
+        """Return the state to show of each."""
         return {subscription_id: limiter.state for subscription_id, limiter in self._limiters.items()}

@@ -13,33 +13,33 @@ BALANCE_MAX: Final = 20.0
 
 
 class RetryBudget:
-    """What one receiver may be sent again."""
+    """Budget of one receiver's retries."""
 
     def __init__(self) -> None:
         self._balance = BALANCE_MAX
         self._counted_at: float | None = None
 
     def available(self, now: float) -> int:
-        """Retries that may start now."""
+        """Return the retries that may start now."""
         self._accrue(now)
         return int(self._balance)
 
     def seconds_until_next(self, now: float) -> float:
-        """Until one more may start without any first attempt; 0: now."""
+        """Return the time until one more may start without any first attempt; 0: now."""
         self._accrue(now)
         return max(0.0, (1.0 - self._balance) / FLOOR_PER_SECOND)
 
     def first(self) -> None:
-        """A first attempt starts."""
+        """Note that a first attempt starts."""
         self._balance = min(BALANCE_MAX, self._balance + SHARE)
 
     def retry(self, now: float) -> None:
-        """A retry starts. Never refused here: a claim that was under way is honoured, the next one waits for it."""
+        """Note that a retry starts. Never refused here: a claim that was under way is honoured, the next one waits for it."""
         self._accrue(now)
         self._balance -= 1.0
 
     def taken(self) -> None:
-        """A retry succeeded."""
+        """Note that a retry succeeded."""
         self._balance = min(BALANCE_MAX, self._balance + 1.0)
 
     def _accrue(self, now: float) -> None:

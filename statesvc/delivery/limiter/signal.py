@@ -1,4 +1,4 @@
-"""What an attempt says about its receiver."""
+"""Signals that an attempt gives about its receiver."""
 
 from enum import Enum, auto
 from typing import assert_never
@@ -22,7 +22,7 @@ class Signal(Enum):
 
 
 def signal_of(outcome: AttemptOutcome, status_code: int | None) -> Signal:
-    """What the end of an attempt means for the next ones."""
+    """Return what the end of an attempt means for the next ones."""
     match outcome:
         case AttemptOutcome.DELIVERED:
             return Signal.OK
@@ -45,7 +45,7 @@ def signal_of(outcome: AttemptOutcome, status_code: int | None) -> Signal:
 
 
 def pause_asked_for(status_code: int | None, retry_after_seconds: float | None) -> float | None:
-    """Seconds for which the receiver wants no call at all: only these answers speak for the receiver, not for one request."""
+    """Return the seconds for which the receiver wants no call at all: only these answers speak for the receiver, not for one request."""
     if retry_after_seconds is None or status_code not in _MAY_ASK_TO_WAIT:
         return None
     return min(max(retry_after_seconds, RETRY_AFTER_SECONDS_MIN), RETRY_AFTER_SECONDS_MAX)

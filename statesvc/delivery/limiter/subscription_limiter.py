@@ -9,12 +9,12 @@ from statesvc.delivery.limiter.retry_budget import RetryBudget
 from statesvc.delivery.limiter.signal import Signal
 
 RETRY_SHARE: Final = 0.4
-"""Of the permits, at most; the rest is for first attempts."""
+"""Share of the permits for retries, at most; the rest is for first attempts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowance:
-    """What a claim may take: `free` notifications, of them at most `retries` that were tried before, none before `not_before`.
+    """Bounds of a claim: `free` notifications, at most `retries` of them tried before, none before `not_before`.
 
     `in_flight`: how many there are already; the fewer, the sooner it is its turn.
     """
@@ -37,7 +37,7 @@ class Permit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptEnd:
-    """How an attempt ended. `asks_to_wait`: the receiver wants no call for a while, so none begins until that is settled."""
+    """End of an attempt. `asks_to_wait`: the receiver wants no call for a while, so none begins until that is settled."""
 
     signal: Signal
     at: float
@@ -47,7 +47,7 @@ class AttemptEnd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimiterState:
-    """What is shown of a limiter."""
+    """State of a limiter, as it is shown."""
 
     limit: int
     in_flight: int
@@ -57,7 +57,7 @@ class LimiterState:
 
 
 FRESH: Final = Allowance(free=Concurrency().limit, retries=1)
-"""Of a subscription that this process knows nothing of yet."""
+"""Allowance of a subscription that this process knows nothing of yet."""
 
 
 @dataclass(slots=True)
@@ -84,7 +84,7 @@ class SubscriptionLimiter:
         self.concurrency = Concurrency(maximum=self.share)
 
     def allowance(self, now: float) -> Allowance:
-        """What the next claim may take."""
+        """Return what the next claim may take."""
         if self._asked_to_wait or self.breaker.state is BreakerState.HALF_OPEN:
             return Allowance(free=0, retries=0, in_flight=self.in_flight)
         if self.breaker.state is BreakerState.OPEN:
@@ -94,7 +94,7 @@ class SubscriptionLimiter:
         return Allowance(free=free, retries=retries, in_flight=self.in_flight)
 
     def claimed(self, allowance: Allowance, *, found: int, found_retries: int) -> bool:
-        """What a claim found of what it was offered. True: another one may find more, because retries have their turn now."""
+        """Note what a claim found of what it was offered. True: another one may find more, because retries have their turn now."""
         self.wants_more = found >= allowance.free or bool(self._retries and found_retries >= allowance.retries)
         self.withheld_retries = not allowance.retries
         passed = not found and allowance.free > 0 and self._takes_turns and self._retried_last
@@ -102,11 +102,11 @@ class SubscriptionLimiter:
         return passed
 
     def seconds_until_retry(self, now: float) -> float:
-        """How long the budget keeps retries back; 0: it does not."""
+        """Return how long the budget keeps retries back; 0: it does not."""
         return self._budget.seconds_until_next(now)
 
     def take(self, now: float, *, is_retry: bool) -> Permit | None:
-        """A permit for what a claim brought; None where an answer came meanwhile that forbids it."""
+        """Take a permit for what a claim brought; None where an answer came meanwhile that forbids it."""
         if self._asked_to_wait:
             return None
         is_probe = False
@@ -124,7 +124,7 @@ class SubscriptionLimiter:
         return Permit(is_retry=is_retry, is_probe=is_probe, started_at=now, mark=self._began(now, is_retry=is_retry))
 
     def give(self, permit: Permit, end: AttemptEnd | None) -> None:
-        """The attempt ended; None: it was never made, or broken off."""
+        """Return a permit: the attempt ended; None: it was never made, or broken off."""
         self.in_flight -= 1
         self._retries -= permit.is_retry
         if end is None:
@@ -143,23 +143,23 @@ class SubscriptionLimiter:
             self.concurrency = Concurrency(maximum=self.share)
 
     def settled(self, end: AttemptEnd | None) -> None:
-        """What came of an attempt is committed, and a pause that was asked for with it rules every notifier now."""
+        """Note that what came of an attempt is committed, so a pause that was asked for with it rules every notifier now."""
         self.unsettled -= 1
         self._asked_to_wait -= end is not None and end.asks_to_wait
 
     def is_idle(self, since: float) -> bool:
-        """Nothing was sent since, nothing is under way, and no breaker holds anything back."""
+        """Return whether nothing was sent since, nothing is under way, and no breaker holds anything back."""
         return not self.unsettled and self.last_used_at < since and self.breaker.state is BreakerState.CLOSED
 
     @property
     def is_limited(self) -> bool:
-        """What is sent now may have waited for the receiver."""
+        """True if what is sent now may have waited for the receiver."""
         is_full = self.wants_more or self.in_flight >= self.concurrency.limit
         return is_full or bool(self._asked_to_wait) or self.breaker.state is not BreakerState.CLOSED
 
     @property
     def state(self) -> LimiterState:
-        """What is shown of it."""
+        """State to show of it."""
         mean = self.concurrency.mean_latency_seconds
         return LimiterState(
             limit=1 if self.breaker.state is not BreakerState.CLOSED else self.concurrency.level,
@@ -171,7 +171,7 @@ class SubscriptionLimiter:
 
     @property
     def _takes_turns(self) -> bool:
-        """With a limit too small to be shared, first attempts and retries take turns."""
+        """True if first attempts and retries take turns, because the limit is too small to be shared."""
         return not int(self.concurrency.limit * RETRY_SHARE)
 
     def _retry_share(self) -> int:

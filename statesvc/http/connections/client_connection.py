@@ -25,7 +25,7 @@ Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
 def _refusal(code: Code, detail: str) -> bytes:
-    """An answer that needs no request."""
+    """Format an answer that needs no request."""
     answer = Problem(code, detail, headers={"Connection": "close"}).response()
     lines = [f"HTTP/1.1 {answer.status} {answer.reason}", *(f"{name}: {value}" for name, value in answer.headers.items())]
     body = answer.body if isinstance(answer.body, bytes) else b""
@@ -37,7 +37,7 @@ _HEAD_TOO_SLOW: Final = _refusal(Code.REQUEST_TIMEOUT, "the head of the request 
 
 
 def _quoting_nothing(handler: Handler) -> Handler:
-    """As the handler answers, but for a header `Expect` that is wrong: aiohttp quotes it, before any middleware."""
+    """Answer as the handler does, except to a wrong header `Expect`, which aiohttp quotes before any middleware."""
 
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
         try:
@@ -52,12 +52,12 @@ class Recipient(Protocol):
     """The process that answers the other requests."""
 
     def give(self, fd: int, head: bytes, *, is_shared: bool) -> bool:
-        """Sends the socket with the bytes that were read of it; False (and nothing sent) where nobody takes it."""
+        """Send the socket with the bytes that were read of it; return False (and send nothing) where nobody takes it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sharing:
-    """Which requests another process answers. `is_theirs`: by the beginning of a request; None while it is too short to say.
+    """Requests that another process answers. `is_theirs`: by the beginning of a request; None while it is too short to say.
 
     `returns_idle`: a connection that carries requests of both goes to the recipient as soon as it is idle, which then sees each request
     first.
@@ -103,7 +103,7 @@ class ClientConnection(web.RequestHandler):
         self._reads_head = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Takes it in, or closes it at once."""
+        """Take it in, or close it at once."""
         self._share = self._gate.enter(transport.get_extra_info("peername"))
         if self._share is None:
             self._is_refused = True
@@ -116,13 +116,13 @@ class ClientConnection(web.RequestHandler):
             self._await_head()
 
     def begin(self, head: bytes) -> None:
-        """Goes on with an adopted connection. `head`: what another process has read of it, which comes before what is read here."""
+        """Go on with an adopted connection. `head`: what another process has read of it, which comes before what is read here."""
         early, self._early = self._early or b"", None
         if self.transport is not None and (head or early):
             self.data_received(head + early)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """Makes room for another."""
+        """Make room for another connection."""
         self._stop_awaiting_head()
         if self._share is not None:
             self._gate.leave(self._share)
@@ -130,16 +130,16 @@ class ClientConnection(web.RequestHandler):
         super().connection_lost(exc)
 
     def hold_body(self) -> None:
-        """Reads no more of the body for now: what the client sends stays in the network."""
+        """Read no more of the body for now: what the client sends stays in the network."""
         self._pause_transport_reading()
 
     def take_body(self) -> None:
-        """Reads on."""
+        """Read on."""
         if not self._reading_paused and not self._buffer_paused:
             self._resume_transport_reading()
 
     def data_received(self, data: bytes) -> None:
-        """Bytes of a head, of a body, or of the next request's head before this one is answered."""
+        """Take bytes of a head, of a body, or of the next request's head before this one is answered."""
         if self._is_refused:
             return
         if self._early is not None:
@@ -194,7 +194,7 @@ class ClientConnection(web.RequestHandler):
         self.force_close()
 
     def _give(self, sharing: Sharing, head: bytes) -> bool:
-        """Moves the connection; False where it must stay: nobody takes it, or its last answer is not out yet."""
+        """Move the connection; return False where it must stay: nobody takes it, or its last answer is not out yet."""
         transport = self.transport
         if transport is None or self._close or self._force_close or transport.get_write_buffer_size():
             return False
@@ -209,7 +209,7 @@ class ClientConnection(web.RequestHandler):
     def handle_error(
         self, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
     ) -> web.StreamResponse:
-        """What is no HTTP gets an answer that quotes nothing of it. Anyone may send it, so it is counted and logged as a refusal is."""
+        """Answer what is no HTTP without quoting any of it. Anyone may send it, so it is counted and logged as a refusal is."""
         if status != HTTPStatus.BAD_REQUEST:
             return super().handle_error(request, status, exc, message)
         self._gate.refused("malformed_request")
@@ -236,7 +236,7 @@ class ClientConnection(web.RequestHandler):
                     self._loop.call_soon(self._continue, self._sharing)
 
     def _continue(self, sharing: Sharing) -> None:
-        """The answer is out: what came meanwhile is read now, and an idle connection that both share goes to where it is read first."""
+        """Continue after the answer: read what came meanwhile; an idle connection that both share goes to where it is read first."""
         if self.transport is None or self._request_count > self._answered or not self._body.is_eof():
             return
         if self._held:

@@ -1,4 +1,4 @@
-"""How many connections a process takes, how many of them from one address, and how long a request's head may take to come.
+"""Bounds of a process's connections: how many, how many from one address, and how long a request's head may take to come.
 
 Every connection is a file of the process; when it has no file left it can take none, and no database connection either. So the bound lies
 below the limit of the system, and one address has a share of it. Proxies of our own stand for many and have no share.
@@ -23,7 +23,7 @@ Networks = Sequence[ipaddress.IPv4Network | ipaddress.IPv6Network]
 
 
 def raise_open_files() -> int:
-    """Raises the soft limit of open files as far as the system lets it; returns it."""
+    """Raise the soft limit of open files as far as the system lets it; return it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = FILES_WANTED if hard == resource.RLIM_INFINITY else min(FILES_WANTED, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -33,7 +33,7 @@ def raise_open_files() -> int:
 
 
 def connections_allowed(wanted: int | None, files: int) -> int:
-    """How many connections to take where a process may open this number of files (-1: any)."""
+    """Return how many connections to take where a process may open this number of files (-1: any)."""
     most = CONNECTIONS_MAX if files == resource.RLIM_INFINITY else max(1, files - FILES_RESERVED)
     return min(CONNECTIONS_MAX if wanted is None else wanted, most)
 
@@ -59,7 +59,7 @@ class ConnectionGate:
         self.connections = 0
 
     def enter(self, peer: object) -> str | None:
-        """Takes one in: the name of its share, for `leave`; None where it is refused."""
+        """Take one in: return the name of its share, for `leave`; None where it is refused."""
         share = self._share(peer)
         if self.connections >= self._connections_max:
             self.refused("connections")
@@ -72,14 +72,14 @@ class ConnectionGate:
         return share
 
     def leave(self, share: str) -> None:
-        """It has ended, or moved to another process."""
+        """Free the share of a connection that has ended, or moved to another process."""
         self.connections -= 1
         self._by_address[share] -= 1
         if not self._by_address[share]:
             del self._by_address[share]
 
     def _share(self, peer: object) -> str:
-        """Whose share it is; empty: no one's."""
+        """Return whose share it is; empty: no one's."""
         if not isinstance(peer, tuple):
             return ""
         try:

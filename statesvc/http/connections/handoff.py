@@ -47,11 +47,11 @@ class Handoff:
         return self._channel is not None
 
     def give(self, fd: int, head: bytes, *, is_shared: bool) -> bool:
-        """Sends a copy of the socket; False (and nothing sent) while the other process is away or too slow."""
+        """Send a copy of the socket; return False (and send nothing) while the other process is away or too slow."""
         return self._channel is not None and self._channel.give(fd, head, is_shared=is_shared)
 
     async def run(self) -> None:
-        """Keeps the two connected until `stop`."""
+        """Keep the two connected until `stop`."""
         if self._listens:
             with suppress(FileNotFoundError):
                 self._path.unlink()
@@ -65,7 +65,7 @@ class Handoff:
             await self._keep(lambda: _connect(self._path))
 
     def stop(self) -> None:
-        """Ends `run`; what was given is still read by the other end."""
+        """End `run`; what was given is still read by the other end."""
         self._stopping.set()
 
     async def _keep(self, join: Callable[[], Coroutine[None, None, socket.socket]]) -> None:
@@ -121,7 +121,7 @@ class _Channel:
         self._loop.add_reader(joined, self._read)
 
     def give(self, fd: int, head: bytes, *, is_shared: bool) -> bool:
-        """Queues a copy of the socket, and sends what can be sent."""
+        """Enqueue a copy of the socket, and send what can be sent."""
         if self.lost.done() or len(self._frames) >= QUEUE_MAX:
             return False
         self._frames.append((os.dup(fd), _HEADER.pack(len(head), is_shared) + head))
@@ -130,7 +130,7 @@ class _Channel:
         return True
 
     def close(self) -> None:
-        """Closes it, and what could not be sent any more."""
+        """Close it, and what could not be sent any more."""
         self._loop.remove_reader(self._socket)
         self._loop.remove_writer(self._socket)
         self._socket.close()
@@ -156,7 +156,7 @@ class _Channel:
             self._adopt(socket.socket(fileno=self._fds.popleft()), head, is_shared)
 
     def _frame(self) -> tuple[bytes, bool] | None:
-        """The next frame that is whole."""
+        """Return the next frame that is whole."""
         if len(self._received) < _HEADER.size:
             return None
         count, is_shared = _HEADER.unpack_from(self._received)

@@ -1,4 +1,4 @@
-"""Who calls. Keys are looked up once and remembered for at most 5 seconds, after which a revocation is in effect.
+"""Authentication of callers. Keys are looked up once and remembered for at most 5 seconds, after which a revocation is in effect.
 
 The bootstrap key needs no row: it exists as long as the setting holds it, and has scope `admin`.
 """
@@ -20,7 +20,7 @@ from statesvc.http.problem import Code, Problem
 
 REMEMBERED_SECONDS: Final = 5.0
 NOTED_SECONDS: Final = 300
-"""How exact a key's last use is: not every call is a write."""
+"""Precision of a key's last use: not every call is a write."""
 BOOTSTRAP: Final = "bootstrap"
 """Id, name and owner of the key that a setting holds."""
 _REMEMBERED_MAX: Final = 4096
@@ -28,7 +28,7 @@ _REMEMBERED_MAX: Final = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Who calls: the holder of a key, or a person at the service's own machine.
+    """Caller of an operation: the holder of a key, or a person at the service's own machine.
 
     `actor` is the name that operator actions carry; `owner` has the subscriptions that its keys make.
     """
@@ -40,12 +40,12 @@ class Caller:
     actor: str
 
     def has(self, scope: Scope) -> bool:
-        """True where the caller may do this."""
+        """Return whether the caller may do this."""
         return scope in self.scopes
 
 
 def key_holder(key_id: str, *, name: str, owner: str, scopes: frozenset[Scope]) -> Caller:
-    """The caller that has this key."""
+    """Return the caller that has this key."""
     return Caller(key_id=key_id, name=name, owner=owner, scopes=granted(scopes), actor=f"key:{key_id}")
 
 
@@ -63,19 +63,19 @@ class Keys:
         self._remembered: dict[tuple[str, bytes | None], tuple[float, asyncio.Task[Caller | None]]] = {}
 
     async def caller(self, request: web.Request) -> Caller | None:
-        """The caller; None without a good key. Database errors pass through."""
+        """Return the caller; None without a good key. Database errors pass through."""
         scheme, _, key = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")
         if scheme.lower() != "bearer":
             return None
         return await self.holder(key.strip())
 
     async def holder(self, key: str) -> Caller | None:
-        """Whose key this is; None where it is not good. Database errors pass through."""
+        """Return the holder of the key; None where it is not good. Database errors pass through."""
         digest = key_hash(key)
         return await self.holder_of(BOOTSTRAP if self._is_bootstrap(digest) else key_id_of(key), digest)
 
     async def holder_of(self, key_id: str | None, digest: bytes) -> Caller | None:
-        """As `holder`, by the id and the hash of the key."""
+        """Return the holder by the id and the hash of the key."""
         if key_id == BOOTSTRAP and self._is_bootstrap(digest):
             return _BOOTSTRAP_CALLER
         return None if key_id is None else await self._look_up(key_id, digest)
@@ -84,13 +84,13 @@ class Keys:
         return self._bootstrap_hash is not None and hmac.compare_digest(digest, self._bootstrap_hash)
 
     async def by_id(self, key_id: str) -> Caller | None:
-        """The holder of a key that is still good, by its public id: for a right that it gave away. Database errors pass through."""
+        """Return the holder of a key that is still good, by its public id: for a right that it gave away. Database errors pass through."""
         if key_id == BOOTSTRAP:
             return None if self._bootstrap_hash is None else _BOOTSTRAP_CALLER
         return await self._look_up(key_id, None)
 
     async def require(self, request: web.Request, scope: Scope) -> Caller:
-        """The caller, who has the scope; otherwise the problem 401 or 403."""
+        """Return the caller, who has the scope; otherwise raise the problem 401 or 403."""
         caller = await self.caller(request)
         if caller is None:
             raise Problem(
@@ -129,7 +129,7 @@ class Keys:
 
 
 def require_scope(caller: Caller, scope: Scope) -> None:
-    """Raises the problem of a missing scope."""
+    """Raise the problem of a missing scope."""
     if not caller.has(scope):
         raise Problem(
             Code.MISSING_SCOPE,
@@ -140,5 +140,5 @@ def require_scope(caller: Caller, scope: Scope) -> None:
 
 
 def caller_of(request: web.Request) -> Caller:
-    """The caller of an operation that declares a scope."""
+    """Return the caller of an operation that declares a scope."""
     return request[CALLER]

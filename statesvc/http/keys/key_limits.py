@@ -1,4 +1,4 @@
-"""How much one API key may ask of a process: calls at a time, calls that compute at a time, calls a second.
+"""Limits of one API key in a process: calls at a time, calls that compute at a time, calls per second.
 
 Ingest is not limited here: what a poller pushes is admitted as webhooks are. Streams have limits of their own.
 """
@@ -15,7 +15,7 @@ from aiohttp import hdrs
 from statesvc.http.problem import Code, Problem
 
 BURST_SECONDS: Final = 2.0
-"""What a key may ask at once after a pause, in seconds of its rate."""
+"""Burst of a key after a pause, in seconds of its rate."""
 RATE_LIMIT: Final = "RateLimit"
 RATE_LIMIT_POLICY: Final = "RateLimit-Policy"
 _BUSY_SECONDS: Final = 1
@@ -46,7 +46,7 @@ class KeyLimits:
 
     @contextmanager
     def call(self, key_id: str, *, is_computed: bool) -> Iterator[None]:
-        """Counts one call while it lasts. Raises the problem `too_many_requests`."""
+        """Count one call while it lasts. Raises the problem `too_many_requests`."""
         self._take(key_id)
         if self._calls[key_id] >= self._calls_max:
             raise self._refusal("concurrency", f"key {key_id} has {self._calls_max} calls under way", _BUSY_SECONDS)
@@ -64,7 +64,7 @@ class KeyLimits:
                     del counter[key_id]
 
     def headers(self, key_id: str) -> dict[str, str]:
-        """What the key may still ask, as draft-ietf-httpapi-ratelimit-headers has it."""
+        """Return what the key may still ask, as draft-ietf-httpapi-ratelimit-headers has it."""
         left = self._left_of(key_id, self._now())
         full_seconds = math.ceil((self._burst - left) / self._per_second)
         window_seconds = math.ceil(self._burst / self._per_second)

@@ -24,7 +24,7 @@ from statesvc.log.actions import record_action
 
 SQL: Final = queries("statesvc.http.keys", "key_store")
 OWNER: Final = re.compile(r"[!-~]{1,100}")
-"""What the name of an owner looks like."""
+"""Form of an owner's name."""
 _KEY: Final = re.compile(r"ss_([0-9a-f]{12})_[A-Za-z0-9_-]{43}")
 
 
@@ -41,7 +41,7 @@ class Scope(StrEnum):
 
 
 def granted(scopes: frozenset[Scope]) -> frozenset[Scope]:
-    """The scopes with what they imply."""
+    """Return the scopes with what they imply."""
     return frozenset(Scope) if Scope.ADMIN in scopes else scopes
 
 
@@ -61,12 +61,12 @@ class StoredKey:
 
 
 def key_hash(key: str) -> bytes:
-    """What stands in the table for the key."""
+    """Return what the table holds for the key."""
     return hashlib.sha256(key.encode("utf-8", "surrogateescape")).digest()
 
 
 def key_id_of(key: str) -> str | None:
-    """The public id in a key; None where the text has not the form of a key."""
+    """Return the public id in a key; None where the text has not the form of a key."""
     match = _KEY.fullmatch(key)
     return None if match is None else match[1]
 
@@ -80,7 +80,7 @@ async def create_key(
     owner: str | None = None,
     expires_at: datetime | None = None,
 ) -> tuple[str, str]:
-    """Makes a key; returns its id and the key itself, which nobody can read again. One transaction, committed by the caller.
+    """Make a key; return its id and the key itself, which nobody can read again. One transaction, committed by the caller.
 
     `owner` None: the key's own id, so that no two keys share what they own by chance.
     """
@@ -109,7 +109,7 @@ async def create_key(
 
 
 async def list_keys(connection: AsyncConnection[Any]) -> list[StoredKey]:
-    """All keys, revoked ones too, the newest first."""
+    """Return all keys, revoked ones too, the newest first."""
     cursor = connection.cursor(row_factory=dict_row)
     await cursor.execute(SQL["list_all"])
     return [StoredKey(**{**row, "scopes": tuple(map(Scope, row["scopes"]))}) for row in await cursor.fetchall()]
@@ -131,7 +131,7 @@ class KeyCopy:
 
 
 async def read_all(connection: AsyncConnection[Any]) -> list[KeyCopy]:
-    """All keys, with their hashes."""
+    """Return all keys, with their hashes."""
     rows = await (await connection.execute(SQL["read_all"])).fetchall()
     return [
         KeyCopy(
@@ -150,7 +150,7 @@ async def read_all(connection: AsyncConnection[Any]) -> list[KeyCopy]:
 
 
 async def copy(connection: AsyncConnection[Any], key: KeyCopy, *, actor: str) -> bool:
-    """Stores a key of another cell; False where it was here before. An operator action."""
+    """Store a key of another cell; return False where it was here before. An operator action."""
     parameters = {
         "key_id": key.key_id,
         "name": key.name,

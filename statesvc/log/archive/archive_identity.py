@@ -1,4 +1,4 @@
-"""Whether the configured folder or bucket is this installation's archive, asked before anything is written, dropped or deleted by it.
+"""Check that the configured folder or bucket is this installation's archive, before anything is written, dropped or deleted by it.
 
 A volume that is not mounted leaves an empty folder behind, which takes files as the archive would. So every file that the ledgers name must
 be there in its full length, and the folder bears a marker of the installation, written at first use.
@@ -35,7 +35,7 @@ class ArchiveRefusedError(RuntimeError):
 
     @classmethod
     def of(cls, folder: ArchivePath, error: OSError) -> Self:
-        """What the system or the store said."""
+        """Make it of what the system or the store said."""
         return cls(str(error) if isinstance(error, ObjectStoreError) else f"{folder}: {error.strerror or type(error).__name__}")
 
 
@@ -48,7 +48,7 @@ class ArchivedFile(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ArchiveIdentity:
-    """What this installation's archive must have. The connection is in autocommit."""
+    """Properties of this installation's archive. The connection is in autocommit."""
 
     connection: Connection
     folder: ArchivePath
@@ -60,7 +60,7 @@ class ArchiveIdentity:
         return MARKER + self.keyring.digest(b"archive")[:8].hex()
 
     async def require(self) -> None:
-        """Raises ArchiveRefusedError. Marks a folder that is used for the first time, or whose marker alone is missing."""
+        """Check the archive's identity. Raises ArchiveRefusedError. Marks a folder that is new, or whose marker alone is missing."""
         refusal = await (await self.connection.execute(SQL["sealing_refusal"])).fetchone()
         if refusal is not None:
             raise ArchiveRefusedError(f"the log is not sealed: {refusal[0]}")
@@ -71,12 +71,12 @@ class ArchiveIdentity:
             raise ArchiveRefusedError.of(self.folder, error) from error
 
     async def note_refusal(self, error: ArchiveRefusedError) -> None:
-        """For `status` and `doctor`."""
+        """Store the refusal for `status` and `doctor`."""
         log.error("archive_refused", why=str(error))
         await self.connection.execute(SQL["note_refusal"], {"why": str(error)[:500]})
 
     async def end_refusal(self) -> None:
-        """The archive was found to be what it should be."""
+        """Note that the archive was found to be what it should be."""
         await self.connection.execute(SQL["end_refusal"])
 
 
@@ -98,7 +98,7 @@ def _require(folder: ArchivePath, marker: str, files: list[ArchivedFile]) -> Non
 
 
 def file_of_ledger_fault(file: ArchivedFile, sizes: Mapping[str, int]) -> str | None:
-    """What of a file, or of a month's files, is missing or not as long as it was; None: nothing. `sizes`: what is in the folder."""
+    """Return what of a file, or of a month's files, is missing or not as long as it was; None: nothing. `sizes`: what is in the folder."""
     names = LOG_FILES.file_names(file.name) if file.name.endswith(LOG_FILES.suffixes[0]) else [file.name]
     missing = [name for name in names if name not in sizes]
     if missing:
@@ -119,7 +119,7 @@ def _mark(folder: ArchivePath, marker: str) -> None:
 
 
 class ArchiveRefusal(NamedTuple):
-    """Why nothing is archived, and since when."""
+    """Reason why nothing is archived, and since when."""
 
     why: str
     since: datetime
@@ -135,11 +135,11 @@ class ArchiveFailure(NamedTuple):
 
 
 async def read_refusal(connection: Connection) -> ArchiveRefusal | None:
-    """None: the last pass found the archive as it should be, or there was none lately."""
+    """Return the refusal; None: the last pass found the archive as it should be, or there was none lately."""
     row = await (await connection.execute(SQL["read_refusal"])).fetchone()
     return None if row is None else ArchiveRefusal(*row)
 
 
 async def read_archive_failures(connection: Connection) -> list[ArchiveFailure]:
-    """Of both archives."""
+    """Return the failures of both archives."""
     return [ArchiveFailure(*row) for row in await (await connection.execute(SQL["read_failures"])).fetchall()]

@@ -1,4 +1,4 @@
-"""What the archive of bodies and that of the log have in common: a leader takes each period that is due through its steps.
+"""Archiving of bodies and of the log: a leader takes each period that is due through its steps.
 
 ```
 begin > write > verify > [notice] > leave: the period is in files alone
@@ -46,7 +46,7 @@ class NotVerifiedError(PeriodFailedError):
 
 @dataclass(frozen=True, slots=True)
 class ArchiveProgress:
-    """How far a period came. `digests`: SHA-256 by file name, that of the file which leads to the others first; empty: none is written."""
+    """Progress of a period. `digests`: SHA-256 by file name, that of the file which leads to the others first; empty: none is written."""
 
     digests: Mapping[str, bytes]
     verified: bool
@@ -54,7 +54,7 @@ class ArchiveProgress:
 
 @dataclass(slots=True, kw_only=True)
 class ArchivePassResult:
-    """What a pass did, by the first days of the periods. `busy`: verified ones, whose tables others would not let go.
+    """Result of a pass, by the first days of the periods. `busy`: verified ones, whose tables others would not let go.
 
     `refused`: why the place is not the archive, so that the pass ended there.
     """
@@ -67,7 +67,7 @@ class ArchivePassResult:
 
 
 async def run_in_archive(identity: ArchiveIdentity, result: ArchivePassResult, steps: Callable[[], Awaitable[None]]) -> None:
-    """Runs the steps of a pass as long as the place is the archive that the ledgers name."""
+    """Run the steps of a pass as long as the place is the archive that the ledgers name."""
     try:
         await identity.require()
         await identity.end_refusal()
@@ -84,21 +84,21 @@ class ArchiveLedger:
     statements: Queries
 
     async def try_lead(self, connection: Connection) -> bool:
-        """Whether this session (past any pooler) is the archiver until it ends."""
+        """Return whether this session (past any pooler) is the archiver until it ends."""
         await connection.execute(self.statements["limit_session"])
         row = await (await connection.execute(self.statements["try_lead"])).fetchone()
         return row is not None and bool(row[0])
 
     async def note_verified(self, connection: Connection, period: date, sha256: bytes) -> None:
-        """The files are what the database has."""
+        """Note that the files are what the database has."""
         await connection.execute(self.statements["note_verified"], {"period": period, "sha256": sha256})
 
     async def forget_written(self, connection: Connection, period: date) -> None:
-        """The files are not what the database has: they are written anew."""
+        """Note that the files are not what the database has: they are written anew."""
         await connection.execute(self.statements["forget_written"], {"period": period})
 
     async def note_failure(self, connection: Connection, period: date, why: str) -> None:
-        """`why` holds nothing of what is archived but ids and places."""
+        """Note a failure. `why` holds nothing of what is archived but ids and places."""
         await connection.execute(self.statements["note_failure"], {"period": period, "failure": why[:500]})
 
 
@@ -114,7 +114,7 @@ class ArchivePass(ABC, Generic[P]):
 
     @property
     def connection(self) -> Connection:
-        """In autocommit."""
+        """Connection in autocommit."""
         return self.identity.connection
 
     @property
@@ -124,31 +124,33 @@ class ArchivePass(ABC, Generic[P]):
 
     @property
     def keyring(self) -> Keyring:
-        """Of this installation."""
         return self.identity.keyring
 
     @abstractmethod
     async def begin(self, period: P) -> ArchiveProgress:
-        """Opens the period's row, or finds how far it came."""
+        """Open the period's row, or find how far it came."""
 
     @abstractmethod
     async def write(self, period: P, prefix: str) -> Mapping[str, bytes]:
-        """Writes the files, whose names begin so, publishes and notes them; answers their digests."""
+        """Write the files, whose names begin so, publish and note them; return their digests."""
 
     @abstractmethod
     async def verify(self, period: P, path: ArchivePath) -> None:
-        """Compares what the files hold with the database. Raises NotVerifiedError."""
+        """Compare what the files hold with the database. Raises NotVerifiedError."""
 
     async def may_leave(self, period: P, sha256: bytes) -> bool:  # noqa: ARG002 - for the archive that gives notice
-        """Whether nothing but the tables' other users is in the way."""
+        """Return whether nothing but the tables' other users is in the way."""
         return True
 
     @abstractmethod
     async def leave(self, period: P, sha256: bytes) -> int:
-        """Takes the period out of the database; how many of its bodies or shipments stay. Raises where a lock does not come at once."""
+        """Take the period out of the database; return how many of its bodies or shipments stay.
+
+        Raises where a lock does not come at once.
+        """
 
     async def archive(self, period: P, *, first: date, name: str) -> None:
-        """Takes the period, which begins on the day `first`, as far as it goes now. Raises ArchiveRefusedError, psycopg.Error."""
+        """Take the period, which begins on the day `first`, as far as it goes now. Raises ArchiveRefusedError, psycopg.Error."""
         try:
             await self._archive(period, first, name)
         except ObjectStoreError as error:
@@ -198,7 +200,7 @@ class ArchivePass(ABC, Generic[P]):
             log.info("period_archived", archive=self.names.subject, period=name, stayed=stayed)
 
     def _read_back(self, digests: Mapping[str, bytes]) -> list[tuple[object, ...]]:
-        """The files' versions, once the disk has them as they were written."""
+        """Return the files' versions, once the disk has them as they were written."""
         versions = []
         for file_name, digest in digests.items():
             try:

@@ -18,7 +18,7 @@ from statesvc.log.object_store import file_system
 _ROWS_AT_ONCE: Final = 1000
 _NO_INSTALLING: Final = {"autoinstall_known_extensions": "false"}
 _LOCKED: Final = ("SET TimeZone = 'UTC'", "SET enable_external_access = false", "SET lock_configuration = true")
-"""What was asked is answered in UTC, whatever this machine's zone."""
+"""Settings of a query: answers are in UTC, whatever this machine's zone, and nothing else is reachable."""
 
 
 class ArchiveQueryError(RuntimeError):
@@ -27,7 +27,7 @@ class ArchiveQueryError(RuntimeError):
 
 @contextmanager
 def archive_tables(files: Sequence[ArchivePath]) -> Iterator[duckdb.DuckDBPyConnection]:
-    """`entries` over these files, and a view for each kind of entry: `events`, `transitions` and so on. Raises ArchiveQueryError."""
+    """Open `entries` over these files, and a view for each kind of entry: `events`, `transitions` and so on. Raises ArchiveQueryError."""
     names = [str(file) for file in files]
     with duckdb.connect(config=dict(_NO_INSTALLING)) as connection:
         try:
@@ -46,7 +46,7 @@ def archive_tables(files: Sequence[ArchivePath]) -> Iterator[duckdb.DuckDBPyConn
 
 
 def answer(connection: duckdb.DuckDBPyConnection, question: str) -> tuple[list[str], Iterator[tuple[Any, ...]]]:
-    """The names of the columns, and the rows as they are read. Raises ArchiveQueryError; the rows raise it too."""
+    """Return the names of the columns, and the rows as they are read. Raises ArchiveQueryError; the rows raise it too."""
     try:
         statements = connection.extract_statements(question)
         if [statement.type for statement in statements] != [duckdb.StatementType.SELECT]:

@@ -75,15 +75,14 @@ class EntryFileWriter:
         )
 
     def write(self, entries: Sequence[LogEntry]) -> None:
-        """One row group."""
+        """Write one row group."""
         self._writer.write_table(_table(entries), row_group_size=max(1, len(entries)))
 
     def add_metadata(self, metadata: Mapping[bytes, bytes]) -> None:
-        """For the footer: what is known only now."""
+        """Add to the footer what is known only now."""
         self._writer.add_key_value_metadata(dict(metadata))
 
     def close(self) -> None:
-        """Writes the footer."""
         self._writer.close()
 
 
@@ -147,24 +146,24 @@ class EntryFile:
 
     @property
     def metadata(self) -> Mapping[bytes, bytes]:
-        """What the footer says of the file: the signed head, the month, the tree around its entries."""
+        """Metadata of the footer: the signed head, the month, the tree around its entries."""
         found: dict[bytes, bytes] = dict(self._file.metadata.metadata or {})
         return found
 
     def between(self, begin: int, end: int) -> Iterator[LogEntry]:
-        """The entries from index `begin` up to but not including `end` that are here."""
+        """Yield the entries from index `begin` up to but not including `end` that are here."""
         for group in self.groups:
             if group.first < end and group.last >= begin:
                 yield from (entry for entry in self.group(group) if begin <= entry.index < end)
 
     def of_batches(self, low: int, high: int) -> Iterator[LogEntry]:
-        """The entries of the batches from `low` up to but not including `high`."""
+        """Yield the entries of the batches from `low` up to but not including `high`."""
         for group in self.groups:
             if group.first_batch < high and group.last_batch >= low:
                 yield from (entry for entry in self.group(group) if low <= entry.batch_id < high)
 
     def at(self, rows: Iterable[int]) -> Iterator[LogEntry]:
-        """The entries in these places of the file (`rows` ascending)."""
+        """Yield the entries in these rows of the file (`rows` ascending)."""
         begins = iter(self.groups)
         group = next(begins, None)
 
@@ -181,7 +180,7 @@ class EntryFile:
             yield from (entries[row - self.groups[found].begin] for row in asked)
 
     def spoken_of(self, since: datetime, until: datetime) -> set[str]:
-        """The shipments of events that were recorded from `since` up to but not including `until`."""
+        """Return the shipments of events that were recorded from `since` up to but not including `until`."""
         found: set[str] = set()
         for group in self.groups:
             table = self._table(group, ["entry", "shipment_id", "recorded_at"])
@@ -190,7 +189,7 @@ class EntryFile:
         return found
 
     def index_of(self, carrier_id: str, event_id: str) -> int | None:
-        """Where the event with this id stands in the log."""
+        """Return the log index of the event with this id."""
         for group in self.groups:
             table = self._table(group, ["log_index", "entry", "carrier_id", "event_id"])
             asked = pc.and_(pc.equal(table["event_id"], event_id), pc.equal(table["carrier_id"], carrier_id))
@@ -200,7 +199,7 @@ class EntryFile:
         return None
 
     def histories(self) -> Iterator[list[tuple[str, int, bytes]]]:
-        """Shipment, version and canonical bytes of events and observations, each checked against its leaf hash; one list a row group.
+        """Yield shipment, version and canonical bytes of events and observations, each checked against its leaf hash; one list a row group.
 
         Without observations of numbers that are no shipments.
         """
@@ -214,7 +213,7 @@ class EntryFile:
             yield list(zip(shipments, versions, canonicals, strict=True))
 
     def group(self, group: RowGroup) -> list[LogEntry]:
-        """All entries of a row group, each as it was hashed. The last one read is cached."""
+        """Return all entries of a row group, each as it was hashed. The last one read is cached."""
         if self._last is None or self._last[0] != group.number:
             self._last = (group.number, self._read(group))
         return self._last[1]
@@ -255,7 +254,7 @@ class EntryFile:
 
 
 def _entries(table: pa.Table) -> list[LogEntry]:
-    """In the order of their indexes; what names no kind is left out, and is missed by its count."""
+    """Read entries in the order of their indexes; what names no kind is left out, and is missed by its count."""
     entries: list[LogEntry] = []
     for name, kind in KINDS_BY_NAME.items():
         part = table.filter(pc.equal(table["entry"], name))

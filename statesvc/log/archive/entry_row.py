@@ -34,12 +34,15 @@ class LogEntry:
 
     @property
     def sound(self) -> bool:
-        """Whether the bytes are those that the hash is of."""
+        """True if the bytes are those that the hash is of."""
         return sha256(b"\x00" + self.canonical).digest() == self.leaf_hash
 
     @classmethod
     def of(cls, kind: EntryKind, index: int, row: Sequence[Any]) -> Self:
-        """From a row of its table: batch, ordinal, bytes as stored, sealed part. Raises ValueError for what is no entry of the kind."""
+        """Make it from a row of its table: batch, ordinal, bytes as stored, sealed part.
+
+        Raises ValueError for what is no entry of the kind.
+        """
         batch_id, ordinal, stored, sealed_part = row
         canonical = decompress_json(stored)
         values = zip(kind.file_columns, kind.file_values(kind.decode(canonical)), strict=True)
@@ -48,19 +51,19 @@ class LogEntry:
 
     @property
     def counted(self) -> tuple[Any, ...]:
-        """As the verifier's statements select it, with the columns of a file: times in microseconds since 2000."""
+        """Row as the verifier's statements select it, with the columns of a file: times in microseconds since 2000."""
         values = [(value - _EPOCH) // _MICROSECOND if isinstance(value, datetime) else value for value in self.values]
         return (self.batch_id, self.ordinal, self.canonical, self.sealed_part, *values)
 
     @property
     def row(self) -> tuple[Any, ...]:
-        """What is brought back: its place, its bytes as a table has them, and the table's columns."""
+        """Row to restore: its position, its bytes as a table has them, and the table's columns."""
         values = zip(self.kind.columns, self.kind.expected(self.kind.decode(self.canonical)), strict=True)
         stored = self.canonical if self.kind.name == "action" else compress_json(self.canonical)
         return (self.batch_id, self.ordinal, stored, self.sealed_part, *(_parameter(name, value) for name, value in values))
 
     def shipments(self) -> tuple[str, ...]:
-        """Whom it is about: ids as text."""
+        """Return the shipments that it is about: ids as text."""
         named = dict(zip(self.kind.file_columns, self.values, strict=True))
         if self.kind.name == "action":
             target = named["target"]
@@ -70,7 +73,7 @@ class LogEntry:
 
 
 def _parameter(name: str, value: Any) -> Any:  # noqa: ANN401 - of a column
-    """As statements and files take it."""
+    """Convert a value to what statements and files take."""
     if value is None:
         return None
     if name in TIMES:

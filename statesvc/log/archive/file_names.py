@@ -17,10 +17,10 @@ LOG_FILES: Final = ArchiveNames(subject="log", mark=b"log archive", suffixes=(".
 
 
 def index_of(entries: _Path) -> _Path:
-    """The index by shipment that belongs to a file of entries."""
+    """Return the index by shipment that belongs to a file of entries."""
     return entries.with_name(LOG_FILES.file_names(entries.name)[1])
 
 
 def checkpoint_of(entries: _Path) -> _Path:
-    """The signed head that covers a file of entries."""
+    """Return the signed head that covers a file of entries."""
     return entries.with_name(LOG_FILES.file_names(entries.name)[2])

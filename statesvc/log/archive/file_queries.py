@@ -1,4 +1,4 @@
-"""What is asked of the files, as plain functions that any process can run. pyarrow is imported with the first question."""
+"""Queries of the files, as plain functions that any process can run. pyarrow is imported with the first question."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -29,7 +29,7 @@ class FileQuery:
 
 
 def open_file(path: ArchivePath) -> "EntryFile":
-    """Raises NoParquetError, EntryFileError."""
+    """Open a file. Raises NoParquetError, EntryFileError."""
     try:
         from statesvc.log.archive.entry_file import EntryFile  # noqa: PLC0415 - 40 MB that most processes never need
     except ImportError as error:
@@ -38,7 +38,7 @@ def open_file(path: ArchivePath) -> "EntryFile":
 
 
 def of_shipments(asked: Sequence[FileQuery]) -> EntriesByKind:
-    """All that these files have about these shipments."""
+    """Return all that these files have about these shipments."""
     found: EntriesByKind = defaultdict(list)
     for one in asked:
         with open_file(one.path) as file:
@@ -50,19 +50,19 @@ def of_shipments(asked: Sequence[FileQuery]) -> EntriesByKind:
 
 
 def of_range(path: ArchivePath, begin: int, end: int) -> list[LogEntry]:
-    """The file's entries from index `begin` up to but not including `end`."""
+    """Return the file's entries from index `begin` up to but not including `end`."""
     with open_file(path) as file:
         return list(file.between(begin, end))
 
 
 def of_period(path: ArchivePath, since: datetime, until: datetime) -> list[UUID]:
-    """The shipments of which something was said in a period."""
+    """Return the shipments of which something was said in a period."""
     with open_file(path) as file:
         return sorted(UUID(shipment_id) for shipment_id in file.spoken_of(since, until))
 
 
 def of_event(paths: Sequence[ArchivePath], carrier_id: str, event_id: str) -> int | None:
-    """The index of the event with this id, from the first of these files that has it."""
+    """Return the index of the event with this id, from the first of these files that has it."""
     for path in paths:
         with open_file(path) as file:
             if (index := file.index_of(carrier_id, event_id)) is not None:
@@ -71,7 +71,7 @@ def of_event(paths: Sequence[ArchivePath], carrier_id: str, event_id: str) -> in
 
 
 def file_faults(folder: ArchivePath, months: Sequence[LogMonth]) -> Iterator[tuple[str, str]]:
-    """Each file that is not as the ledger has it, and why. Reads all of them whole, without pyarrow. Raises ObjectStoreError."""
+    """Yield each file that is not as the ledger has it, and why. Reads all of them whole, without pyarrow. Raises ObjectStoreError."""
     for month in months:
         path = folder / (month.file_name or "")
         for file, sha256 in ((path, month.sha256), (index_of(path), month.index_sha256)):

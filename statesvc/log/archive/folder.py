@@ -33,27 +33,30 @@ _CHUNK_BYTES: Final = 8 << 20
 
 
 def archive_folder(settings: Settings) -> ArchivePath | None:
-    """Where archives are; None: bodies stay in the database. With DATABASE_URL there is no default: other machines must see it too."""
+    """Return where archives are; None: bodies stay in the database.
+
+    With DATABASE_URL there is no default: other machines must see it too.
+    """
     if settings.archive.dir is not None:
         return archive_at(settings.archive.dir)
     return settings.database.data_dir / "archive" if settings.database.database_url is None else None
 
 
 def archive_at(place: str) -> ArchivePath:
-    """A folder, or `s3://bucket/prefix`. Raises ValueError for what is neither."""
+    """Parse a folder, or `s3://bucket/prefix`. Raises ValueError for what is neither."""
     return ObjectPath(Bucket.parse(place)) if "://" in place else Path(place)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchiveNames:
-    """How the files of one archive are called. `suffixes`: those of the files of one period; the first one's file leads to the others."""
+    """Names of one archive's files. `suffixes`: those of the files of one period; the first one's file leads to the others."""
 
     subject: str
     mark: bytes
     suffixes: tuple[str, ...]
 
     def prefix(self, keyring: Keyring, period: str, *, epoch: int) -> str:
-        """What the files of a period, this installation and this epoch of the log begin with. The digest key never changes.
+        """Return what the files of a period, this installation and this epoch of the log begin with. The digest key never changes.
 
         After a restore the files of the epoch before stay: they may hold what the database has lost.
         """
@@ -61,16 +64,16 @@ class ArchiveNames:
         return f"{self.subject}-{period}-{of_epoch}{keyring.digest(self.mark)[:4].hex()}"
 
     def file_name(self, prefix: str, sha256: bytes) -> str:
-        """The name of a complete file."""
+        """Return the name of a complete file."""
         return f"{prefix}-{sha256[:8].hex()}{self.suffixes[0]}"
 
     def file_names(self, file_name: str) -> list[str]:
-        """Of all files of the period, `file_name` first."""
+        """Return the names of all files of the period, `file_name` first."""
         return [file_name.removesuffix(self.suffixes[0]) + suffix for suffix in self.suffixes]
 
     @contextmanager
     def unfinished(self, folder: ArchivePath, prefix: str) -> Iterator["UnfinishedFiles"]:
-        """Files whose names begin so, for the time of the block; gone afterwards unless they were published."""
+        """Provide files whose names begin so, for the time of the block; gone afterwards unless they were published."""
         writing_folder(folder).mkdir(mode=0o700, parents=True, exist_ok=True)
         files = UnfinishedFiles(self, folder, prefix)
         try:
@@ -80,7 +83,7 @@ class ArchiveNames:
                 path.unlink(missing_ok=True)
 
     def leftovers(self, folder: ArchivePath, prefix: str, *, retained: str | None) -> list[ArchivePath]:
-        """What a crash left of this period next to the files that count (`retained` leads to them)."""
+        """Return what a crash left of this period next to the files that count (`retained` leads to them)."""
         there: list[ArchivePath] = [path for place in {folder, writing_folder(folder)} for path in files_of(place)]
         counted = set() if retained is None else set(self.file_names(retained))
         suffixes = "|".join(map(re.escape, self.suffixes))
@@ -97,7 +100,7 @@ class UnfinishedFiles:
         self.paths = [writing_folder(folder) / f"{name}.{ending}" for name in names.file_names(names.file_name(prefix, bytes(8)))]
 
     def publish(self, sha256: bytes) -> str:
-        """Gives the complete files their names, for good, that of the first one last; answers it. `sha256`: the first one's."""
+        """Give the complete files their names, for good, that of the first one last; return it. `sha256`: the first one's."""
         file_name = self._names.file_name(self._prefix, sha256)
         named = list(zip(self.paths, self._names.file_names(file_name), strict=True))
         if isinstance(self._folder, ObjectPath):
@@ -113,7 +116,7 @@ class UnfinishedFiles:
 
 
 def writing_folder(folder: ArchivePath) -> Path:
-    """Where files are written before they have their names. Raises PermissionError for one that others may write into."""
+    """Return where files are written before they have their names. Raises PermissionError for one that others may write into."""
     if isinstance(folder, Path):
         return folder
     of_place = hashlib.sha256(repr(folder).encode()).hexdigest()[:8]
@@ -126,13 +129,13 @@ def writing_folder(folder: ArchivePath) -> Path:
 
 
 def files_of(folder: ArchivePath) -> Iterator[ArchivePath]:
-    """All files of the folder; of one that does not exist yet none."""
+    """Yield all files of the folder; of one that does not exist yet none."""
     if isinstance(folder, ObjectPath) or folder.is_dir():
         yield from folder.iterdir()
 
 
 def file_sizes(folder: ArchivePath) -> dict[str, int]:
-    """Length in bytes of each file of the folder by its name; of one that does not exist yet none."""
+    """Return the length in bytes of each file of the folder by its name; of one that does not exist yet none."""
     if isinstance(folder, ObjectPath):
         return folder.sizes()
     sizes = {}
@@ -147,7 +150,7 @@ def file_sizes(folder: ArchivePath) -> dict[str, int]:
 
 
 def remove(path: ArchivePath) -> None:
-    """For good; a file that is gone already is fine."""
+    """Remove a file for good; one that is gone already is fine."""
     if isinstance(path, ObjectPath):
         path.delete()
         return
@@ -157,7 +160,7 @@ def remove(path: ArchivePath) -> None:
 
 
 def sync(path: Path) -> None:
-    """Makes a file durable, or the names in a folder."""
+    """Make a file durable, or the names in a folder."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -166,7 +169,7 @@ def sync(path: Path) -> None:
 
 
 def digest_of(path: ArchivePath) -> bytes:
-    """SHA-256 of the whole file."""
+    """Compute SHA-256 of the whole file."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while chunk := file.read(_CHUNK_BYTES):
@@ -175,7 +178,7 @@ def digest_of(path: ArchivePath) -> bytes:
 
 
 def read_back(path: ArchivePath) -> bytes:
-    """SHA-256 of a file that is durable, and so is its name: read from the disk, not from memory."""
+    """Compute SHA-256 of a file that is durable, and so is its name: read from the disk, not from memory."""
     if isinstance(path, Path):
         sync(path)
         sync(path.parent)
@@ -189,7 +192,7 @@ def read_back(path: ArchivePath) -> bytes:
 
 
 def version_of(path: ArchivePath) -> tuple[object, ...]:
-    """Differs where the file was replaced or its volume is another one; read without its content."""
+    """Return a value that differs where the file was replaced or its volume is another one; read without its content."""
     if isinstance(path, ObjectPath):
         return path.version()
     found = path.stat()
@@ -197,17 +200,17 @@ def version_of(path: ArchivePath) -> tuple[object, ...]:
 
 
 def parquet_source(path: ArchivePath) -> Path | IO[bytes]:
-    """What pyarrow reads the file from."""
+    """Return what pyarrow reads the file from."""
     return path.open() if isinstance(path, ObjectPath) else path
 
 
 def size_of(path: ArchivePath) -> int:
-    """In bytes."""
+    """Return the size in bytes."""
     return path.size() if isinstance(path, ObjectPath) else path.stat().st_size
 
 
 def file_fault(path: ArchivePath, sha256: bytes | None) -> str | None:
-    """What is wrong with the file as a whole, in plain words; None: it is as it was written. Reads all of it.
+    """Return what is wrong with the file as a whole, in plain words; None: it is as it was written. Reads all of it.
 
     Raises ObjectStoreError, which says nothing of the file.
     """
@@ -222,7 +225,7 @@ def file_fault(path: ArchivePath, sha256: bytes | None) -> str | None:
 
 
 def size_fault(path: ArchivePath, size_bytes: int) -> str | None:
-    """The same without reading it: whether it is there and as long as it was. Raises ObjectStoreError."""
+    """Return what is wrong without reading it: whether it is there and as long as it was. Raises ObjectStoreError."""
     try:
         found = size_of(path)
     except FileNotFoundError:

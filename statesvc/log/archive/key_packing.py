@@ -16,12 +16,12 @@ _KEYS_AT_ONCE: Final = 20_000
 
 
 async def is_packing_due(connection: AsyncConnection[Any]) -> bool:
-    """Whether a month is gone whose shipments' keys were not packed since."""
+    """Return whether a month is gone whose shipments' keys were not packed since."""
     return bool(await _rows(connection, "unpacked"))
 
 
 async def pack_keys(connection: AsyncConnection[Any], *, keys_at_once: int = _KEYS_AT_ONCE) -> int:
-    """One pass; how many keys it packed. The connection is in autocommit, and its session leads the archive of the log."""
+    """Run one pass; return how many keys it packed. The connection is in autocommit, and its session leads the archive of the log."""
     months = [month for (month,) in await _rows(connection, "unpacked")]
     carrier_id, event_id, done = "", "", 0
     while True:

@@ -32,7 +32,7 @@ from statesvc.log.json_compression import decompress_json
 
 _SQL = queries("statesvc.log.archive", "log_archive")
 _AGAIN_SECONDS: Final = 10.0
-"""How old the horizon may be: well below the notice that a month is given before it goes."""
+"""Age that the horizon may have: well below the notice that a month is given before it goes."""
 _COLUMNS: Final = ("batch_id", "ordinal", "canonical", "sealed_part")
 Connection = AsyncConnection[Any]
 T = TypeVar("T")
@@ -51,21 +51,21 @@ class LogArchive:
 
     folder: ArchivePath | None
     is_read_only: bool = False
-    """Of a standby: what is in files stays there."""
+    """True on a standby: what is in files stays there."""
     _horizon: _Horizon = field(default_factory=_Horizon)
 
     async def restore_shipments(self, connection: Connection, shipments: Iterable[UUID]) -> None:
-        """All entries of these shipments are in the database afterwards. Raises LogArchiveError."""
+        """Restore all entries of these shipments to the database. Raises LogArchiveError."""
         if await self._known(connection):
             await self._take_in(connection, await _rows(connection, "away", {"shipment_ids": list(set(shipments))}))
 
     async def bring_back_number(self, connection: Connection, carrier_id: str, number: str) -> None:
-        """The same for all shipments that bear a (normalized) number."""
+        """Restore all shipments that bear a (normalized) number."""
         if await self._known(connection):
             await self._take_in(connection, await _rows(connection, "away_of_number", {"carrier_id": carrier_id, "number": number}))
 
     async def bring_back_period(self, connection: Connection, since: datetime, until: datetime) -> None:
-        """The same for all shipments whose status changed in a period: many, where the period is long."""
+        """Restore all shipments whose status changed in a period: many, where the period is long."""
         await self._known(connection)
         if self._horizon.until is None or since >= self._horizon.until:
             return
@@ -76,12 +76,15 @@ class LogArchive:
                 await self.restore_shipments(connection, shipments[begin : begin + 500])
 
     async def reaches(self, connection: Connection, begin: int) -> bool:
-        """Whether an entry from this index on may be archived."""
+        """Return whether an entry from this index on may be archived."""
         await self._known(connection)
         return begin < self._horizon.end
 
     async def entries(self, connection: Connection, begin: int, end: int) -> list[tuple[LogEntry, datetime]]:
-        """The archived entries from index `begin` up to but not including `end`, with when each was sealed. Raises LogArchiveError."""
+        """Return the archived entries from index `begin` up to but not including `end`, with when each was sealed.
+
+        Raises LogArchiveError.
+        """
         files = await _rows(connection, "files_of_range", {"begin": begin, "end": end})
         found: dict[int, LogEntry] = {}
         for _, file_name in files:
@@ -91,12 +94,12 @@ class LogArchive:
         return [(found[index], sealed[index]) for index in sorted(found)]
 
     async def index_of(self, connection: Connection, carrier_id: str, event_id: str) -> int | None:
-        """The index of an event whose dedupe key was packed, so that only the files know its shipment. Raises LogArchiveError."""
+        """Return the index of an event whose dedupe key was packed, so that only the files know its shipment. Raises LogArchiveError."""
         files = await _rows(connection, "files_of_packed", {}) if await self._known(connection) else []
         return await _in_child(of_event, [self.path_of(name) for _, name in files], carrier_id, event_id) if files else None
 
     async def _known(self, connection: Connection) -> bool:
-        """Whether anything is archived, or about to be."""
+        """Return whether anything is archived, or about to be."""
         if time.monotonic() >= self._horizon.read_at + _AGAIN_SECONDS:
             read_at = time.monotonic()
             ((until, end),) = await _rows(connection, "horizon", {})
@@ -127,7 +130,7 @@ class LogArchive:
         return [FileQuery(self.path_of(name), tuple(shipment for shipment, own in away if own == month)) for month, name in gone]
 
     def path_of(self, file_name: str) -> ArchivePath:
-        """Where a file of the ledger is. Raises LogArchiveError."""
+        """Return where a file of the ledger is. Raises LogArchiveError."""
         if self.folder is None:
             raise LogArchiveError(f"a part of the log is archived in {file_name}, and no STATESVC_ARCHIVE_DIR is set here")
         return self.folder / file_name
@@ -141,7 +144,7 @@ async def _restore(connection: Connection, found: EntriesByKind) -> None:
 
 
 async def _restore_notifications(connection: Connection, shipments: Collection[UUID]) -> None:
-    """Those that the fan-outs of these shipments made: what a row says is in the entries."""
+    """Restore the notifications that the fan-outs of these shipments made: what a row says is in the entries."""
     rows = []
     for stored, created_at, occurred_at, offset, carrier_id, number in await _rows(
         connection, "fanned_out", {"shipment_ids": list(shipments)}
@@ -171,7 +174,7 @@ async def _rows(connection: Connection, query: str, parameters: dict[str, Any]) 
 
 
 async def _in_child(work: Callable[..., T], *arguments: object) -> T:
-    """By a process that ends with it."""
+    """Run the work in a process that ends with it."""
     child = ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"))
     try:
         return await asyncio.get_running_loop().run_in_executor(child, work, *arguments)

@@ -1,4 +1,4 @@
-"""What keeps an archived month from being read or made. Messages name the file and what to do; nothing in them is of an entry."""
+"""Errors that keep an archived month from being read or made. Messages name the file and what to do; nothing in them is of an entry."""
 
 from collections.abc import Iterable
 from uuid import UUID

@@ -55,7 +55,7 @@ class LogArchiver(Periodic):
             raise
 
     async def once(self) -> int | None:
-        """A pass where one is due, and its exit code; None: nothing is due, or it was stopped."""
+        """Run a pass where one is due, and return its exit code; None: nothing is due, or it was stopped."""
         async with await connect_direct(self._dsn, application_name="statesvc log archive", limits=_LIMITS) as connection:
             if not await due_months(connection, hot_months=self._hot_months) and not await is_packing_due(connection):
                 return None
@@ -78,7 +78,7 @@ class LogArchiver(Periodic):
 
 
 async def _end(child: Process) -> None:
-    """Nothing that it may be doing is half done afterwards: every step commits as a whole, files appear complete."""
+    """End the child; nothing is half done afterwards: every step commits as a whole, files appear complete."""
     with contextlib.suppress(ProcessLookupError):
         child.terminate()
         try:

@@ -21,7 +21,7 @@ class NotLostError(RuntimeError):
 
 
 async def give_up(connection: AsyncConnection[Any], folder: ArchivePath, file_name: str, *, actor: str, why: str) -> str:
-    """Answers what is wrong with the file. Raises NotLostError, OSError."""
+    """Give up the file, and return what is wrong with it. Raises NotLostError, OSError."""
     row = await (await connection.execute(_SQL["find_archived"], {"file_name": file_name}, binary=True)).fetchone()
     if row is None:
         raise NotLostError(f"{file_name} is no archived file, or was given up before")

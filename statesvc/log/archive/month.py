@@ -25,7 +25,7 @@ class NotSealedError(RuntimeError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MonthExtent:
-    """What of the log a month is. `low` and `high` bound the first indexes of its batches; `head` covers them all."""
+    """Extent of a month in the log. `low` and `high` bound the first indexes of its batches; `head` covers them all."""
 
     month: Month
     first_batch: int
@@ -37,7 +37,7 @@ class MonthExtent:
 
 
 async def extent_of(connection: AsyncConnection[Any], month: Month) -> MonthExtent | None:
-    """None: nothing was recorded then. Raises NotSealedError."""
+    """Return the month's extent; None: nothing was recorded then. Raises NotSealedError."""
     bounds = await (await connection.execute(_SQL["batch_bounds"], month._asdict())).fetchone()
     if bounds is None or bounds[0] is None:
         return None
@@ -61,7 +61,7 @@ async def extent_of(connection: AsyncConnection[Any], month: Month) -> MonthExte
 
 
 async def entry_ranges(connection: AsyncConnection[Any], extent: MonthExtent) -> AsyncIterator[list[LogEntry]]:
-    """All entries of the month; none of the lists is empty."""
+    """Yield all entries of the month; none of the lists is empty."""
     for low in range(extent.low, extent.high, RANGE_INDEXES):
         bounds = {"low": low, "high": low + RANGE_INDEXES, "begins": extent.month.begins, "ends": extent.month.ends}
         entries: list[LogEntry] = []

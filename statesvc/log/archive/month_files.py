@@ -29,7 +29,7 @@ _SAMPLE: Final = 50
 
 
 async def write_month(connection: AsyncConnection[Any], folder: ArchivePath, prefix: str, extent: MonthExtent) -> WrittenMonth:
-    """Writes and publishes the files, whose names begin with `prefix`."""
+    """Write and publish the files, whose names begin with `prefix`."""
     runs, index = IndexRanges(), ShipmentIndexWriter()
     month = str(extent.month)
     with LOG_FILES.unfinished(folder, prefix) as files:
@@ -73,7 +73,7 @@ async def _tree_cover(connection: AsyncConnection[Any], runs: IndexRanges, size:
 
 
 async def compare_month(connection: AsyncConnection[Any], path: ArchivePath, extent: MonthExtent) -> int:
-    """How many entries the file holds. Raises NotVerifiedError, EntryFileError."""
+    """Compare the file with the database; return how many entries it holds. Raises NotVerifiedError, EntryFileError."""
     with await asyncio.to_thread(EntryFile, path) as file:
         found = (entry for group in file.groups for entry in file.group(group))
         compared = 0
@@ -92,7 +92,7 @@ async def compare_month(connection: AsyncConnection[Any], path: ArchivePath, ext
 
 
 def prove(file: EntryFile, root: bytes) -> bool:
-    """Whether the file's leaves and the rest of the tree that it names have this root. Raises EntryFileError, ValueError."""
+    """Return whether the file's leaves and the rest of the tree that it names have this root. Raises EntryFileError, ValueError."""
     cover = TreeCover.parse(file.metadata[TREE])
     return cover.root((entry.index, entry.leaf_hash) for group in file.groups for entry in file.group(group)) == root
 
@@ -120,7 +120,7 @@ def _difference(expected: list[LogEntry], written: list[LogEntry]) -> str:
 
 
 def _compare_index(path: ArchivePath, entries: list[LogEntry], begin: int) -> None:
-    """The index finds what is there: by some shipments of each range."""
+    """Check that the index finds what is there: by some shipments of each range."""
     wanted: dict[UUID, set[int]] = {}
     for row, entry in enumerate(entries, start=begin):
         for shipment_id in entry.shipments():

@@ -46,7 +46,7 @@ class WrittenMonth:
 
     @property
     def digests(self) -> dict[str, bytes]:
-        """By file name."""
+        """Digests by file name."""
         return _digests(self.file_name, self.sha256, self.index_sha256)
 
 
@@ -86,19 +86,19 @@ class LogMonth:
 
     @property
     def entries(self) -> int:
-        """Of all kinds."""
+        """Number of entries of all kinds."""
         counts = (self.events, self.conflicts, self.transitions, self.fanouts, self.attempts, self.observations, self.actions)
         return sum(count or 0 for count in counts)
 
 
 async def due_months(connection: AsyncConnection[Any], *, hot_months: int) -> list[Month]:
-    """Months to archive, the oldest first."""
+    """Return months to archive, the oldest first."""
     cursor = await connection.execute(_SQL["due_months"], {"hot_months": hot_months})
     return [Month(*row) for row in await cursor.fetchall()]
 
 
 async def begin_month(connection: AsyncConnection[Any], month: Month) -> ArchiveProgress:
-    """Opens the month's row, or finds how far it came."""
+    """Open the month's row, or find how far it came."""
     row = await (await connection.execute(_SQL["begin_month"], month._asdict(), binary=True)).fetchone()
     if row is None:
         raise LookupError("an upsert answers with its row")
@@ -107,13 +107,13 @@ async def begin_month(connection: AsyncConnection[Any], month: Month) -> Archive
 
 
 async def note_written(connection: AsyncConnection[Any], month: Month, written: WrittenMonth) -> None:
-    """The files are complete and on the disk."""
+    """Note that the files are complete and on the disk."""
     parameters = {name: getattr(written, name) for name in WrittenMonth.__slots__ if name != "counts"}
     await connection.execute(_SQL["note_written"], {"month": month.month, **parameters, **written.counts})
 
 
 async def give_notice(connection: AsyncConnection[Any], month: Month, sha256: bytes) -> datetime:
-    """From now on readers count the month as gone; answers from when on it may go."""
+    """Have readers count the month as gone from now on; return from when on it may go."""
     row = await (await connection.execute(_SQL["give_notice"], {"month": month.month, "sha256": sha256})).fetchone()
     if row is None:
         raise LookupError("a verified month has its row")
@@ -122,14 +122,14 @@ async def give_notice(connection: AsyncConnection[Any], month: Month, sha256: by
 
 
 async def drop_month(connection: AsyncConnection[Any], month: Month, sha256: bytes, *, active_since: datetime) -> int:
-    """Takes the entries out of the database; how many shipments stay. Raises where a lock does not come at once."""
+    """Take the entries out of the database; return how many shipments stay. Raises where a lock does not come at once."""
     parameters = {"month": month.month, "sha256": sha256, "active_since": active_since}
     row = await (await connection.execute(_SQL["drop_month"], parameters)).fetchone()
     return 0 if row is None else int(row[0])
 
 
 async def clock(connection: AsyncConnection[Any], *, hot_months: int) -> tuple[datetime, datetime]:
-    """The time, and since when a shipment of which something was said counts as active."""
+    """Return the time, and since when a shipment of which something was said counts as active."""
     row = await (await connection.execute(_SQL["clock"], {"hot_months": hot_months})).fetchone()
     if row is None:
         raise LookupError("a SELECT without FROM has one row")
@@ -137,12 +137,12 @@ async def clock(connection: AsyncConnection[Any], *, hot_months: int) -> tuple[d
 
 
 async def months(connection: AsyncConnection[Any]) -> list[LogMonth]:
-    """The whole ledger, the oldest month first."""
+    """Return the whole ledger, the oldest month first."""
     return await (await connection.cursor(binary=True, row_factory=class_row(LogMonth)).execute(_SQL["months"])).fetchall()
 
 
 def archived_months(connection: Connection[Any]) -> list[LogMonth]:
-    """Those whose entries are no longer in the database."""
+    """Return the months whose entries are no longer in the database."""
     with connection.cursor(binary=True, row_factory=class_row(LogMonth)) as cursor:
         return [month for month in cursor.execute(_SQL["months"]) if month.dropped_at is not None]
 

@@ -35,7 +35,7 @@ Wait = Callable[[float], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogArchiving:
-    """What a pass needs, and how many whole months stay in the database."""
+    """Dependencies of a pass, and how many whole months stay in the database."""
 
     folder: ArchivePath
     keyring: Keyring
@@ -46,7 +46,7 @@ class LogArchiving:
 
 @dataclass(slots=True, kw_only=True)
 class MonthPassResult(ArchivePassResult):
-    """What a pass did. `leaving`: verified months whose notice is not over; `waiting`: those that are not wholly sealed."""
+    """Result of a pass. `leaving`: verified months whose notice is not over; `waiting`: those that are not wholly sealed."""
 
     leaving: list[date] = field(default_factory=list)
     waiting: list[date] = field(default_factory=list)
@@ -58,7 +58,7 @@ class MonthPassResult(ArchivePassResult):
 
 
 async def archive_months(connection: Connection, archiving: LogArchiving) -> MonthPassResult:
-    """Does what is due. The caller's session leads; the connection is in autocommit. Database errors pass through."""
+    """Archive the months that are due. The caller's session leads; the connection is in autocommit. Database errors pass through."""
     identity, result = ArchiveIdentity(connection, archiving.folder, archiving.keyring), MonthPassResult()
     await run_in_archive(identity, result, partial(_archive_months, identity, archiving, result))
     return result
@@ -111,7 +111,7 @@ class _MonthPass(ArchivePass[MonthExtent]):
             raise NotVerifiedError(str(error)) from error
 
     async def may_leave(self, period: MonthExtent, sha256: bytes) -> bool:
-        """Once it was given notice for a minute: readers count it as gone from the first second on."""
+        """Return whether it was given notice for a minute: readers count it as gone from the first second on."""
         goes_at = await give_notice(self.connection, period.month, sha256)
         now, _ = await clock(self.connection, hot_months=self.hot_months)
         if now < goes_at:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _TIMEOUT_SECONDS: Final = 120
 _PART_BYTES: Final = 32 << 20
-"""Of an upload: S3 takes 10,000 parts, so a file may have 320 GB."""
+"""Bytes of a part of an upload: S3 takes 10,000 parts, so a file may have 320 GB."""
 _PARTS_AT_ONCE: Final = 2
 _BLOCK_BYTES: Final = 256 << 10
 _BLOCKS: Final = 8
@@ -58,22 +58,20 @@ class ObjectPath:
         return "/".join(filter(None, (str(self.bucket), self.name)))
 
     def with_name(self, name: str) -> Self:
-        """Its neighbour."""
         return replace(self, name=name)
 
     def size(self) -> int:
-        """In bytes."""
+        """Return the size in bytes."""
         with self._asking():
             return int(client().head(self._store(), self.name)["size"])
 
     def version(self) -> tuple[object, ...]:
-        """Differs where the object was replaced."""
+        """Return a value that differs where the object was replaced."""
         with self._asking():
             found = client().head(self._store(), self.name)
             return found["size"], found["e_tag"], found["last_modified"]
 
     def exists(self) -> bool:
-        """Whether it is there."""
         try:
             self.size()
         except FileNotFoundError:
@@ -81,36 +79,36 @@ class ObjectPath:
         return True
 
     def open(self, _mode: str = "rb") -> IO[bytes]:
-        """For reading, in any order."""
+        """Open for reading, in any order."""
         return _ObjectReader(self)  # type: ignore[return-value]  # a RawIOBase is what IO[bytes] describes
 
     def read_range(self, begin: int, length: int) -> bytes:
-        """Some bytes; the caller knows that they are there."""
+        """Read some bytes; the caller knows that they are there."""
         with self._asking():
             return bytes(client().get_range(self._store(), self.name, start=begin, length=length))
 
     def delete(self) -> None:
-        """Deletes it; an object that is gone already is fine."""
+        """Delete it; an object that is gone already is fine."""
         with self._asking():
             client().delete(self._store(), self.name)
 
     def iterdir(self) -> Iterator["ObjectPath"]:
-        """The files of the folder."""
+        """Yield the files of the folder."""
         with self._asking():
             yield from [self / each["path"] for some in client().list(self._store()) for each in some]
 
     def sizes(self) -> dict[str, int]:
-        """Length in bytes of each file of the folder by its name."""
+        """Return the length in bytes of each file of the folder by its name."""
         with self._asking():
             return {each["path"]: int(each["size"]) for some in client().list(self._store()) for each in some}
 
     def write_bytes(self, content: bytes) -> None:
-        """Makes it these few bytes."""
+        """Write these few bytes."""
         with self._asking():
             client().put(self._store(), self.name, content)
 
     def upload(self, source: Path) -> None:
-        """Makes it what the file is: whole or not at all."""
+        """Upload the file: whole or not at all."""
         with self._asking():
             client().put(self._store(), self.name, source, chunk_size=_PART_BYTES, max_concurrency=_PARTS_AT_ONCE)
 
@@ -152,7 +150,7 @@ class _ObjectReader(io.RawIOBase):
         return self._at
 
     def readinto(self, buffer: Any, /) -> int:  # noqa: ANN401 - what has a buffer has no type in 3.11
-        """All that is asked for, up to the end of the file."""
+        """Read all that is asked for, up to the end of the file."""
         wanted = max(0, min(len(buffer), self._size - self._at))
         buffer[:wanted] = self._read(self._at, wanted)
         self._at += wanted

@@ -1,4 +1,4 @@
-"""Which rows of a month's file are about a shipment: a second Parquet file, sorted by shipment, of which a lookup reads one row group.
+"""Index of a month's file by shipment: a second Parquet file, sorted by shipment, of which a lookup reads one row group.
 
 A bloom filter in the file itself would only say which row groups may hold it, and a busy shipment is in many.
 """
@@ -30,7 +30,7 @@ class ShipmentIndexWriter:
         self._rows = 0
 
     def add(self, entries: Iterable[LogEntry]) -> None:
-        """The next entries of the file, in its order."""
+        """Add the next entries of the file, in its order."""
         shipments: list[bytes] = []
         rows: list[int] = []
         for entry in entries:
@@ -45,7 +45,7 @@ class ShipmentIndexWriter:
         self._chunks.append(pa.record_batch([pa.array(shipments, pa.binary(16)), pa.array(rows, pa.int32())], schema=_SCHEMA))
 
     def write(self, path: Path) -> None:
-        """The whole file."""
+        """Write the whole file."""
         table = pa.Table.from_batches(self._chunks, schema=_SCHEMA)
         table = table.take(pc.sort_indices(table, sort_keys=[("shipment_id", "ascending"), ("row", "ascending")]))
         pq.write_table(
@@ -61,7 +61,7 @@ class ShipmentIndexWriter:
 
 
 def rows_about(path: ArchivePath, shipments: Iterable[UUID]) -> list[int]:
-    """The places of all entries about these shipments, ascending. Raises `EntryFileError`."""
+    """Return the rows of all entries about these shipments, ascending. Raises `EntryFileError`."""
     wanted = sorted({shipment.bytes for shipment in shipments})
     found: set[int] = set()
     try:

@@ -20,7 +20,7 @@ class IndexRanges:
         self.ranges: list[LeafRange] = []
 
     def add(self, indexes: Iterable[int]) -> None:
-        """Ascending."""
+        """Add indexes, ascending."""
         for index in indexes:
             if self.ranges and self.ranges[-1].end == index:
                 self.ranges[-1] = LeafRange(self.ranges[-1].begin, index + 1)
@@ -28,7 +28,7 @@ class IndexRanges:
                 self.ranges.append(LeafRange(index, index + 1))
 
     def outside(self, size: int) -> list[LeafRange]:
-        """What of a tree of this size is not here."""
+        """Return what of a tree of this size is not here."""
         ends = [0, *(run.end for run in self.ranges)]
         begins = [*(run.begin for run in self.ranges), size]
         return [LeafRange(end, begin) for end, begin in zip(ends, begins, strict=True) if end < begin]
@@ -42,17 +42,20 @@ class TreeCover:
     roots: Mapping[Node, bytes]
 
     def metadata(self) -> bytes:
-        """As the footer has it."""
+        """Format it as the footer has it."""
         return orjson.dumps({"size": self.size, "nodes": [[node.level, node.position, root.hex()] for node, root in self.roots.items()]})
 
     @classmethod
     def parse(cls, text: bytes) -> Self:
-        """Raises ValueError, KeyError or TypeError for what `metadata` never wrote."""
+        """Parse the footer. Raises ValueError, KeyError or TypeError for what `metadata` never wrote."""
         document = orjson.loads(text)
         return cls(document["size"], {Node(level, position): bytes.fromhex(root) for level, position, root in document["nodes"]})
 
     def root(self, leaves: Iterable[tuple[int, bytes]]) -> bytes:
-        """Of the whole tree, with the file's leaf hashes by index, ascending. Raises ValueError where they do not fill it."""
+        """Compute the root of the whole tree, with the file's leaf hashes by index, ascending.
+
+        Raises ValueError where they do not fill it.
+        """
         tree = CompactRange()
         gaps: Iterator[tuple[int, bytes]] = ((node.level, root) for node, root in self.roots.items())
         begins = {node.position << node.level for node in self.roots}

@@ -36,7 +36,7 @@ class UnreadBatches:
 
 @dataclass(slots=True)
 class FileEntries:
-    """What a file has of a range of batches."""
+    """Entries of a file in a range of batches."""
 
     name: str
     entries: list[LogEntry] = field(default_factory=list)
@@ -54,11 +54,11 @@ class ArchivedMonths:
 
     @classmethod
     def read(cls, connection: Connection[Any], folder: ArchivePath | None) -> "ArchivedMonths":
-        """As the ledger has them now."""
+        """Read the months as the ledger has them now."""
         return cls(folder, archived_months(connection))
 
     def of_batches(self, low: int, high: int) -> Iterator[FileEntries]:
-        """What the files have of the batches from `low` up to but not including `high`."""
+        """Yield what the files have of the batches from `low` up to but not including `high`."""
         for month in self.months:
             first, last = month.first_batch or 0, month.last_batch or 0
             if first < high and last >= low:
@@ -72,12 +72,12 @@ class ArchivedMonths:
                 yield found
 
     def events_of(self, part: str) -> Iterator[tuple[str, int, bytes, bytes]]:
-        """Shipment, version, leaf hash and canonical bytes of the events of the shipments whose ids begin so."""
+        """Yield shipment, version, leaf hash and canonical bytes of the events of the shipments whose ids begin so."""
         for entry in self.entries_of(part, ("event",)):
             yield entry.values[0], entry.values[1], entry.leaf_hash, entry.canonical
 
     def entries_of(self, part: str, kinds: Collection[str]) -> Iterator[LogEntry]:
-        """The entries of these kinds about the shipments whose ids begin so."""
+        """Yield the entries of these kinds about the shipments whose ids begin so."""
         for month in self.months:
             file = self._open(month.file_name or "")
             if isinstance(file, LogFault):
@@ -89,7 +89,7 @@ class ArchivedMonths:
                     yield entry
 
     def faults(self) -> Iterator[LogFault]:
-        """What is wrong with the files as a whole: the digests of the ledger, and the heads next to them."""
+        """Yield what is wrong with the files as a whole: the digests of the ledger, and the heads next to them."""
         if self.folder is None:
             yield from (_no_folder(month.file_name or "") for month in self.months)
         else:

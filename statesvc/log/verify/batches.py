@@ -29,7 +29,7 @@ class BatchRange:
     secret: bytes
     forks: Sequence[LogFork] = ()
     deletions: Mapping[str, int] = field(default_factory=dict)
-    """When subscriptions were deleted."""
+    """Times at which subscriptions were deleted."""
 
 
 @dataclass(slots=True)
@@ -47,11 +47,11 @@ class BatchPlaces:
     """In which its entries were recorded."""
 
     def leaf_hash(self, ordinal: int) -> bytes:
-        """Of the entry at a place that exists."""
+        """Return the leaf hash of the entry at an ordinal that exists."""
         return self.leaf_hashes[HASH_BYTES * ordinal : HASH_BYTES * ordinal + HASH_BYTES]
 
     def take(self, first: int, count: int, rank: int) -> bool:
-        """Takes `count` places; False, and none is taken, where one of them does not exist or is taken."""
+        """Take `count` places; return False, and take none, where one of them does not exist or is taken."""
         free = bytes(count)
         if first < 0 or self.seen[first : first + count] != free:
             return False
@@ -60,7 +60,7 @@ class BatchPlaces:
 
 
 def read_batches(cursor: Cursor[Any], batch_range: BatchRange, faults: list[LogFault]) -> dict[int, BatchPlaces]:
-    """Those of a range by id. `cursor` reads times as microseconds."""
+    """Read the batches of a range by id. `cursor` reads times as microseconds."""
     batches = {}
     rows = cursor.execute(_SQL["batches"], {"low": batch_range.low, "high": batch_range.high})
     for batch_id, recorded_from, recorded_to, entries, leaf_hashes, first_index, waits in rows:
@@ -79,7 +79,7 @@ def read_batches(cursor: Cursor[Any], batch_range: BatchRange, faults: list[LogF
 
 
 def untaken(batches: Mapping[int, BatchPlaces]) -> Iterator[LogFault]:
-    """Every place of a batch is to be taken, the kinds in their order."""
+    """Yield a fault for each place of a batch that is not taken, the kinds in their order."""
     for batch_id, batch in batches.items():
         row = f"batch_id={batch_id}"
         if 0 in batch.seen:

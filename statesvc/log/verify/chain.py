@@ -30,12 +30,12 @@ Sums = Counter[str]
 
 
 SECRET_BYTES: Final = 16
-"""Of the secret of a run, under which rows are hashed before they are summed."""
+"""Bytes of the secret of a run, under which rows are hashed before they are summed."""
 _HASH_BYTES: Final = 16
 
 
 def secret_hash(secret: bytes, name: bytes) -> int:
-    """A keyed hash as a number. Nobody can extend a hash of BLAKE2, so the secret may stand in front: one block instead of two."""
+    """Return a keyed hash as a number. Nobody can extend a hash of BLAKE2, so the secret may stand in front: one block instead of two."""
     return int.from_bytes(blake2b(secret + name, digest_size=_HASH_BYTES).digest())
 
 
@@ -44,7 +44,7 @@ Link: TypeAlias = tuple[str, int, bytes, str]
 
 
 def add_events(sums: Sums, links: Iterable[Link]) -> None:
-    """Each event's own link, less the one that it names, in any order.
+    """Add each event's own link, less the one that it names, in any order.
 
     Where an event follows the one before it, as those of a message do, what the first adds the second takes away: neither is computed.
     """
@@ -58,17 +58,17 @@ def add_events(sums: Sums, links: Iterable[Link]) -> None:
 
 
 def add_head(sums: Sums, shipment_id: str, version: int, head_hash: bytes) -> None:
-    """Takes away what is left of a whole chain: the link of its head."""
+    """Subtract what is left of a whole chain: the link of its head."""
     _add(sums, shipment_id, version, -int.from_bytes(head_hash))
 
 
 def suspicious(sums: Sums) -> list[str]:
-    """The parts in which some chain is broken."""
+    """Return the parts in which some chain is broken."""
     return sorted(part for part, rest in sums.items() if rest and len(part) == PREFIX)
 
 
 def read_heads(connection: Connection[Any], sums: Sums) -> None:
-    """Takes away all heads, as the transaction sees them."""
+    """Subtract all heads, as the transaction sees them."""
     with connection.cursor("heads", binary=True) as cursor:
         cursor.itersize = 20_000
         for shipment_id, version, head_hash in cursor.execute(_SQL["all_heads"]):
@@ -76,7 +76,7 @@ def read_heads(connection: Connection[Any], sums: Sums) -> None:
 
 
 def follow(connection: Connection[Any], part: str, archived: ArchivedMonths) -> Iterator[LogFault]:
-    """The broken links of a part, found event by event. Inside a transaction that sees one snapshot."""
+    """Yield the broken links of a part, found event by event. Inside a transaction that sees one snapshot."""
     bounds = bounds_of(part)
     heads = {row[0]: row[1:] for row in connection.execute(_SQL["heads"], bounds, binary=True)}
     shipment_id, version, leaf_hash = "", 0, NO_PREVIOUS
@@ -122,7 +122,7 @@ def _previous(canonical: bytes) -> str | None:
 
 
 def _chained(shipment_id: str, version: int, stored: bytes) -> tuple[str, int, bytes, bytes]:
-    """Leaf hash and canonical bytes of an event; what does not decompress is the link of nothing."""
+    """Return leaf hash and canonical bytes of an event; what does not decompress is the link of nothing."""
     try:
         canonical = decompress_json(stored)
     except ValueError:
@@ -135,7 +135,7 @@ WHOLE: Final = ""
 
 
 def bounds_of(part: str) -> dict[str, str]:
-    """The lowest and the highest id of a part."""
+    """Return the lowest and the highest id of a part."""
     return {"low": _bound(part, "0"), "high": _bound(part, "f")}
 
 

@@ -21,7 +21,7 @@ _FIRST_VALUE: Final = 4
 
 
 class Counted(NamedTuple):
-    """What an entry and its counter have in common. `recorded_at` in microseconds since 2000."""
+    """Fields that an entry and its counter have in common. `recorded_at` in microseconds since 2000."""
 
     carrier_id: str
     event_id: str
@@ -32,7 +32,7 @@ class Counted(NamedTuple):
 
 
 def add_counters(connection: Connection[Any], sums: Sums, secret: bytes) -> None:
-    """Adds all counters, as the transaction sees them."""
+    """Add all counters, as the transaction sees them."""
     with connection.cursor("conflict_counters", binary=True) as cursor:
         cursor.itersize = 20_000
         for row in cursor.execute(SQL["counters"], bounds_of(WHOLE)):
@@ -40,18 +40,18 @@ def add_counters(connection: Connection[Any], sums: Sums, secret: bytes) -> None
 
 
 def take_conflicts(sums: Sums, secret: bytes, rows: Iterable[Any]) -> None:
-    """Takes away the counters that these entries should have."""
+    """Subtract the counters that these entries should have."""
     for row in rows:
         _add(sums, secret, _of_entry(row), -1)
 
 
 def suspicious_counters(sums: Sums) -> list[str]:
-    """The parts in which a counter is not what the log says."""
+    """Return the parts in which a counter is not what the log says."""
     return sorted(part.removeprefix(_COUNTERS) for part, rest in sums.items() if rest and part.startswith(_COUNTERS))
 
 
 def compare_counters(connection: Connection[Any], part: str, archived: ArchivedMonths) -> Iterator[LogFault]:
-    """The differences of a part, found row by row. Inside a transaction that sees one snapshot."""
+    """Yield the differences of a part, found row by row. Inside a transaction that sees one snapshot."""
     bounds = bounds_of(part)
     counters = {Counted(*row) for row in connection.execute(SQL["counters"], bounds, binary=True)}
     conflicts = {Counted(*row) for row in connection.execute(SQL["conflicts"], bounds, binary=True)}

@@ -32,7 +32,7 @@ _FACTS: Final = "facts "
 
 
 def add_rows(connection: Connection[Any], sums: Sums, secret: bytes) -> None:
-    """Adds all rows that are no aliases, and what is left of those that were packed, as the transaction sees them."""
+    """Add all rows that are no aliases, and what is left of those that were packed, as the transaction sees them."""
     with connection.cursor("dedupe_keys", binary=True) as cursor:
         cursor.execute(SQL["keys"], bounds_of(WHOLE))
         while rows := cursor.fetchmany(_READ_ROWS):
@@ -49,7 +49,7 @@ def add_rows(connection: Connection[Any], sums: Sums, secret: bytes) -> None:
 
 
 def take_events(sums: Sums, secret: bytes, events: Iterable[EventIds]) -> None:
-    """Takes away the rows that events should have."""
+    """Subtract the rows that events should have."""
     for carrier_id, event_id, shipment_id, facts, *_ in events:
         name, part = _row_name(carrier_id, event_id, shipment_id, is_native=facts != b""), shipment_id[:PREFIX]
         sums[_ROWS + part] -= secret_hash(secret, name)
@@ -58,7 +58,7 @@ def take_events(sums: Sums, secret: bytes, events: Iterable[EventIds]) -> None:
 
 
 def suspicious_keys(sums: Sums, *, with_facts: bool) -> list[str]:
-    """The parts in which a row is not what the log says."""
+    """Return the parts in which a row is not what the log says."""
     found = {part.removeprefix(_ROWS) for part, rest in sums.items() if rest and part.startswith(_ROWS)}
     if with_facts:
         found |= {part.removeprefix(_FACTS) for part, rest in sums.items() if rest and part.startswith(_FACTS)}
@@ -66,7 +66,7 @@ def suspicious_keys(sums: Sums, *, with_facts: bool) -> list[str]:
 
 
 def compare_keys(connection: Connection[Any], part: str, archived: ArchivedMonths, digests: Digests | None) -> Iterator[LogFault]:
-    """The differences of a part, found row by row. Inside a transaction that sees one snapshot."""
+    """Yield the differences of a part, found row by row. Inside a transaction that sees one snapshot."""
     bounds = bounds_of(part)
     rows = {row[:2]: row[2:] for row in connection.execute(SQL["keys"], bounds, binary=True)}
     stored = {(row[0], row[1]): row[2] for row in connection.execute(SQL["events"], bounds, binary=True)}
@@ -108,7 +108,7 @@ def _row_faults(connection: Connection[Any], ids: EventIds, row: tuple[Any, ...]
 
 
 def stray_aliases(connection: Connection[Any]) -> Iterator[LogFault]:
-    """Aliases that stand for no event, or not for what the event's own row says."""
+    """Yield aliases that stand for no event, or not for what the event's own row says."""
     for carrier_id, event_id, stands_for, exists in connection.execute(SQL["stray_aliases"], {"most": FAULTS_MAX}):
         if exists:
             yield _fault((carrier_id, event_id), "shipment_id, facts_digest, carried", f"is not what the row of {stands_for} says")
@@ -117,7 +117,7 @@ def stray_aliases(connection: Connection[Any]) -> Iterator[LogFault]:
 
 
 def missing_aliases(cursor: Cursor[Any], aliases: Iterable[DedupeKey]) -> Iterator[LogFault]:
-    """Those without a row, in the transaction that read their events."""
+    """Yield those without a row, in the transaction that read their events."""
     wanted = list(aliases)
     if not wanted:
         return
@@ -142,7 +142,7 @@ def _fault(key: DedupeKey, field: str, why: str) -> LogFault:
 
 
 def _row_name(carrier_id: str, event_id: str, shipment_id: str, *, is_native: bool) -> bytes:
-    """A row, whether it stands in the table or in the set of its shipment."""
+    """Encode a row, whether it stands in the table or in the set of its shipment."""
     if is_native:
         return f"n{event_id}\x1f{carrier_id}\x1f{shipment_id}".encode()
     return _packed_name(carrier_id, packed_key(event_id), shipment_id)

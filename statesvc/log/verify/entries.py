@@ -48,7 +48,7 @@ _RECEIVED_AT: Final = FIRST_VALUE + _EVENT_COLUMNS.index("received_at")
 
 @dataclass(slots=True)
 class CheckedBatches:
-    """What a range holds, and what is wrong in it."""
+    """Entries of a range, and what is wrong in it."""
 
     entries: int = 0
     events: int = 0
@@ -58,14 +58,14 @@ class CheckedBatches:
     erased: set[str] = field(default_factory=set)
     """The shipments that `erase` entries name."""
     unchecked: Counter[str] = field(default_factory=Counter)
-    """How many of what could not be checked."""
+    """Counts of what could not be checked."""
     places: bytearray = field(default_factory=bytearray)
-    """Of the sealed events, for `VersionOrder`."""
+    """Positions of the sealed events, for `VersionOrder`."""
 
 
 @dataclass(slots=True, kw_only=True)
 class RangeChecks:
-    """What the checks of a range work with, and what they gather. `digests` None: what takes the digest key is not checked."""
+    """Dependencies and results of the checks of a range. `digests` None: what takes the digest key is not checked."""
 
     parts: Parts
     digests: Digests | None
@@ -77,11 +77,11 @@ class RangeChecks:
     places: bytearray = field(default_factory=bytearray)
 
     def without_sums(self) -> "RangeChecks":
-        """For entries that were counted already."""
+        """Return the checks for entries that were counted already."""
         return replace(self, sums=Sums(), unchecked=Counter(), aliases=set(), places=bytearray())
 
     def add_notified(self, kind: EntryKind, rows: Iterable[Any], batches: dict[int, BatchPlaces], *, archived: bool) -> None:
-        """Counts what fan-outs make and open, and what ends."""
+        """Count what fan-outs make and open, and what ends."""
         if kind.name not in COUNTED_KINDS:
             return
         summed = [row for row in rows if (batch := batches.get(row[0])) is not None and batch.summed]
@@ -91,12 +91,12 @@ class RangeChecks:
         )
 
     def add_conflicts(self, kind: EntryKind, rows: Iterable[Any], batches: dict[int, BatchPlaces]) -> None:
-        """Takes away the counters that conflicts should have."""
+        """Subtract the counters that conflicts should have."""
         if kind.name == "conflict":
             take_conflicts(self.sums, self.secret, (row for row in rows if (batch := batches.get(row[0])) is not None and batch.summed))
 
     def take(self, events: Sequence[EventIds], batch: BatchPlaces, ordinal: int) -> None:
-        """Counts what the events give that stand in a batch from `ordinal` on."""
+        """Count what the events give that stand in a batch from `ordinal` on."""
         for ids in events:
             if ids.aliases:
                 self.aliases.update((ids.carrier_id, alias) for alias in ids.aliases)
@@ -117,7 +117,7 @@ def check_batches(
     *,
     reads_messages: bool = True,
 ) -> CheckedBatches:
-    """Reads and checks a range as of one snapshot, and what the archive has of it."""
+    """Read and check a range as of one snapshot, and what the archive has of it."""
     checked = CheckedBatches()
     parts = Parts(master)
     checks = RangeChecks(
@@ -168,14 +168,14 @@ def check_batches(
 
 
 def _cursor(connection: Connection[Any]) -> Cursor[Any]:
-    """Times come as the integers that they are in the server: three of them an event are too many objects to make and to compare."""
+    """Open a cursor. Times come as the integers that they are in the server: three of them an event are too many objects to make."""
     cursor = connection.cursor(binary=True)
     cursor.adapters.register_loader("timestamptz", Int8BinaryLoader)
     return cursor
 
 
 def _decompressed(row: Any) -> tuple[Any, ...]:  # noqa: ANN401 - a row
-    """With its canonical bytes; with what stands there if that does not decompress, which is the hash of nothing."""
+    """Return the row with its canonical bytes; with what stands there if that does not decompress, which is the hash of nothing."""
     batch_id, ordinal, stored, *rest = row
     try:
         return (batch_id, ordinal, decompress_json(stored), *rest)
@@ -199,7 +199,7 @@ def _check(
 def _check_archived(
     connection: Connection[Any], file: FileEntries, batches: dict[int, BatchPlaces], checks: RangeChecks, checked: CheckedBatches
 ) -> Iterator[LogFault]:
-    """The entries of a file like those of the tables. What the tables have too is checked in both, and counts once."""
+    """Check the entries of a file like those of the tables. What the tables have too is checked in both, and counts once."""
     places = {batch_id: replace(batch, seen=bytearray(len(batch.seen))) for batch_id, batch in batches.items()}
     for kind in ENTRY_KINDS:
         entries = [entry for entry in file.entries if entry.kind is kind]
@@ -232,7 +232,7 @@ def _is_seen(batches: dict[int, BatchPlaces], entry: LogEntry) -> bool:
 
 
 def _sound(kind: EntryKind, rows: Sequence[Any], batch: BatchPlaces, checks: RangeChecks, *, archived: bool) -> Sums | None:
-    """What the rows, all of one batch, add to the sums of chains.
+    """Return what the rows, all of one batch, add to the sums of chains.
 
     None: something is wrong, or they do not stand in their order, and no place was taken.
     """
@@ -274,7 +274,7 @@ def _sound(kind: EntryKind, rows: Sequence[Any], batch: BatchPlaces, checks: Ran
 def check_entries(
     kind: EntryKind, rows: Iterable[Any], batch: BatchPlaces | None, checks: RangeChecks, *, archived: bool = False
 ) -> Iterator[LogFault]:
-    """The faults of the rows of one kind that name one batch. What passes takes its place and is added to its chain."""
+    """Yield the faults of the rows of one kind that name one batch. What passes takes its place and is added to its chain."""
     for row in rows:
         batch_id, ordinal, canonical, sealed_part = row[:FIRST_VALUE]
         values = row[FIRST_VALUE:]
@@ -309,7 +309,7 @@ def check_entries(
 
 
 def _given(kind: EntryKind, document: Any, checks: RangeChecks) -> tuple[list[EventIds], tuple[str, str] | None]:  # noqa: ANN401 - of its kind
-    """The ids of an event, and what in an entry does not follow from what else stands in clear in it. Raises ValueError."""
+    """Return the ids of an event, and what in an entry does not follow from what else stands in clear in it. Raises ValueError."""
     if kind.name == "event":
         ids = event_ids(document, checks.digests)
         return [ids], ids.fault
@@ -317,7 +317,7 @@ def _given(kind: EntryKind, document: Any, checks: RangeChecks) -> tuple[list[Ev
 
 
 def fits(kind: EntryKind, recorded_at: int, batch: BatchPlaces) -> bool:
-    """Whether an entry may have this time in its batch: events and what they caused may be microseconds later, others not."""
+    """Return whether an entry may have this time in its batch: events and what they caused may be microseconds later, others not."""
     return recorded_at == batch.recorded_from or (batch.recorded_from < recorded_at <= batch.recorded_to and not kind.exact)
 
 
@@ -330,7 +330,7 @@ def _misplaced(batch: BatchPlaces | None, ordinal: int) -> str:
 
 
 def _wrong_hash(kind: EntryKind, row: Any, *, archived: bool) -> LogFault:  # noqa: ANN401 - a row
-    """The batch was changed if the row says the same as its canonical bytes; else they were."""
+    """Return the fault: the batch was changed if the row says the same as its canonical bytes; else they were."""
     batch_id, ordinal, canonical, _ = row[:FIRST_VALUE]
     named = kind.row(row[FIRST_VALUE:], batch_id, ordinal)
     try:

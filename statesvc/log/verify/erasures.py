@@ -13,17 +13,17 @@ _SQL: Final = queries("statesvc.log.verify", "erasures")
 
 
 def read_erased(connection: Connection[Any]) -> frozenset[str]:
-    """The shipments without a key."""
+    """Return the shipments without a key."""
     return frozenset(shipment_id for (shipment_id,) in connection.execute(_SQL["erased"]))
 
 
 def erase_entries(actions: Iterable[Any]) -> Iterator[str]:
-    """The shipments that these entries erase; `actions` are pairs of verb and target."""
+    """Yield the shipments that these entries erase; `actions` are pairs of verb and target."""
     return (target.removeprefix(SHIPMENT) for verb, target in actions if verb == ERASE)
 
 
 def compare_erasures(connection: Connection[Any], erased: Iterable[str], entries: frozenset[str]) -> Iterator[LogFault]:
-    """`erased`: as of the snapshot, before the entries were read. What was erased since is no difference."""
+    """Compare erasures. `erased`: as of the snapshot, before the entries were read. What was erased since is no difference."""
     for shipment_id in sorted(set(erased) - entries):
         yield LogFault("stream", f"shipment_id={shipment_id}", "sealed_key", "was destroyed, and no `erase` entry of the log says so")
     rows = connection.execute(_SQL["not_erased"], {"shipment_ids": sorted(entries)})

@@ -1,4 +1,4 @@
-"""What an entry's clear part gives again: whose event it is, its derived id, the facts behind an id of the carrier's, its aliases.
+"""Derivation from an entry's clear part: its shipment, its derived id, the facts behind an id of the carrier's, its aliases.
 
 Computed by the recipes themselves, from nothing but the canonical document. What takes the digest key needs a master key; what follows from
 a sealed value is counted as unchecked. What scans of one shipment, or of one place and code, have in common is computed once.
@@ -50,7 +50,7 @@ TEXTS: Final = "aliases by a text that is sealed"
 
 
 def read_digests(connection: Connection[Any], master: MasterKeys | None) -> Digests | None:
-    """None: without a master key, or with one that does not open the digest key."""
+    """Read the digests; None: without a master key, or with one that does not open the digest key."""
     if master is None:
         return None
     found = {name: bytes(sealed) for name, sealed in connection.execute(KEYRING["read_keys"], binary=True)}
@@ -62,7 +62,7 @@ def read_digests(connection: Connection[Any], master: MasterKeys | None) -> Dige
 
 
 class EventIds(NamedTuple):
-    """What an event's entry gives. `fault`: which field is not what follows from the others, and why."""
+    """Values derived from an event's entry. `fault`: which field does not follow from the others, and why."""
 
     carrier_id: str
     event_id: str
@@ -76,7 +76,7 @@ class EventIds(NamedTuple):
 
 
 def event_ids(document: EventDocument, digests: Digests | None) -> EventIds:
-    """Of an event. Raises ValueError for what is none."""
+    """Derive the ids of an event. Raises ValueError for what is none."""
     event_id, shipment = document.event_id, _shipment(document.carrier_id, document.tracking_number, document.discriminator)
     if not 0 < document.version < _VERSIONS:
         raise ValueError("no version of an event")
@@ -107,7 +107,7 @@ def event_ids(document: EventDocument, digests: Digests | None) -> EventIds:
 
 
 def conflict_fault(document: ConflictDocument, digests: Digests | None) -> tuple[str, str] | None:
-    """What a conflict states that does not follow from the rest of it. Raises ValueError for what is no conflict."""
+    """Return what a conflict states that does not follow from the rest of it. Raises ValueError for what is no conflict."""
     shipment = _shipment(document.carrier_id, document.tracking_number, document.discriminator)
     if shipment.shipment_id != document.claimed_shipment_id:
         return "claimed_shipment_id", "is not the id of its carrier, number and discriminator"
@@ -117,7 +117,7 @@ def conflict_fault(document: ConflictDocument, digests: Digests | None) -> tuple
 
 
 class _Shipment(NamedTuple):
-    """What the scans of one shipment have in common."""
+    """Values that the scans of one shipment have in common."""
 
     shipment_id: str
     recipes: tuple[Recipe, ...]
@@ -141,7 +141,7 @@ def _words(carrier_id: str, which: int, piece: str | None, raw: RawDocument, pla
 
 
 def _derives(document: EventDocument, shipment: _Shipment) -> bool:
-    """Whether its derived id is that of the carrier's recipe, or of one in use before."""
+    """Return whether its derived id is that of the carrier's recipe, or of one in use before."""
     for which in range(len(shipment.recipes)):
         names, time = _names(document, shipment, which)
         if is_derived_id(document.event_id, names, time):
@@ -150,7 +150,7 @@ def _derives(document: EventDocument, shipment: _Shipment) -> bool:
 
 
 def _names(document: EventDocument, shipment: _Shipment, which: int) -> tuple[str, str]:
-    """The identity by one of the carrier's recipes, and the time in it."""
+    """Return the identity by one of the carrier's recipes, and the time in it."""
     raw, printed = document.raw, document.occurred_at
     wall = raw.wall
     # the wall clock stands at the beginning of the time as it is always written
@@ -188,7 +188,7 @@ def _place(place: PlaceDocument) -> EventPlace:
 
 
 def _enrichment(document: EventDocument, shipment: _Shipment, digests: Digests | None) -> tuple[tuple[str, str] | None, str | None]:
-    """A fault, or why it cannot be checked. An estimate stands in clear, a signer does not."""
+    """Return a fault, or why it cannot be checked. An estimate stands in clear, a signer does not."""
     carrier_id, estimate = document.carrier_id, document.estimated_delivery
     if estimate is None:
         return None, SIGNERS
@@ -212,7 +212,7 @@ def _enrichment(document: EventDocument, shipment: _Shipment, digests: Digests |
 
 
 def _aliases(document: EventDocument, shipment: _Shipment) -> tuple[tuple[str, ...], int]:
-    """The further ids that a scan was given, and of how many that cannot be said."""
+    """Return the further ids that a scan was given, and of how many that cannot be said."""
     is_scan = document.anchor is None and not document.event_id.startswith(_CORRECTION)
     # an id that the sender itself chose has none
     if not is_scan or document.normalizer == canonical.CARRIER_ID:

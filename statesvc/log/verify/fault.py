@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 FAULTS_MAX: Final = 100
-"""As many are reported; one change often shows in several places."""
+"""Number of faults that are reported; one change often shows in several places."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ class SealedForks(NamedTuple):
 
 
 def read_forks(connection: Connection[Any]) -> SealedForks:
-    """Inside a transaction that sees one snapshot. A month that is archived leaves its forks in the tables."""
+    """Read the forks, inside a transaction that sees one snapshot. A month that is archived leaves its forks in the tables."""
     forks: list[LogFork] = []
     faults: list[LogFault] = []
     for index, batch_id, canonical in connection.execute(_SQL["forks"], {"verb": FORK}, binary=True):
@@ -98,17 +98,17 @@ def _misplaced(forks: Sequence[LogFork]) -> Iterator[LogFault]:
 
 
 def epoch_at(forks: Sequence[LogFork], size: int) -> int:
-    """Of a head of this size: the first head of an epoch covers its fork."""
+    """Return the epoch of a head of this size: the first head of an epoch covers its fork."""
     return max((fork.epoch for fork in forks if fork.index < size), default=FIRST_EPOCH)
 
 
 def epoch_of_batch(forks: Sequence[LogFork], batch_id: int) -> int:
-    """Of the entries of a batch."""
+    """Return the epoch of the entries of a batch."""
     return max((fork.epoch for fork in forks if fork.batch_id <= batch_id), default=FIRST_EPOCH)
 
 
 def given_up(forks: Sequence[LogFork], head: Checkpoint) -> str | None:
-    """Why a head that was stored elsewhere cannot be one of this log; None: it can."""
+    """Return why a head that was stored elsewhere cannot be one of this log; None: it can."""
     known = {FIRST_EPOCH, *(fork.epoch for fork in forks)}
     later = [fork for fork in forks if fork.epoch > head.epoch]
     if head.epoch not in known and not later:

@@ -45,12 +45,12 @@ class LogSnapshot:
     erased: frozenset[str] = frozenset()
     """The shipments without a key."""
     deletions: Mapping[str, int] = field(default_factory=dict)
-    """When subscriptions were deleted."""
+    """Times at which subscriptions were deleted."""
     forks: Sequence[LogFork] = ()
     fork_faults: Sequence[LogFault] = ()
 
     def state(self) -> dict[str, Any]:
-        """As JSON values."""
+        """Return it as JSON values."""
         return {
             "size": self.size,
             "origin": self.origin,
@@ -69,7 +69,7 @@ class LogSnapshot:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """As it was."""
+        """Restore what `state` returned."""
         return cls(
             size=state["size"],
             origin=state["origin"],
@@ -88,7 +88,7 @@ class LogSnapshot:
 
 
 def read_snapshot(connection: Connection[Any], *, range_entries: int = RANGE_ENTRIES) -> LogSnapshot:
-    """Reads it all in one snapshot."""
+    """Read it all in one snapshot."""
     secret = secrets.token_bytes(SECRET_BYTES)
     with connection.transaction():
         connection.execute(ENTRIES["snapshot"])
@@ -123,7 +123,7 @@ def read_snapshot(connection: Connection[Any], *, range_entries: int = RANGE_ENT
 
 
 def ids_beyond(connection: Connection[Any]) -> int | None:
-    """A batch id in some table that was never given out; None where there is none."""
+    """Return a batch id in some table that was never given out; None where there is none."""
     given, highest = connection.execute(_SQL["id_bounds"]).fetchone() or (0, 0)
     return highest if highest is not None and highest > given else None
 
@@ -141,7 +141,7 @@ def _announced(connection: Connection[Any]) -> dict[str, int]:
 
 
 def _cuts(connection: Connection[Any], range_entries: int) -> tuple[list[int], int]:
-    """From below all ids on, so that an entry with an id of its own is found too."""
+    """Return the cuts, from below all ids on, so that an entry with an id of its own is found too."""
     cuts, total, since = [_LOWEST], 0, 0
     last = 0
     with connection.cursor("batches", binary=True) as cursor:

@@ -1,4 +1,4 @@
-"""What events say about messages, against the rows of these: the verdict is there, and the body that the event is committed to.
+"""Comparison of events with the rows of their messages: the verdict is there, and the body that the event is committed to.
 
 A day of bodies that is archived, and a month of verdicts whose bodies have expired, are no longer in the database, and are passed over.
 """
@@ -17,7 +17,7 @@ UNREADABLE: Final = "messages and bodies of events: this role may not read them"
 
 
 class CommittedMessage(NamedTuple):
-    """What one event says of its message. `received_at` in microseconds since 2000."""
+    """Statement of an event about its message. `received_at` in microseconds since 2000."""
 
     received_at: int
     canonical: bytes
@@ -31,13 +31,13 @@ _COMMITMENT: Final = msgspec.json.Decoder(_Commitment)
 
 
 def may_read_messages(connection: Connection[Any]) -> bool:
-    """An auditor may not."""
+    """Return whether the role may read messages: an auditor may not."""
     row = connection.execute(SQL["may_read"]).fetchone()
     return row is not None and bool(row[0])
 
 
 def compare_messages(connection: Connection[Any], messages: Mapping[str, CommittedMessage]) -> Iterator[LogFault]:
-    """What is missing or differs. Not in the transaction that read the events: what leaves meanwhile must be seen to have left."""
+    """Yield what is missing or differs. Not in the transaction that read the events: what leaves meanwhile must be seen to have left."""
     if not messages:
         return
     times = [message.received_at for message in messages.values()]
@@ -67,7 +67,7 @@ def _committed(canonical: bytes) -> str | None:
 
 
 def renamed_streams(connection: Connection[Any]) -> Iterator[LogFault]:
-    """Shipments that another number, carrier or discriminator was written to: their id is made of these three."""
+    """Yield shipments that another number, carrier or discriminator was written to: their id is made of these three."""
     for (shipment_id,) in connection.execute(SQL["renamed_streams"], {"most": FAULTS_MAX}):
         yield LogFault(
             "stream", f"shipment_id={shipment_id}", "carrier_id, number, discriminator", "are not what the shipment's id is made of"

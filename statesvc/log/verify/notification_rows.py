@@ -51,7 +51,7 @@ class Notified(NamedTuple):
 
 
 class Words(NamedTuple):
-    """What a notification's row says that its fan-out binds."""
+    """Values of a notification's row that its fan-out binds."""
 
     webhook_id: str
     type: str
@@ -60,17 +60,17 @@ class Words(NamedTuple):
 
 
 Deletions = Mapping[str, int]
-"""When subscriptions were deleted, as the log says, by id: microseconds since 2000."""
+"""Times at which subscriptions were deleted, as the log says, by id: microseconds since 2000."""
 
 
 def read_deletions(connection: Connection[Any]) -> dict[str, int]:
-    """All of them: their entries stay in the tables."""
+    """Read all deletions: their entries stay in the tables."""
     rows = connection.execute(SQL["deletions"], {"verb": DELETE})
     return {target.removeprefix(_TARGET): recorded_at for target, recorded_at in rows}
 
 
 def take_rows(connection: Connection[Any], sums: Sums, secret: bytes, deletions: Deletions) -> None:
-    """Takes away all notifications, and what is open of them, as the transaction sees them."""
+    """Subtract all notifications, and what is open of them, as the transaction sees them."""
     with connection.cursor("notifications", binary=True) as cursor:
         cursor.itersize = 20_000
         for shipment_id, sequence, subscription_id, *words in cursor.execute(SQL["notifications"], bounds_of(WHOLE)):
@@ -85,7 +85,7 @@ def take_rows(connection: Connection[Any], sums: Sums, secret: bytes, deletions:
 def add_entries(
     sums: Sums, secret: bytes, kind: str, entries: Iterable[tuple[bytes, int]], deletions: Deletions, *, archived: bool
 ) -> None:
-    """Adds what fan-outs make and open, takes away what ends. Other kinds add nothing.
+    """Add what fan-outs make and open, subtract what ends. Other kinds add nothing.
 
     `entries`: canonical bytes and when each was recorded. `archived`: they are in a file and not in the tables.
     """
@@ -104,13 +104,13 @@ def add_entries(
 
 
 def suspicious_notifications(sums: Sums) -> list[str]:
-    """The parts in which notifications are not what the log says."""
+    """Return the parts in which notifications are not what the log says."""
     names = (part.removeprefix(_WORDS).removeprefix(_OPEN) for part, rest in sums.items() if rest and part.startswith((_WORDS, _OPEN)))
     return sorted(set(names))
 
 
 def compare_notifications(connection: Connection[Any], part: str, archived: ArchivedMonths) -> Iterator[LogFault]:
-    """The differences of a part, found row by row. Inside a transaction that sees one snapshot."""
+    """Yield the differences of a part, found row by row. Inside a transaction that sees one snapshot."""
     bounds, deletions = bounds_of(part), read_deletions(connection)
     made: dict[Notified, Words] = {}
     left: Counter[Notified] = Counter()
@@ -147,7 +147,7 @@ def _fault(table: str, one: Notified, why: str) -> LogFault:
 
 
 def reworded(connection: Connection[Any]) -> Iterator[LogFault]:
-    """Notifications that do not repeat what their event says, as far as it is in the tables."""
+    """Yield notifications that do not repeat what their event says, as far as it is in the tables."""
     for *key, carrier_id, tracking_number, occurred_at, offset, created_at in connection.execute(SQL["reworded"], {"most": FAULTS_MAX}):
         flags = zip(
             ("carrier_id", "tracking_number", "occurred_at", "occurred_offset_seconds", "created_at"),
@@ -159,7 +159,7 @@ def reworded(connection: Connection[Any]) -> Iterator[LogFault]:
 
 
 def _entries(connection: Connection[Any], part: str, archived: ArchivedMonths) -> Iterator[tuple[str, bytes, int, bool]]:
-    """Fan-outs and ends of the shipments of a part, each once, and whether it is in the archive alone."""
+    """Yield fan-outs and ends of the shipments of a part, each once, and whether it is in the archive alone."""
     seen: set[bytes] = set()
     for kind, stored, recorded_at in connection.execute(SQL["entries"], bounds_of(part), binary=True):
         try:
@@ -179,7 +179,7 @@ _FIRST_VALUE: Final = 4
 
 
 def _opened(canonical: bytes, *, archived: bool) -> Iterator[tuple[Notified, Words | None]]:
-    """The notifications of a fan-out; with the words of those that it made and that have a row."""
+    """Yield the notifications of a fan-out; with the words of those that it made and that have a row."""
     try:
         document: FanoutDocument = entry_documents.fanout(canonical)
         event = bytes.fromhex(document.event)
@@ -206,7 +206,7 @@ def _ended(canonical: bytes) -> Iterator[Notified]:
 
 
 def _is_covered(one: Notified, recorded_at: int, deletions: Deletions) -> bool:
-    """Whether its subscription was deleted after it was fanned out, or while it was."""
+    """Return whether its subscription was deleted after it was fanned out, or while it was."""
     deleted_at = deletions.get(one.subscription_id)
     return deleted_at is not None and recorded_at <= deleted_at + _GRACE
 

@@ -29,18 +29,18 @@ class Parts:
 
     @property
     def opens(self) -> bool:
-        """Whether parts are checked."""
+        """True if parts are checked."""
         return self._master is not None
 
     def read(self, connection: Connection[Any], shipment_ids: Iterable[str]) -> None:
-        """Reads the keys of these shipments."""
+        """Read the keys of these shipments."""
         cursor = connection.execute(_SQL["shipment_keys"], {"shipment_ids": list(shipment_ids)}, binary=True)
         for text, shipment_id, sealed in cursor.fetchall():
             self._ids[text] = shipment_id
             self._sealed[text] = sealed
 
     def fault(self, document: SealedDocument, sealed_part: bytes | None) -> str | None:
-        """What is wrong with the part of an entry."""
+        """Return what is wrong with the part of an entry."""
         committed = document.part_commitment
         if committed is None:
             return None if sealed_part is None else "is there, though its entry commits to none"
@@ -53,7 +53,7 @@ class Parts:
         return None if part is None or commitment(part).hex() == committed else "is not what its entry committed to"
 
     def _open(self, document: SealedDocument, sealed: bytes) -> bytes | None:
-        """None: erased. Raises SealError."""
+        """Open the part; None: erased. Raises SealError."""
         shipment_id = document.shipment_id
         if isinstance(document, ConflictDocument) and document.claimed_shipment_id != shipment_id:
             claimed_id = document.claimed_shipment_id

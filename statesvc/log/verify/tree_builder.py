@@ -28,7 +28,7 @@ class TreeBuilder:
         self._announced = announced
 
     def join(self, grown: TreeRange) -> list[LogFault]:
-        """Adds the next range."""
+        """Add the next range."""
         faults = list(grown.faults)
         blocks = iter(grown.blocks)
         for asked in grown.roots:
@@ -59,7 +59,7 @@ class TreeBuilder:
         self.last_good = asked.size
 
     def state(self) -> dict[str, Any]:
-        """To go on later."""
+        """Return the state to go on with later."""
         return {
             "size": self.tree.size,
             "roots": [root.hex() for root in self.tree.roots],
@@ -72,7 +72,7 @@ class TreeBuilder:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any], announced: Mapping[str, int]) -> "TreeBuilder":
-        """As it was."""
+        """Restore what `state` returned."""
         tree = CompactRange(state["size"], map(bytes.fromhex, state["roots"]))
         builder = cls(state["trusted"], announced, tree, covered=state["covered"])
         builder.heads, builder.last_good, builder.wrong_roots = state["heads"], state["last_good"], state["wrong_roots"]
@@ -80,5 +80,5 @@ class TreeBuilder:
 
 
 def _levels(count: int) -> list[int]:
-    """The levels of the perfect subtrees that make up `count` leaves, the highest first."""
+    """Return the levels of the perfect subtrees that make up `count` leaves, the highest first."""
     return [level for level in reversed(range(count.bit_length())) if count >> level & 1]

@@ -44,19 +44,19 @@ class SizedRoot:
 
 @dataclass(slots=True)
 class TreeRange:
-    """What a range adds to the tree. `blocks`: the roots of its whole blocks."""
+    """Contribution of a range to the tree. `blocks`: the roots of its whole blocks."""
 
     begin: int
     blocks: list[bytes] = field(default_factory=list)
     roots: list[SizedRoot] = field(default_factory=list)
     faults: list[LogFault] = field(default_factory=list)
     remarks: list[LogFault] = field(default_factory=list)
-    """What a human should look at, though nothing was changed since it was sealed."""
+    """Remarks for a human, though nothing was changed since it was sealed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadRules:
-    """What heads are held against: the keys that there are, the name of the log, its forks, and roots that are known from elsewhere."""
+    """Rules that heads are checked against: the keys that there are, the name of the log, its forks, and roots known from elsewhere."""
 
     keys: Sequence[VerifierKey]
     origin: str
@@ -75,7 +75,7 @@ class RetainedHead:
 
 
 def check_tree(connection: Connection[Any], *, begin: int, end: int, rules: HeadRules) -> TreeRange:
-    """Checks the leaves from `begin` (a multiple of `RANGE_LEAVES`) up to but not including `end`."""
+    """Check the leaves from `begin` (a multiple of `RANGE_LEAVES`) up to but not including `end`."""
     grown = TreeRange(begin)
     bounds = {"begin": begin, "end": end}
     heads = connection.execute(SQL["heads"], bounds, binary=True).fetchall()
@@ -105,14 +105,14 @@ def check_tree(connection: Connection[Any], *, begin: int, end: int, rules: Head
 
 
 def stray_subtree(connection: Connection[Any]) -> Iterator[LogFault]:
-    """A retained node that the tree does not have."""
+    """Yield a retained node that the tree does not have."""
     row = connection.execute(SQL["stray_subtree"]).fetchone()
     if row is not None:
         yield LogFault("subtree", f"level={row[0]} position={row[1]}", "position", "the tree has no such node")
 
 
 def _leaves(connection: Connection[Any], rows: Sequence[Any], begin: int, end: int, faults: list[LogFault]) -> list[bytes]:
-    """The leaf hashes in their order. Where some are missing the rest cannot be in its place."""
+    """Return the leaf hashes in their order. Where some are missing the rest cannot be in its place."""
     joined: list[bytes] = []
     expected: int | None = None
     for first_index, batch_id, *_, entries, _, batch_entries, leaf_hashes in rows:
@@ -141,7 +141,7 @@ def _leaves(connection: Connection[Any], rows: Sequence[Any], begin: int, end: i
 
 
 def _seal_times(rows: Sequence[Any], heads: Sequence[Any], end: int) -> Iterator[LogFault]:
-    """Each batch was sealed at the time of the first head that covers it."""
+    """Check that each batch was sealed at the time of the first head that covers it."""
     place = 0
     for first_index, batch_id, *_, entries, sealed_at, _, _ in rows:
         while place < len(heads) and heads[place][0] < first_index + entries:
@@ -207,7 +207,7 @@ def _subtrees(connection: Connection[Any], level: int, first: int, computed: Seq
 
 
 def _whole(row: Sequence[bytes]) -> bytes:
-    """The root over a power of two of hashes."""
+    """Return the root over a power of two of hashes."""
     while len(row) > 1:
         row = [sha256(b"\x01" + left + right).digest() for left, right in zip(row[::2], row[1::2], strict=True)]
     return row[0]

@@ -48,8 +48,9 @@ _SAVE_SECONDS: Final = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerificationRequest:
-    """What to verify. `note`: a head that was stored elsewhere. `keys`: those that the caller trusts, and `keys_name` where they are from.
+    """A request for verification. `note`: a head that was stored elsewhere.
 
+    `keys`: those that the caller trusts; `keys_name`: their source.
     No key is believed because the database has it: anyone who can write the log's entries can write its keys. Without keys those are
     trusted that signed the note, and with neither the log is found consistent with itself at most.
     """
@@ -63,12 +64,12 @@ class VerificationRequest:
     """1: none but this one."""
     state_file: Path | None = None
     trust: Trust | None = None
-    """Whose time stamps are believed; None: stamps are only held against their checkpoints."""
+    """Authorities whose time stamps are believed; None: stamps are only checked against their checkpoints."""
 
 
 @dataclass(slots=True)
 class VerificationReport:
-    """What was found."""
+    """Findings of a verification."""
 
     size: int = 0
     entries: int = 0
@@ -80,28 +81,28 @@ class VerificationReport:
     seconds: float = 0.0
     faults: list[LogFault] = field(default_factory=list)
     remarks: list[LogFault] = field(default_factory=list)
-    """What a human should look at: sealed as it stands, and strange."""
+    """Remarks for a human: sealed as it stands, and strange."""
     unchecked: Counter[str] = field(default_factory=Counter)
-    """What could not be checked: how many of what."""
+    """Counts of what could not be checked."""
     forks: list[str] = field(default_factory=list)
-    """Where the log went on after a restore, and what was given up."""
+    """Forks of the log after a restore, and what was given up."""
     projection: list[LogFault] = field(default_factory=list)
     """Live states that are not what their events add up to: `rebuild` writes them anew from the log."""
     shipments_drifted: int | None = None
-    """How many there are; None: not compared."""
+    """Number of shipments that differ; None: not compared."""
     unread_files: list[str] = field(default_factory=list)
     """Files of archived months that are missing, or not as they were written."""
     trusted_by: str | None = None
-    """Where the keys are from that the verdict stands on; None: from the database that was verified."""
+    """Source of the keys that the verdict stands on; None: the database that was verified."""
 
     @property
     def consistent(self) -> bool:
-        """Nothing is wrong with the log, as far as the database is to be believed."""
+        """True if nothing is wrong with the log, as far as the database is to be believed."""
         return not self.faults
 
     @property
     def sound(self) -> bool:
-        """Nothing is wrong with the log, and a key from outside the database says so."""
+        """True if nothing is wrong with the log, and a key from outside the database says so."""
         return self.consistent and self.trusted_by is not None
 
 
@@ -124,7 +125,6 @@ class Verification:
         self._saved = time.monotonic()
 
     def run(self) -> VerificationReport:
-        """Runs to the end."""
         began = time.monotonic()
         with connect(self._order.access.dsn) as connection, closing(self._places):
             # no month leaves the tables meanwhile
@@ -148,7 +148,7 @@ class Verification:
         return self.report
 
     def abandon(self) -> None:
-        """Ends `run`, by an error, which another thread is in. What was saved of the state stays."""
+        """End `run`, which another thread is in, by an error. What was saved of the state stays."""
         self._is_abandoned = True
         if self._workers is not None:
             self._workers.abandon()
@@ -167,7 +167,7 @@ class Verification:
         return snapshot
 
     def _trusting(self, snapshot: LogSnapshot) -> TreeBuilder:
-        """The tree before its first entry, and whose signatures count."""
+        """Return the tree before its first entry, and whose signatures count."""
         if self._order.keys:
             self.report.trusted_by = self._order.keys_name
             return TreeBuilder(map(str, self._order.keys), snapshot.announced)
@@ -177,7 +177,7 @@ class Verification:
         return TreeBuilder(map(str, snapshot.keys[:1]), snapshot.announced)
 
     def _retained_head(self, snapshot: LogSnapshot) -> RetainedHead | None:
-        """The head that was stored elsewhere, its signature checked."""
+        """Return the head that was stored elsewhere, its signature checked."""
         order = self._order
         if order.note is None:
             return None
@@ -335,7 +335,7 @@ _CLOCKS_DIFFER: Final = timedelta(minutes=5)
 
 
 def check_stamps(connection: Connection[Any], trust: Trust | None) -> tuple[int, list[LogFault]]:
-    """How many there are, and what is wrong with them. A stamp that is gone shows nowhere: keep those that matter outside."""
+    """Return how many there are, and what is wrong with them. A stamp that is gone shows nowhere: keep those that matter outside."""
     faults = []
     rows = connection.execute(SQL["all"], binary=True).fetchall()
     for tree_size, stamped_at, authority, token, note, created_at in rows:

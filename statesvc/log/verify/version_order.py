@@ -1,4 +1,4 @@
-"""Whether each shipment's versions ascend with the index.
+"""Check that each shipment's versions ascend with the index.
 
 An event does not say where the one before it stands, and there may be months between the two. So while the log is read, the places of the
 sealed events are written to a file, 28 bytes each, and sorted in the end in portions of a bounded size. The file stands next to that of the
@@ -28,7 +28,7 @@ _PARTS_MAX: Final = 256
 
 
 def places_of(events: Iterable[EventIds], first_index: int) -> bytes:
-    """The records of events that stand one after the other from an index on, without those that are not of their shipment.
+    """Return the records of events in succession from an index on, without those that are not of their shipment.
 
     Of versions that follow one another only the first and the last count: no other version belongs between them.
     """
@@ -58,7 +58,7 @@ class VersionOrder:
         self._file: BinaryIO | None = None
 
     def resume(self, size: int) -> bool:
-        """Goes on after the first `size` bytes; False: they are not there."""
+        """Resume after the first `size` bytes; False: they are not there."""
         if size == 0:
             return True
         if self._path is None or not self._path.exists() or self._path.stat().st_size < size:
@@ -69,21 +69,20 @@ class VersionOrder:
         return True
 
     def add(self, places: bytes | bytearray) -> None:
-        """Keeps these records."""
         if self._file is None:
             # open for as long as the run: `close` ends it
             self._file = tempfile.TemporaryFile() if self._path is None else self._path.open("w+b")  # noqa: SIM115
         self._file.write(places)
 
     def flushed(self) -> int:
-        """How many bytes are in the file."""
+        """Return how many bytes are in the file."""
         if self._file is None:
             return 0
         self._file.flush()
         return self._file.seek(0, SEEK_END)
 
     def inverted(self) -> Iterator[LogFault]:
-        """The versions that stand before the one that precedes them."""
+        """Yield the versions that stand before the one that precedes them."""
         for places in self._portions():
             for before, after in pairwise(sorted(places)):
                 # big-endian bytes compare as the numbers that they are
@@ -94,17 +93,17 @@ class VersionOrder:
                     yield LogFault("event", row, "version", f"is sealed at index {index}, after version {next_version} at {next_index}")
 
     def close(self) -> None:
-        """The file stays for a run that goes on."""
+        """Close the file; it stays for a run that goes on."""
         if self._file is not None:
             self._file.close()
 
     def discard(self) -> None:
-        """The file goes."""
+        """Delete the file."""
         if self._path is not None:
             self._path.unlink(missing_ok=True)
 
     def _portions(self) -> Iterator[list[bytes]]:
-        """The records, all of a shipment together."""
+        """Yield the records, all of a shipment together."""
         size = self.flushed()
         if self._file is None:
             return

@@ -35,7 +35,7 @@ class AbandonedError(RuntimeError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogAccess:
-    """How a process gets at the log. `master_keys` None: sealed parts are not opened."""
+    """Access of a process to the log. `master_keys` None: sealed parts are not opened."""
 
     dsn: str = field(repr=False)
     master_keys: tuple[bytes, ...] | None = field(default=None, repr=False)
@@ -56,7 +56,7 @@ _state: _ProcessState | None = None
 
 
 def connect(dsn: str) -> Connection[Any]:
-    """A connection that may take its time."""
+    """Open a connection that may take its time."""
     connection = open_sync_connection(dsn, application_name="statesvc verify", writes=False)
     connection.execute(SQL["session"])
     return connection
@@ -71,7 +71,7 @@ class WorkerPool:
         self._is_abandoned = False
 
     def each(self, function: Callable[..., T], calls: Iterable[tuple[Any, ...]]) -> Iterator[T]:
-        """The results in the order of the calls; a bounded number is under way."""
+        """Yield the results in the order of the calls; a bounded number is under way."""
         if self._pool is None:
             for arguments in calls:
                 if self._is_abandoned:
@@ -87,7 +87,7 @@ class WorkerPool:
             yield under_way.popleft().result()
 
     def abandon(self) -> None:
-        """Ends what runs, by an error. Safe in any thread."""
+        """End what runs, by an error. Safe in any thread."""
         self._is_abandoned = True
         if self._pool is not None:
             self._pool.abandon()
@@ -95,7 +95,7 @@ class WorkerPool:
 
 @contextmanager
 def worker_pool(access: LogAccess, processes: int) -> Iterator[WorkerPool]:
-    """For the time of the block. 1: the work is done in this process."""
+    """Open a pool for the time of the block. 1: the work is done in this process."""
     if processes == 1:
         _begin(access)
         try:
@@ -110,12 +110,12 @@ def worker_pool(access: LogAccess, processes: int) -> Iterator[WorkerPool]:
 
 
 def check_leaf_range(begin: int, end: int, rules: HeadRules) -> TreeRange:
-    """`check_tree` on this process's connection."""
+    """Run `check_tree` on this process's connection."""
     return check_tree(_this_process().connection, begin=begin, end=end, rules=rules)
 
 
 def check_batch_range(batch_range: BatchRange) -> CheckedBatches:
-    """`check_batches` on this process's connection."""
+    """Run `check_batches` on this process's connection."""
     bench = _this_process()
     return check_batches(bench.connection, batch_range, bench.master, bench.archived, bench.digests, reads_messages=bench.reads_messages)
 

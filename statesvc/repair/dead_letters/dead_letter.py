@@ -19,7 +19,7 @@ CauseWord = Cause | str
 
 
 class Way(StrEnum):
-    """How a dead letter is replayed."""
+    """Way in which a dead letter is replayed."""
 
     PUT_BACK = "put_back"
     """The message goes into the inbox again, under its old id."""
@@ -40,7 +40,7 @@ IN_WORDS: Final[Mapping[Way, str]] = {
 
 
 def way_of(kind: DeadLetterKind, cause: str) -> Way:
-    """How a dead letter is replayed. `next_dead_letters` in replay_plan.sql decides the same for the queries."""
+    """Return how a dead letter is replayed. `next_dead_letters` in replay_plan.sql decides the same for the queries."""
     match kind:
         case "message":
             return Way.READ_AGAIN if cause == Cause.REJECTED_MEMBER else Way.PUT_BACK
@@ -53,7 +53,7 @@ def way_of(kind: DeadLetterKind, cause: str) -> Way:
 
 
 class Obstacle(StrEnum):
-    """Why a dead letter cannot be replayed: the words of `statesvc.replay_obstacle`, and ours for what the database does not know."""
+    """Reason why a dead letter cannot be replayed: of `statesvc.replay_obstacle`, and ours for what the database does not know."""
 
     REPLAYED = "replayed"
     DISCARDED = "discarded"
@@ -118,7 +118,7 @@ class DeadLetter(ClosedModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetterFilter:
-    """Which dead letters are meant; None: any. `is_open`: still waiting for a human. `since`, `until`: when they were buried."""
+    """Filter of dead letters; None: any. `is_open`: still waiting for a human. `since`, `until`: when they were buried."""
 
     kind: DeadLetterKind | None = None
     carrier_id: str | None = None
@@ -129,7 +129,7 @@ class DeadLetterFilter:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """For the queries."""
+        """Parameters of the queries."""
         return {
             "kind": self.kind,
             "carrier_id": self.carrier_id,
@@ -141,7 +141,7 @@ class DeadLetterFilter:
 
     @property
     def stated(self) -> dict[str, str]:
-        """What is stated, for the log."""
+        """The filter's values for the log."""
         stated = {"kind": self.kind, "carrier": self.carrier_id, "cause": self.cause}
         times = {name: value.isoformat() if value else None for name, value in (("since", self.since), ("until", self.until))}
         return {name: value for name, value in {**stated, **times}.items() if value is not None}

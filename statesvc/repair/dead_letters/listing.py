@@ -39,7 +39,7 @@ NEWEST: Final = 2**63 - 1
 
 
 class CodeOccurrences(ClosedModel):
-    """What the log holds of an unknown code."""
+    """Occurrences of an unknown code in the log."""
 
     events: int
     shipments: int
@@ -86,7 +86,7 @@ class DeadLetterDetails(DeadLetter):
 
 
 class GroupDetail(BaseModel):
-    """How many dead letters of a group have this detail."""
+    """Count of the dead letters of a group that have this detail."""
 
     detail: Annotated[str, Field(description="Of codes: type and code.")]
     dead_letters: int
@@ -116,7 +116,7 @@ class DeadLetterGroups(BaseModel):
 async def list_dead_letters(
     connection: AsyncConnection[Any], wanted: DeadLetterFilter, *, before: int = NEWEST, limit: int
 ) -> tuple[list[DeadLetter], int | None]:
-    """A page, newest first, of those with an id below `before`; and the `before` of the next page (None: this is the last)."""
+    """Return a page, newest first, of those with an id below `before`; and the `before` of the next page (None: this is the last)."""
     cursor = connection.cursor(row_factory=class_row(DeadLetter))
     await cursor.execute(_SQL["list_dead_letters"], {**wanted.parameters, "before": before, "limit": limit + 1})
     found = await cursor.fetchall()
@@ -124,7 +124,7 @@ async def list_dead_letters(
 
 
 async def group_dead_letters(connection: AsyncConnection[Any], wanted: DeadLetterFilter) -> DeadLetterGroups:
-    """Those that wait, by what went wrong: the page that on-call reads first."""
+    """Return those that wait, by what went wrong: the page that on-call reads first."""
     bounds = {"count_max": GROUPED_MAX, "examples_max": GROUP_EXAMPLES_MAX, "details_max": DETAILS_MAX}
     cursor = await connection.execute(_SQL["groups"], {**wanted.parameters, **bounds})
     columns = [column.name for column in cursor.description or ()]
@@ -134,14 +134,13 @@ async def group_dead_letters(connection: AsyncConnection[Any], wanted: DeadLette
 
 
 async def find_dead_letter(connection: AsyncConnection[Any], dead_letter_id: int) -> DeadLetter | None:
-    """One dead letter."""
     cursor = connection.cursor(row_factory=class_row(DeadLetter))
     await cursor.execute(_SQL["dead_letter"], {"dead_letter_id": dead_letter_id})
     return await cursor.fetchone()
 
 
 async def describe_dead_letter(connection: AsyncConnection[Any], dead_letter_id: int) -> DeadLetterDetails | None:
-    """One dead letter with everything that is known about it."""
+    """Return one dead letter with everything that is known about it."""
     found = await find_dead_letter(connection, dead_letter_id)
     if found is None:
         return None
@@ -161,7 +160,7 @@ async def describe_dead_letter(connection: AsyncConnection[Any], dead_letter_id:
 
 
 async def occurrences_of(connection: AsyncConnection[Any], dead_letters: Sequence[DeadLetter]) -> Mapping[int, CodeOccurrences]:
-    """Of unknown codes, by the ids of their dead letters: how often each came, on how many shipments, and in which messages lately."""
+    """Return, by the ids of unknown codes' dead letters, how often each came, on how many shipments, and in which messages lately."""
     codes = [each for each in dead_letters if each.kind == "code"]
     if not codes:
         return {}

@@ -28,7 +28,7 @@ class ReplayVerdict(StrEnum):
 
 
 async def put_back(connection: Connection, request: RepairRequest, ids: Sequence[int]) -> dict[int, Obstacle | None]:
-    """Puts messages and notifications back, each once however many do it. For each: what stood in the way; None: it is back.
+    """Put messages and notifications back, each once however many do it. Return for each what stood in the way; None: it is back.
 
     That notifications go out again is an entry of the log in the same transaction. Raises ArchivedHistoryError.
     """
@@ -51,36 +51,36 @@ async def _record_fanouts(connection: Connection, rows: Sequence[Any], *, actor:
 
 
 async def verdicts(connection: Connection, ids: Collection[int]) -> dict[int, ReplayVerdict]:
-    """The outcome of dead letters that were put back."""
+    """Return the outcome of dead letters that were put back."""
     cursor = await connection.execute(_SQL["verdicts"], {"ids": list(ids)})
     return {dead_letter_id: ReplayVerdict(verdict) for dead_letter_id, verdict in await cursor.fetchall()}
 
 
 async def put_back_by(connection: Connection, request: RepairRequest, *, up_to: int, limit: int) -> list[int]:
-    """The latest dead letters that the run has put back so far, up to the id `up_to`."""
+    """Return the latest dead letters that the run has put back so far, up to the id `up_to`."""
     cursor = await connection.execute(_SQL["put_back_by_run"], {"run_id": request.run_id, "up_to": up_to, "limit": limit})
     return [dead_letter_id for (dead_letter_id,) in await cursor.fetchall()]
 
 
 async def replayed_by(connection: Connection, request: RepairRequest) -> int:
-    """How many dead letters the run has replayed, whatever its process knows of it."""
+    """Return how many dead letters the run has replayed, whatever its process knows of it."""
     ((replayed,),) = await (await connection.execute(_SQL["replayed_by_run"], {"run_id": request.run_id})).fetchall()
     return int(replayed)
 
 
 async def obstacle_of(connection: Connection, dead_letter_id: int) -> Obstacle | None:
-    """What stands in the way of a replay, as far as is known without reading the message again."""
+    """Return what stands in the way of a replay, as far as is known without reading the message again."""
     row = await (await connection.execute(_SQL["obstacle"], {"dead_letter_id": dead_letter_id})).fetchone()
     return Obstacle(row[0]) if row is not None and row[0] is not None else None
 
 
 async def resolve(connection: Connection, request: RepairRequest, ids: Sequence[int]) -> int:
-    """Resolves dead letters whose messages or events were read again. Answers how many were still open."""
+    """Resolve dead letters whose messages or events were read again. Return how many were still open."""
     return (await connection.execute(_SQL["resolve"], {**request.resolution, "ids": list(ids)})).rowcount
 
 
 async def discard(connection: Connection, request: RepairRequest, *, up_to: int, limit: int = DISCARDED_AT_ONCE) -> int:
-    """Discards up to `limit` open ones with an id of at most `up_to`, and records it in the same transaction. Answers how many.
+    """Discard up to `limit` open ones with an id of at most `up_to`, and record it in the same transaction. Return how many.
 
     Nothing is deleted: a discarded dead letter is listed as such, with the reason.
     """

@@ -1,4 +1,4 @@
-"""How fast a replay goes on, and when it stops: canary, rate, bound on what waits, share of failures. Pure; time is an argument."""
+"""Pace of a replay, and when it stops: canary, rate, bound on what waits, share of failures. Pure; time is an argument."""
 
 from collections import deque
 from dataclasses import dataclass
@@ -12,11 +12,11 @@ JUDGED_MIN: Final = 20
 
 
 class ReplayEnd(StrEnum):
-    """How a run, or one call of it, ended. Stable words; they are in the log."""
+    """End of a run, or of one call of it. Stable words; they are in the log."""
 
     DONE = "done"
     LIMIT_REACHED = "limit_reached"
-    """What fits into one call is done; more remains."""
+    """Enough for one call is done; more remains."""
     CANARY_FAILED = "canary_failed"
     ERRORS_ROSE = "errors_rose"
     NO_VERDICTS = "no_verdicts"
@@ -60,14 +60,14 @@ class ReplayPace:
         return self._open_since is not None
 
     def resume(self, *, settled: int, failed: int, waiting: int, canary_passed: bool) -> None:
-        """Takes in what earlier calls of the run released, and what became of it."""
+        """Take in what earlier calls of the run released, and what became of it."""
         self.released = self._released_before = settled + failed + waiting
         if canary_passed:
             self._open_since = 0.0
         self.judge(0.0, settled=settled, failed=failed)
 
     def allowance(self, elapsed_seconds: float) -> int:
-        """How many more may be released now, `elapsed_seconds` after the start."""
+        """Return how many more may be released now, `elapsed_seconds` after the start."""
         limits = self._limits
         if self._open_since is None:
             return max(0, limits.canary - self.released)
@@ -78,11 +78,11 @@ class ReplayPace:
         return max(0, allowed)
 
     def release(self, count: int) -> None:
-        """Counts what was released."""
+        """Count what was released."""
         self.released += count
 
     def judge(self, elapsed_seconds: float, *, settled: int, failed: int) -> None:
-        """Takes in verdicts."""
+        """Take in verdicts."""
         self.settled += settled
         self.failed += failed
         if self._open_since is None:
@@ -94,7 +94,7 @@ class ReplayPace:
                 self._recent.popleft()
 
     def stop(self) -> ReplayEnd | None:
-        """Why to stop; None: go on."""
+        """Return why to stop; None: go on."""
         limits = self._limits
         if self._open_since is None or not self._recent:
             return ReplayEnd.CANARY_FAILED if limits.canary and self.failed * 100 > limits.stop_at_percent * limits.canary else None

@@ -1,4 +1,4 @@
-"""Which dead letters a replay is asked for, and what it would do by kind, cause and carrier before it does anything."""
+"""Plan of a replay: which dead letters it is asked for, and what it would do by kind, cause and carrier before it does anything."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
@@ -18,7 +18,7 @@ Connection = AsyncConnection[Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepairRequest:
-    """What to replay or to discard: these dead letters, or those of a filter. `carriers`: those that this release can read."""
+    """A request to replay or to discard these dead letters, or those of a filter. `carriers`: those that this release can read."""
 
     wanted: DeadLetterFilter
     ids: tuple[int, ...] | None = None
@@ -29,17 +29,17 @@ class RepairRequest:
 
     @property
     def target(self) -> str:
-        """What the log names as acted on."""
+        """Target of the action that the log names."""
         return f"dead letter {self.ids[0]}" if self.ids is not None and len(self.ids) == 1 else "dead letters"
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """For the queries."""
+        """Parameters of the queries."""
         return {**self.wanted.parameters, "ids": None if self.ids is None else list(self.ids), "carriers": sorted(self.carriers)}
 
     @property
     def resolution(self) -> dict[str, Any]:
-        """For the queries that resolve."""
+        """Parameters of the queries that resolve."""
         return {"actor": self.actor, "why": self.why, "run_id": self.run_id}
 
 
@@ -85,17 +85,17 @@ class ReplayPlan:
 
     @property
     def dead_letters(self) -> int:
-        """How many are meant."""
+        """Number of dead letters."""
         return sum(line.dead_letters for line in self.lines)
 
     @property
     def replayable(self) -> int:
-        """How many can be replayed."""
+        """Number of dead letters that can be replayed."""
         return sum(line.replayable for line in self.lines)
 
     @property
     def obstacles(self) -> Counter[Obstacle]:
-        """What stands in the way of how many."""
+        """Obstacles, and how many they stop."""
         found: Counter[Obstacle] = Counter()
         for line in self.lines:
             found.update(line.obstacles)
@@ -103,7 +103,7 @@ class ReplayPlan:
 
 
 def make_plan(counted: Iterable[ObstacleCount], *, up_to: int, carriers: frozenset[str]) -> ReplayPlan:
-    """Adds the counts up. `carriers`: those that this release can read."""
+    """Add the counts up. `carriers`: those that this release can read."""
     totals: Counter[tuple[DeadLetterKind, str, str]] = Counter()
     obstacles: dict[tuple[DeadLetterKind, str, str], Counter[Obstacle]] = {}
     for each in counted:
@@ -131,13 +131,13 @@ def make_plan(counted: Iterable[ObstacleCount], *, up_to: int, carriers: frozens
 
 
 async def newest_dead_letter(connection: Connection) -> int:
-    """Its id: what is buried later is no part of a replay that begins now."""
+    """Return its id: what is buried later is no part of a replay that begins now."""
     ((newest,),) = await (await connection.execute(_SQL["newest_dead_letter"])).fetchall()
     return int(newest)
 
 
 async def plan_replay(connection: Connection, request: RepairRequest) -> ReplayPlan:
-    """What a replay of all that is there now would do."""
+    """Return what a replay of all that is there now would do."""
     up_to = await newest_dead_letter(connection)
     cursor = await connection.execute(_SQL["plan"], {**request.parameters, "up_to": up_to})
     counted = [

@@ -45,7 +45,7 @@ _FAILED: Final = frozenset({ReplayVerdict.BURIED, ReplayVerdict.FAILING})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayBudget:
-    """What one call may do: dead letters that it releases, messages that it reads again, and its time."""
+    """Budget of one call: dead letters that it releases, messages that it reads again, and its time."""
 
     dead_letters_max: int
     messages_max: int = 2_000
@@ -54,7 +54,7 @@ class ReplayBudget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunPosition:
-    """Where a run goes on. `step`: of STEPS; `after`: the last dead letter that the step is done with.
+    """Position of a run. `step`: of STEPS; `after`: the last dead letter that the step is done with.
 
     `code_*`: how far the events of the next code are read. `code_began`: the database's clock when their reading began.
     """
@@ -71,7 +71,7 @@ class RunPosition:
 
 @dataclass(slots=True, kw_only=True)
 class RunProgress:
-    """What a run, or one call of it, did so far. `settled`, `failed`, `waiting`: verdicts on what the run put back."""
+    """Progress of a run, or of one call of it. `settled`, `failed`, `waiting`: verdicts on what the run put back."""
 
     planned: int
     replayed: int = 0
@@ -117,7 +117,7 @@ class ReplayRun:
     _began: float = field(init=False, default_factory=time.monotonic)
 
     async def replay(self, plan: ReplayPlan | None = None) -> RunProgress:
-        """Replays from the position on. An operator action before the first dead letter moves, and one at the end."""
+        """Replay from the position on. Records an operator action before the first dead letter moves, and one at the end."""
         self._plan = plan
         self.progress.planned = plan.dead_letters if plan is not None else 0
         steps = (self._put_back, self._reread_members, self._reread_codes)
@@ -167,7 +167,7 @@ class ReplayRun:
         return None
 
     async def _resume(self) -> tuple[ReplayPace, set[int]]:
-        """What earlier calls of the run put back counts as the run's own."""
+        """Resume: what earlier calls of the run put back counts as the run's own."""
         pace = ReplayPace(self.limits)
         if self.position.after == 0:
             return pace, set()
@@ -266,7 +266,7 @@ class ReplayRun:
         return None
 
     async def _reread_events(self, code: CodeDeadLetter, *, began: float, before: int) -> bool:
-        """Reads the messages with the code again, from the position on; False: the budget is spent before the last one."""
+        """Read the messages with the code again, from the position on; return False where the budget is spent before the last one."""
         while True:
             async with self.connections.connection() as connection:
                 unread = await messages_of(connection, code, after=self.position.code_after)
@@ -311,7 +311,7 @@ class ReplayRun:
             )
 
     def _left(self) -> int:
-        """How many more dead letters the call may come to."""
+        """Return how many more dead letters the call may come to."""
         if self.budget is None:
             return BATCH
         return self.budget.dead_letters_max - self.progress.replayed - self.progress.refused.total()

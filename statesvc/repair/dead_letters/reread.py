@@ -36,7 +36,7 @@ _EXAMPLES: Final = 5
 
 @dataclass(slots=True)
 class RereadResult:
-    """What reading again came to. `obstacles` are of dead letters."""
+    """Result of reading again. `obstacles` are of dead letters."""
 
     messages: int = 0
     corrected: int = 0
@@ -45,7 +45,7 @@ class RereadResult:
     obstacles: Counter[Obstacle] = field(default_factory=Counter)
 
     def add(self, report: RenormalizeReport) -> None:
-        """Takes in a part."""
+        """Take in a part."""
         self.messages += report.messages
         self.corrected += report.corrected
         self.added += report.added
@@ -54,7 +54,7 @@ class RereadResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rereader:
-    """What reading again needs. `writer`: the name that the log's batches carry. `archive`: the folder of older bodies."""
+    """Dependencies of reading again. `writer`: the name that the log's batches carry. `archive`: the folder of older bodies."""
 
     keyring: Keyring
     carriers: Mapping[str, Carrier]
@@ -65,7 +65,7 @@ class Rereader:
     async def read(
         self, connection: Connection, carrier_id: str, message_ids: Sequence[UUID], *, dry_run: bool = False
     ) -> RenormalizeReport:
-        """Reads up to MESSAGES_AT_ONCE messages by the stable version and the mappings of now; appends what they lack."""
+        """Read up to MESSAGES_AT_ONCE messages by the stable version and the mappings of now; append what they lack."""
         await self.mappings.refresh(connection)
         task = RereadTask(
             carrier=self.carriers[carrier_id],
@@ -80,7 +80,7 @@ class Rereader:
 async def reread_members(
     connection: Connection, request: RepairRequest, rereader: Rereader, dead_letters: Sequence[OpenDeadLetter]
 ) -> RereadResult:
-    """Resolves the dead letters of messages that are read whole now. At most MESSAGES_AT_ONCE of them."""
+    """Resolve the dead letters of messages that are read whole now. At most MESSAGES_AT_ONCE of them."""
     by_carrier: dict[str, list[OpenDeadLetter]] = defaultdict(list)
     for each in dead_letters:
         by_carrier[each.carrier_id].append(each)
@@ -110,7 +110,7 @@ class CodeDeadLetter(UnknownCode):
 
 
 async def find_code(connection: Connection, rereader: Rereader, dead_letter_id: int) -> CodeDeadLetter | Obstacle:
-    """The code of an open dead letter, or why its events cannot be read again yet."""
+    """Return the code of an open dead letter, or why its events cannot be read again yet."""
     row = await (await connection.execute(_SQL["code_dead_letter"], {"dead_letter_id": dead_letter_id})).fetchone()
     if row is None:
         raise LookupError(f"no dead letter of a code has the id {dead_letter_id}")
@@ -122,7 +122,7 @@ async def find_code(connection: Connection, rereader: Rereader, dead_letter_id: 
 
 
 async def _is_known(connection: Connection, rereader: Rereader, code: CodeDeadLetter) -> bool:
-    """Whether a mapping, or the carrier's normalizer of today, knows the code. The normalizer is asked by example."""
+    """Return whether a mapping, or the carrier's normalizer of today, knows the code. The normalizer is asked by example."""
     ((mapped,),) = await (await connection.execute(_SQL["has_mapping"], code.parameters)).fetchall()
     if mapped:
         return True
@@ -131,14 +131,14 @@ async def _is_known(connection: Connection, rereader: Rereader, code: CodeDeadLe
 
 
 def still_unknown(report: RenormalizeReport, code: CodeDeadLetter, asked: int) -> bool:
-    """Whether any of the events is as unknown as before. A message that is not in the tables any more is not read at all."""
+    """Return whether any of the events is as unknown as before. A message that is not in the tables any more is not read at all."""
     return code.is_in(report.codes_left) or report.messages < asked
 
 
 async def conclude_code(
     connection: Connection, request: RepairRequest, rereader: Rereader, code: CodeDeadLetter, *, began: datetime
 ) -> RereadResult:
-    """Resolves the dead letter, and reads what was appended since `began` by workers that did not know the code yet."""
+    """Resolve the dead letter, and read what was appended since `began` by workers that did not know the code yet."""
     async with connection.transaction():
         await resolve(connection, request, [code.dead_letter_id])
         resolved_by = await transaction_id(connection)

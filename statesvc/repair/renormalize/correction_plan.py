@@ -1,4 +1,4 @@
-"""What a second reading of a message changes: corrections of the events that it caused, and events that the first reading missed. Pure.
+"""Plan of a second reading of a message: corrections of the events that it caused, and events that the first one missed. Pure.
 
 A correction re-reads at the old time: status, reason, a signer, an estimate. A difference that it has no field for (another time or
 place, a carrier's own correction) is reported and changes nothing.
@@ -42,7 +42,7 @@ COUNTERS: Final = (
 
 @dataclass(slots=True)
 class RenormalizeReport:
-    """What a run found. The counters are of events, `changes` by (status in effect, status now)."""
+    """Findings of a run. The counters are of events, `changes` by (status in effect, status now)."""
 
     messages: int = 0
     events: int = 0
@@ -85,7 +85,7 @@ class RenormalizeReport:
         return {name: counts[name] for name in ("messages", "corrected", "retracted", "added", "unreadable")}
 
     def take_changes(self, changes: Iterable[Change], *, notifications: int) -> None:
-        """What a batch did to shipments."""
+        """Take in what a batch did to shipments."""
         net: dict[UUID, tuple[str, str, str]] = {}
         for change in changes:
             self.transitions += change.is_transition
@@ -108,7 +108,7 @@ class RenormalizeReport:
                 self.moved_shipments.setdefault(shipment_id, moved)
 
     def add(self, other: "RenormalizeReport") -> None:
-        """Takes in what a part of the run found."""
+        """Take in what a part of the run found."""
         for name in COUNTERS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.moved += other.moved
@@ -122,7 +122,7 @@ class RenormalizeReport:
 
 
 def correction(reading: EffectiveReading, wanted: Effect, signed_by: str | None = None) -> Event:
-    """Our own event that puts `wanted` in place of what is in effect."""
+    """Build our own event that puts `wanted` in place of what is in effect."""
     end_id = reading.end["event_id"] if reading.end is not None else None
     root_id = reading.root["event_id"]
     return replace(
@@ -140,7 +140,7 @@ def correction(reading: EffectiveReading, wanted: Effect, signed_by: str | None 
 
 
 def plan_read(caused: Sequence[EffectiveReading], said: Iterable[Proposal], report: RenormalizeReport) -> list[Event]:
-    """Corrections of the events that a message caused, `said` being all that it says now."""
+    """Plan corrections of the events that a message caused, `said` being all that it says now."""
     by_id: dict[str, Proposal] = {}
     for proposal in said:
         for _, event_id in proposal.scan_keys():
@@ -167,7 +167,10 @@ def plan_read(caused: Sequence[EffectiveReading], said: Iterable[Proposal], repo
 
 
 def plan_unread(caused: Sequence[EffectiveReading], carrier: Carrier, mappings: Mappings, report: RenormalizeReport) -> list[Event]:
-    """Corrections of events whose message cannot be read, from their raw fields alone: by a mapping, else as the carrier's code reads."""
+    """Plan corrections of events whose message cannot be read, from their raw fields alone.
+
+    By a mapping, else as the carrier's code reads.
+    """
     found: list[Event] = []
     for reading in caused:
         report.events += 1
@@ -198,7 +201,7 @@ def plan_unread(caused: Sequence[EffectiveReading], carrier: Carrier, mappings: 
 
 
 def _by_raw_fields(reading: EffectiveReading, carrier: Carrier, mappings: Mappings) -> Meaning | None:
-    """An event that a normalizer of another name read (one in another language, a submission) has raw fields of another shape."""
+    """Read an event by its raw fields, unless a normalizer of another name read it, whose raw fields have another shape."""
     if reading.is_enrichment or reading.root["kind"] == Kind.CORRECTION.value:
         return None
     meaning = mappings.meaning_of(carrier.carrier_id, raw_of(reading.root), reading.root["raw"].get("text"))
@@ -232,7 +235,7 @@ def _plan_event(reading: EffectiveReading, proposal: Proposal, report: Renormali
 
 
 def _plan_absent(reading: EffectiveReading, report: RenormalizeReport, found: list[Event]) -> None:
-    """The message does not say it: take it back, if it has any effect."""
+    """Take back, if it has any effect, what the message does not say."""
     effect = reading.effect
     if reading.root["kind"] == Kind.CORRECTION.value:
         report.beyond["kind"] += 1
@@ -257,7 +260,7 @@ def _settle(reading: EffectiveReading, wanted: Effect, signed_by: str | None, re
 
 
 def _was_unknown(reading: EffectiveReading) -> bool:
-    """Whether the code was not known, whatever its category said."""
+    """Return whether the code was not known, whatever its category said."""
     return reading.root["kind"] == Kind.UNMAPPED.value or bool(reading.root.get("by_category"))
 
 

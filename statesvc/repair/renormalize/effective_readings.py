@@ -29,7 +29,7 @@ ENRICHMENT_PREFIX: Final = "e1-"
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What of a reading a correction can change. `status` None: it moves nothing."""
+    """Part of a reading that a correction can change. `status` None: it moves nothing."""
 
     status: str | None = None
     reason: str | None = None
@@ -51,7 +51,7 @@ class Effect:
 
 
 def effect_of(document: Document) -> Effect:
-    """The effect of one logged event by itself."""
+    """Return the effect of one logged event by itself."""
     return Effect(
         status=document.get("status"),
         reason=document.get("reason"),
@@ -70,7 +70,7 @@ class EffectiveReading:
 
     @property
     def effect(self) -> Effect:
-        """What is in effect. A signer and an estimate were said and stand, unless the correction says another."""
+        """The effect that holds. A signer and an estimate were said and stand, unless the correction says another."""
         said = effect_of(self.root)
         if self.end is None:
             return said
@@ -88,7 +88,7 @@ class EffectiveReading:
 
 
 def effective_readings(history: Iterable[Document]) -> list[EffectiveReading]:
-    """The events of one shipment that are not our own corrections."""
+    """Return the events of one shipment that are not our own corrections."""
     roots: list[Document] = []
     successors: dict[str, list[Document]] = defaultdict(list)
     for document in history:
@@ -100,7 +100,7 @@ def effective_readings(history: Iterable[Document]) -> list[EffectiveReading]:
 
 
 def _end(root: Document, successors: Mapping[str, Sequence[Document]]) -> Document | None:
-    """Under the shipment's lock a link has one successor only, so a chain never forks."""
+    """Return the end of the chain. Under the shipment's lock a link has one successor only, so a chain never forks."""
     end = None
     following = successors.get(root["event_id"])
     while following:
@@ -110,17 +110,17 @@ def _end(root: Document, successors: Mapping[str, Sequence[Document]]) -> Docume
 
 
 def raw_of(document: Document) -> Raw:
-    """The carrier's own words, as far as they stand in clear."""
+    """Return the carrier's own words, as far as they stand in clear."""
     return read_raw(document["raw"])
 
 
 def is_known(document: Document) -> bool:
-    """Whether the event has only words that this version knows; a later one may have added some."""
+    """Return whether the event has only words that this version knows; a later one may have added some."""
     return all(document.get(name) is None or document[name] in words for name, words in _WORDS.items())
 
 
 def event_of(document: Document) -> Event:
-    """A logged event without its personal part. Raises ValueError where it is not `is_known`."""
+    """Return a logged event without its personal part. Raises ValueError where it is not `is_known`."""
     raw = document["raw"]
     reason = document.get("reason")
     status = document.get("status")

@@ -38,7 +38,7 @@ class UnknownCode:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """For the statements."""
+        """Parameters of the statements."""
         return {
             "carrier_id": self.carrier_id,
             "raw_type": self.raw_type,
@@ -47,14 +47,14 @@ class UnknownCode:
         }
 
     def is_in(self, codes: set[tuple[str | None, str | None]]) -> bool:
-        """Whether a report names it."""
+        """Return whether a report names it."""
         return (self.raw_type, self.raw_code) in codes
 
 
 async def messages_of(
     connection: Connection, code: UnknownCode, *, after: UUID = FIRST, since: datetime | None = None, limit: int = LISTED_AT_ONCE
 ) -> list[UUID]:
-    """The next messages with the code from when it was unknown, in the order of their ids."""
+    """Return the next messages with the code from when it was unknown, in the order of their ids."""
     cursor = await connection.execute(
         _SQL["messages_of_code"], {**code.parameters, "after": after, "since": since, "limit": limit}, binary=True
     )
@@ -62,20 +62,19 @@ async def messages_of(
 
 
 async def clock(connection: Connection) -> datetime:
-    """The database's clock."""
+    """Return the database's clock."""
     ((now,),) = await (await connection.execute(_SQL["tick"])).fetchall()
     assert isinstance(now, datetime)  # noqa: S101 - a timestamptz
     return now
 
 
 async def transaction_id(connection: Connection) -> int:
-    """The id of the current transaction."""
     ((number,),) = await (await connection.execute(_SQL["transaction_id"])).fetchall()
     return int(number)
 
 
 async def wait_for_older_transactions(connection: Connection, resolved_by: int) -> None:
-    """Waits until every transaction that writes and that began before `resolved_by` ended is over; not for ever."""
+    """Wait until every transaction that writes and that began before `resolved_by` ended is over; not for ever."""
     deadline = time.monotonic() + _WRITERS_SECONDS
     while time.monotonic() < deadline:
         ((writing,),) = await (await connection.execute(_SQL["older_writers"], {"transaction_id": resolved_by})).fetchall()
@@ -85,7 +84,7 @@ async def wait_for_older_transactions(connection: Connection, resolved_by: int) 
 
 
 async def messages_appended_since(connection: Connection, code: UnknownCode, *, since: datetime, at_once: int) -> AsyncIterator[list[UUID]]:
-    """The messages whose events with the code were recorded since then and were not corrected, some at a time."""
+    """Yield the messages whose events with the code were recorded since then and were not corrected, some at a time."""
     after = FIRST
     while late := await messages_of(connection, code, after=after, since=since - _LATE, limit=at_once):
         after = late[-1]

@@ -48,7 +48,7 @@ _SQL = queries("statesvc.repair.renormalize", "renormalize")
 
 _TRIES: Final = 6
 _LOCKED_SECONDS: Final = 30.0
-"""How long a batch waits for shipments that other transactions have locked."""
+"""Time that a batch waits for shipments that other transactions have locked."""
 Connection = AsyncConnection[Any]
 
 
@@ -64,7 +64,7 @@ class SettledMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RereadTask:
-    """With what messages are read again."""
+    """Settings with which messages are read again."""
 
     carrier: Carrier
     keyring: Keyring
@@ -77,7 +77,7 @@ class RereadTask:
 
 
 async def reread(connection: Connection, task: RereadTask, message_ids: Sequence[UUID], mappings: Mappings) -> RenormalizeReport:
-    """Reads these messages again, a batch of them, and appends what comes out differently; concludes nothing.
+    """Read these messages again, a batch of them, and append what comes out differently; conclude nothing.
 
     A message of another carrier (as `POST /v1/events` may bring) is read by the raw fields of its events.
     """
@@ -136,7 +136,7 @@ def _read_again(
     keyring: Keyring,
     mappings: Mappings,
 ) -> Read | Burial | None:
-    """By the stable version and the mappings; None: it does not open any more, or is stored no longer (`body` None)."""
+    """Read by the stable version and the mappings; None: it does not open any more, or is stored no longer (`body` None)."""
     if body is None:
         return None
     try:
@@ -178,7 +178,7 @@ class _Again:
 
 
 def _plan(task: RereadTask, again: Sequence[_Again], logged: _Logged, report: RenormalizeReport) -> list[Read]:
-    """What to apply, the newest message first: its correction moves the status to where it ends, and those of older ones do not."""
+    """Return what to apply, the newest message first: its correction moves the status to where it ends, and those of older ones do not."""
     carrier = _reading_clear(task)
     reads = []
     added: set[str] = set()
@@ -200,14 +200,14 @@ def _plan(task: RereadTask, again: Sequence[_Again], logged: _Logged, report: Re
 
 
 def _reading_clear(task: RereadTask) -> Carrier:
-    """The carrier, asked about raw fields as the log has them: the texts that it knows are found by what stands for them."""
+    """Return the carrier, asked about raw fields as the log has them: the texts that it knows are found by their stand-ins."""
     carrier = task.carrier
     known = known_texts(carrier.texts, carrier.carrier_id, task.keyring.carrier_digest(carrier.carrier_id))
     return replace(carrier, reread=lambda raw: carrier.reread(restored(raw, known)))
 
 
 async def _name_shipments(connection: Connection, keyring: Keyring, again: _Again) -> None:
-    """Where the message names a shipment that its first reading did not: erasing it must make the body unreadable too."""
+    """Name the shipments that the first reading did not: erasing one must make the body unreadable too."""
     settled, read = again.settled, again.read
     shipments = sorted({*settled.shipments, *(proposal.shipment_id for proposal in again.proposals)})
     if not isinstance(read, Read) or shipments == settled.shipments:
@@ -224,7 +224,7 @@ async def _name_shipments(connection: Connection, keyring: Keyring, again: _Agai
 
 
 def _missing(proposals: Sequence[Proposal], known: Mapping[DedupeKey, ExistingEvent], added: set[str]) -> list[Event]:
-    """Events that the first reading did not have at all."""
+    """Return events that the first reading did not have at all."""
     found = []
     for proposal in proposals:
         if proposal.key not in known and proposal.event.event_id not in added:
@@ -234,7 +234,7 @@ def _missing(proposals: Sequence[Proposal], known: Mapping[DedupeKey, ExistingEv
 
 
 def _unread(task: RereadTask, settled: SettledMessage, root: Document, events: Sequence[Event], mappings: Mappings) -> Read:
-    """Corrections from raw fields: the source is still the message, by the commitment to its body."""
+    """Return corrections from raw fields: the source is still the message, by the commitment to its body."""
     source = Provenance(
         message_id=settled.message_id,
         body_commitment=bytes.fromhex(root["body_commitment"]),
@@ -253,7 +253,7 @@ def _unread(task: RereadTask, settled: SettledMessage, root: Document, events: S
 
 
 async def _caused(connection: Connection, shipments: set[UUID], messages: set[UUID]) -> dict[UUID, list[EffectiveReading]]:
-    """The events of each message, with what is in effect for them."""
+    """Return the events of each message, with what is in effect for them."""
     cursor = await connection.execute(_SQL["histories"], {"shipment_ids": sorted(shipments)}, binary=True)
     histories: dict[UUID, list[Document]] = defaultdict(list)
     for shipment_id, canonical in await cursor.fetchall():

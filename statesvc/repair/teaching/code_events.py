@@ -25,7 +25,7 @@ NO_EVENT: Final = (
     "no event has this code, so mapping it would change nothing: a code is compared as it is written, it is no pattern; "
     "`statesvc carriers unmapped` lists unknown codes"
 )
-"""Why a mapping is refused, unless it is forced."""
+"""Reason for which a mapping is refused, unless it is forced."""
 Connection = AsyncConnection[Any]
 
 
@@ -60,7 +60,7 @@ class CodeEvents:
 
 
 async def next_of_log(connection: Connection, code: MappedCode, *, after: LogPlace, limit: int = PAGE) -> LogPage:
-    """The messages with the code among the next events above a place."""
+    """Return the messages with the code among the next events above a position."""
     parameters = {**_parameters(code), **after._asdict(), "limit": limit}
     row = await (await connection.execute(_SQL["next_of_log"], parameters)).fetchone()
     if row is None:
@@ -70,7 +70,7 @@ async def next_of_log(connection: Connection, code: MappedCode, *, after: LogPla
 
 
 async def newest_with_code(connection: Connection, code: MappedCode, *, messages_max: int) -> CodeEvents:
-    """The events with the code, counted, and the newest messages with it."""
+    """Count the events with the code, and return them with the newest messages."""
     bounds = {"count_max": COUNT_MAX, "searched_max": SEARCHED_MAX, "messages_max": messages_max}
     ((events, shipments, messages, indexed, searched, message_ids),) = await (
         await connection.execute(_SQL["newest_with_code"], {**_parameters(code), **bounds})
@@ -80,12 +80,12 @@ async def newest_with_code(connection: Connection, code: MappedCode, *, messages
 
 
 async def has_events(connection: Connection, code: MappedCode) -> bool:
-    """Whether an event has the code, as far as events are searched for it."""
+    """Return whether an event has the code, as far as events are searched for it."""
     return (await newest_with_code(connection, code, messages_max=1)).events > 0
 
 
 async def as_events_have_it(connection: Connection, printed: PrintedCode, digest: Digest) -> PrintedCode:
-    """`TYPE/CODE`, as lists and histories join them, is both parts, where events have them and none has it as one code."""
+    """Split `TYPE/CODE`, as lists and histories join them, into both parts, where events have them and none has it as one code."""
     code = printed.raw_code or ""
     if printed.raw_type is not None or "/" not in code or await has_events(connection, printed.clear(digest)):
         return printed
@@ -98,7 +98,7 @@ async def as_events_have_it(connection: Connection, printed: PrintedCode, digest
 
 
 async def open_code_dead_letter(connection: Connection, listed: tuple[str, str | None, str | None]) -> int | None:
-    """The open dead letter of a code as dead letters list it: (carrier, type, code)."""
+    """Return the open dead letter of a code as dead letters list it: (carrier, type, code)."""
     carrier_id, raw_type, raw_code = listed
     parameters = {"carrier_id": carrier_id, "raw_type": raw_type, "raw_code": raw_code}
     row = await (await connection.execute(_SQL["open_code_dead_letter"], parameters)).fetchone()

@@ -1,4 +1,4 @@
-"""What was taught, next to what the shipped tables say, and as a patch of them: a mapping that a table says too can be taken back."""
+"""List of mappings, next to what the shipped tables say, and as a patch of them: a mapping that a table says too can be taken back."""
 
 from collections.abc import Iterable, Mapping
 from typing import Annotated
@@ -53,7 +53,7 @@ class MappingExport(BaseModel):
 
 
 def listed(carrier: Carrier, mapping: CodeMapping, texts: Mapping[str, str], *, shows_texts: bool = True) -> ListedMapping:
-    """One row as it is listed. `texts`: by what stands for them."""
+    """Return one row as it is listed. `texts`: by their stand-ins."""
     shipped = shipped_reading(carrier, mapping, texts)
     return ListedMapping(
         revision=mapping.revision,
@@ -73,7 +73,7 @@ def listed(carrier: Carrier, mapping: CodeMapping, texts: Mapping[str, str], *, 
 
 
 def shipped_reading(carrier: Carrier, mapping: CodeMapping, texts: Mapping[str, str]) -> Meaning | None:
-    """What this release reads without the mapping, as far as its tables and the codes alone say; None: nothing, or more decides."""
+    """Return what this release reads without the mapping, as far as its tables and the codes alone say; None: nothing, or more decides."""
     row = _row(mapping, texts)
     found = shipped_meaning(row) if isinstance(row, TableRow) else None
     if found is None and mapping.raw_text is None:
@@ -82,7 +82,7 @@ def shipped_reading(carrier: Carrier, mapping: CodeMapping, texts: Mapping[str, 
 
 
 def export(carrier: Carrier, mappings: Iterable[CodeMapping], texts: Mapping[str, str]) -> MappingExport:
-    """Of those in effect."""
+    """Export the mappings in effect."""
     learned: dict[TableRow, Meaning] = {}
     revisions: list[int] = []
     redundant: list[int] = []

@@ -1,4 +1,4 @@
-"""What history would become if a code meant something else: the repair itself, of the newest messages with the code, rolled back.
+"""Preview of history if a code meant something else: the repair itself, of the newest messages with the code, rolled back.
 
 So it answers what the repair would answer: which events it would correct, where shipments would end, how many notifications it would send.
 """
@@ -22,12 +22,12 @@ PREVIEWED_MAX: Final = 500
 AT_ONCE_FIRST: Final = 5
 AT_ONCE_MAX: Final = 50
 LOCKED_SECONDS: Final = 0.25
-"""How long the shipments of some messages should stay locked; messages may hold one event or thousands."""
+"""Time for which the shipments of some messages should stay locked; messages may hold one event or thousands."""
 SECONDS_MAX: Final = 5.0
 
 
 class CodeMeaning(ClosedModel):
-    """How a code is read."""
+    """Meaning of a code."""
 
     kind: Annotated[Kind, Field(description="`scan` or `info`, and of the shipped table also `unmapped`.", examples=["scan"])]
     status: Annotated[Status | None, Field(examples=["delivery_attempted"])] = None
@@ -35,7 +35,7 @@ class CodeMeaning(ClosedModel):
 
     @classmethod
     def of(cls, meaning: Meaning | None) -> "CodeMeaning | None":
-        """None where there is none."""
+        """Convert a meaning; None where there is none."""
         return None if meaning is None else cls(kind=meaning.kind, status=meaning.status, reason=meaning.reason)
 
 
@@ -71,7 +71,7 @@ class MovedShipment(BaseModel):
 
 
 class MappingPreview(BaseModel):
-    """What teaching a code and reading its history again would change."""
+    """Effects of teaching a code and reading its history again."""
 
     replaces: Annotated[int, Field(description="The code's latest revision, 0 for none: send it along, so that nobody else's is replaced.")]
     in_effect: Annotated[
@@ -99,7 +99,7 @@ class MappingPreview(BaseModel):
 async def preview_mapping(
     connection: Connection, task: RereadTask, code: MappedCode, meaning: Meaning | None, *, previewed_max: int = PREVIEWED_MAX
 ) -> MappingPreview:
-    """Changes nothing. `task` says who asks and with which keys; `meaning` None: as the normalizer says.
+    """Preview without changing anything. `task` says who asks and with which keys; `meaning` None: as the normalizer says.
 
     The shipments of some messages at a time are locked while these are previewed, for about LOCKED_SECONDS.
     """

@@ -31,7 +31,7 @@ _NEWEST_READ_MAX: Final = 50_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RereadRequest:
-    """Whose code to read again, on whose behalf. `revision`: the mapping that the log names."""
+    """A request to read a code again. `revision`: the mapping that the log names."""
 
     code: MappedCode
     revision: int
@@ -41,7 +41,7 @@ class RereadRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RereadPosition:
-    """Where a run goes on. `began`: the database's clock when it began; `is_left`: some events are as unknown as before."""
+    """Position of a run. `began`: the database's clock when it began; `is_left`: some events are as unknown as before."""
 
     place: LogPlace = BEGINNING
     began: datetime | None = None
@@ -65,12 +65,12 @@ class CodeReread:
     dead_letter_id: int | None = field(init=False, default=None)
     """The open dead letter of the code, as it was found at the end."""
     obstacle: Obstacle | None = field(init=False, default=None)
-    """Why it stays open."""
+    """Reason for which it stays open."""
     _until: float | None = field(init=False, default=None)
     _newest_read: deque[UUID] = field(init=False, default_factory=lambda: deque(maxlen=_NEWEST_READ_MAX))
 
     async def run(self) -> RenormalizeReport:
-        """Reads from the position on. The corrections are in the log, and the run is an operator action, when it returns."""
+        """Read from the position on. The corrections are in the log, and the run is an operator action, when it returns."""
         self._until = None if self.seconds is None else time.monotonic() + self.seconds
         if self.position.began is None:
             async with self.connections.connection() as connection:
@@ -87,7 +87,7 @@ class CodeReread:
         return self.report
 
     async def _pass(self, *, is_late: bool = False) -> bool:
-        """Whether it came to the end of the log before the budget was spent."""
+        """Run a pass; return whether it came to the end of the log before the budget was spent."""
         while True:
             async with self.connections.connection() as connection:
                 page = await next_of_log(connection, self.request.code, after=self.position.place, limit=self.page)
@@ -116,7 +116,7 @@ class CodeReread:
         return is_late or (self.messages_max is not None and self.report.messages >= self.messages_max)
 
     async def _resolve(self) -> None:
-        """The dead letter of the code. Where it is one of several texts or reasons, all events of the dead letter decide."""
+        """Resolve the dead letter of the code. Where it is one of several texts or reasons, all events of the dead letter decide."""
         code = self.request.code
         listed = (code.carrier_id, listed_code(code.raw_type), listed_code(code.raw_code))
         async with self.connections.connection() as connection:

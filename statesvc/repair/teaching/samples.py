@@ -22,7 +22,7 @@ _PII: Final = "Only with `include=personal`; null where there is none, or where 
 
 
 class ProposedMapping(BaseModel):
-    """What a code may mean, by the texts that accompany it."""
+    """Meaning that a code may have, by the texts that accompany it."""
 
     status: Annotated[Status, Field(examples=["delivered"])]
     reason: Reason | None
@@ -30,7 +30,7 @@ class ProposedMapping(BaseModel):
 
     @classmethod
     def of(cls, *texts: str | None) -> "ProposedMapping | None":
-        """What the first of the texts proposes that proposes anything."""
+        """Return what the first of the texts proposes that proposes anything."""
         found = next((each for text in texts if (each := proposed(text)) is not None), None)
         if found is None or found.meaning.status is None:
             return None
@@ -61,7 +61,7 @@ class CodeSample(BaseModel):
 async def code_samples(
     connection: AsyncConnection[Any], listed: tuple[str, str | None, str | None], keyring: Keyring, *, personal: bool, limit: int
 ) -> list[CodeSample]:
-    """Of a code as dead letters list it (carrier, type, code), the newest first. `personal`: with their texts."""
+    """Return samples of a code as dead letters list it (carrier, type, code), the newest first. `personal`: with their texts."""
     carrier_id, raw_type, raw_code = listed
     parameters = {
         "carrier_id": carrier_id,

@@ -43,7 +43,7 @@ class UnmappedCode(BaseModel):
 async def unmapped_codes(
     connection: AsyncConnection[Any], *, carrier_id: str | None = None, keyring: Keyring | None = None
 ) -> list[UnmappedCode]:
-    """Of one carrier or of all: those with an open dead letter, the newest first, then those read by category, the most frequent first.
+    """Return codes with an open dead letter, the newest first, then those read by category, the most frequent first.
 
     With a keyring the first of them come with what their texts propose.
     """

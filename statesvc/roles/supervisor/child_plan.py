@@ -1,4 +1,4 @@
-"""What `up` runs: which programs, on which ports, in which environment."""
+"""Children of `up`: which programs, on which ports, in which environment."""
 
 import ipaddress
 import secrets
@@ -46,12 +46,12 @@ class ServicePlan:
     explained: Callable[[Callable[[], int]], int]
     """Runs what it is given, says in words what it raises, and gives the exit code."""
     metrics_port: int = 0
-    """Where the supervisor serves the metrics of all roles, once that is known."""
+    """Port on which the supervisor serves the metrics of all roles, once that is known."""
     demo_rate: float | None = None
     """Pushes a second of the sample carriers; None: no demo."""
 
     def control(self, role: str) -> Path:
-        """The socket at which the supervisor asks a role for its metrics, and whether it lives."""
+        """Return the socket at which the supervisor asks a role for its metrics, and whether it lives."""
         return self.socket.with_name(f"{role}.control")
 
     @property
@@ -71,7 +71,7 @@ class ServicePlan:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach it."""
+    """Return whether only this machine can reach it."""
     return all(name == "localhost" or _is_loopback_address(name) for name in listen_hosts(host))
 
 
@@ -83,7 +83,7 @@ def _is_loopback_address(text: str) -> bool:
 
 
 def environment_of(plan: ServicePlan, inherited: Mapping[str, str]) -> dict[str, str]:
-    """The environment of every child. The demo lets unsigned webhooks in on the loopback only, and overrides no setting."""
+    """Return the environment of every child. The demo lets unsigned webhooks in on the loopback only, and overrides no setting."""
     environment = {**inherited, "STATESVC_DATA_DIR": str(plan.settings.database.data_dir.absolute())}
     if plan.demo_rate is None:
         return environment
@@ -95,7 +95,7 @@ def environment_of(plan: ServicePlan, inherited: Mapping[str, str]) -> dict[str,
 
 
 def forked_programs(plan: ServicePlan) -> list[ForkedProgram]:
-    """One per child, in the order of `CHILDREN`, and `PREPARATION`; each has the plan's settings and this process's environment."""
+    """Return one per child, in the order of `CHILDREN`, and `PREPARATION`; each has the plan's settings and this process's environment."""
     children = [
         ForkedProgram(
             run=partial(plan.explained, partial(run_role, _launch(plan, roles))),
@@ -123,7 +123,7 @@ def _launch(plan: ServicePlan, roles: Sequence[Role]) -> Launch:
 
 
 def programs(plan: ServicePlan, server: ForkServer, environment: Mapping[str, str]) -> list[ChildProgram]:
-    """One per child, in the order in which they are started, and the demo. `server` forks `forked_programs`."""
+    """Return one per child, in the order in which they are started, and the demo. `server` forks `forked_programs`."""
     listed = []
     for number, roles in enumerate(CHILDREN):
         alone = spawn([sys.executable, "-m", "statesvc", *arguments_of(plan, roles)], environment, niceness=NICENESS.get(roles[0], 0))
@@ -137,12 +137,12 @@ def programs(plan: ServicePlan, server: ForkServer, environment: Mapping[str, st
 
 
 def demo_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """The sample subscriber calls the API with the first key."""
+    """Return the environment of the demo: the sample subscriber calls the API with the first key."""
     return {**environment, "STATESVC_DEMO_KEY": environment["STATESVC_BOOTSTRAP_KEY"]}
 
 
 def arguments_of(plan: ServicePlan, roles: Sequence[Role]) -> list[str]:
-    """The command line of a child."""
+    """Return the command line of a child."""
     role = roles[0]
     shared = ("--socket", str(plan.socket)) if role in {INGRESS, API} else ()
     sealer = ("--sealer-port", str(plan.ports["sealer"])) if "sealer" in roles[1:] else ()
@@ -158,7 +158,7 @@ class PortTakenError(RuntimeError):
 
 
 def is_free(host: str, port: int) -> bool:
-    """Whether a server could listen there now."""
+    """Return whether a server could listen there now."""
     return all(_is_free(name, port) for name in listen_hosts(host))
 
 
@@ -182,7 +182,7 @@ def _probe(name: str) -> socket.socket:
 
 
 def choose_ports(host: str, first: int, names: Iterable[str]) -> dict[str, int]:
-    """The first name gets `first`, each other the next number, or any free port where that is taken."""
+    """Choose ports: the first name gets `first`, each other the next number, or any free port where that is taken."""
     chosen: dict[str, int] = {}
     for offset, name in enumerate(names):
         wanted = first + offset if first else 0
@@ -196,7 +196,7 @@ def choose_ports(host: str, first: int, names: Iterable[str]) -> dict[str, int]:
 
 
 def any_free(host: str) -> int:
-    """A port that is free now."""
+    """Return a port that is free now."""
     names = listen_hosts(host)
     while True:
         with _probe(names[0]) as probe:

@@ -22,7 +22,7 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChildProgram:
-    """What to start. `restart`: start it again when it ends; `watch`: asks whether it answers."""
+    """Program to start. `restart`: start it again when it ends; `watch`: asks whether it answers."""
 
     name: str
     start: Start
@@ -31,7 +31,7 @@ class ChildProgram:
 
 
 def pause_after(deaths: int) -> float:
-    """Seconds to wait after `deaths` in a row, from 1."""
+    """Return the seconds to wait after `deaths` in a row, from 1."""
     return min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2.0 ** min(deaths - 1, 16))
 
 
@@ -45,11 +45,11 @@ class ChildProcess:
 
     @property
     def pid(self) -> int | None:
-        """Of the process that runs now."""
+        """Id of the process that runs now."""
         return None if self._running is None else self._running.pid
 
     async def run(self) -> None:
-        """Starts the program again whenever it ends; returns once stopped and ended."""
+        """Start the program again whenever it ends; return once stopped and ended."""
         deaths = 0
         while not self._stopping.is_set():
             started = time.monotonic()
@@ -72,14 +72,13 @@ class ChildProcess:
             await set_within(self._stopping, pause)
 
     def stop(self) -> None:
-        """Asks it to stop, and starts it no more; asked a second time it stops at once."""
+        """Ask it to stop, and do not start it again; asked a second time it stops at once."""
         # another signal the second time: two of a kind that come close together are one
         number = signal.SIGINT if self._stopping.is_set() else signal.SIGTERM
         self._stopping.set()
         self._signal(number)
 
     def kill(self) -> None:
-        """Ends it at once."""
         self._stopping.set()
         self._signal(signal.SIGKILL)
 

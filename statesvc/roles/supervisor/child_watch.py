@@ -1,4 +1,4 @@
-"""Whether a child answers: asked every few seconds over its control socket, which its event loop serves.
+"""Watch of a child: it is asked every few seconds over its control socket, which its event loop serves.
 
 What counts is how often the supervisor found the question unanswered, not how much time has passed: where both were suspended, or the
 supervisor alone, the child is asked again before anything is concluded. A late answer is an answer.
@@ -39,7 +39,7 @@ class ChildWatch:
         self._ask_seconds = ask_seconds
 
     async def until_silent(self, pid: int) -> None:
-        """Returns once the child that was just started is to be killed."""
+        """Return once the child that was just started is to be killed."""
         self.has_answered = False
         unanswered = 0
         asking: asyncio.Task[bool] | None = None
@@ -77,7 +77,7 @@ class ChildWatch:
 
 
 async def ask(control: Path, path: str) -> bytes:
-    """What a child answers. Raises OSError where nobody listens."""
+    """Ask a child, and return its answer. Raises OSError where nobody listens."""
     reader, writer = await asyncio.open_unix_connection(str(control))
     try:
         writer.write(f"GET {path} HTTP/1.1\r\n\r\n".encode())

@@ -47,7 +47,7 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForkedProgram:
-    """What a child runs. `niceness`: how far it stands back behind other processes, as `nice` has it."""
+    """Program of a child. `niceness`: how far it stands back behind other processes, as `nice` has it."""
 
     run: Callable[[], int]
     """Gives the exit code."""
@@ -63,12 +63,12 @@ class ForkServer:
     """The supervisor's end."""
 
     def __init__(self, programs: Sequence[ForkedProgram]) -> None:
-        """Forks it, while this process has neither a loop nor threads."""
+        """Fork it, while this process has neither a loop nor threads."""
         self._programs = programs
         self._begin()
 
     async def fork(self, number: int) -> "ForkedChild":
-        """Starts the program of this number, from another fork server where this one has died. Raises ForkFailedError."""
+        """Start the program of this number, from another fork server where this one has died. Raises ForkFailedError."""
         for _ in range(_TRIES):
             asked = self.pid
             child = await self._ask(number)
@@ -95,7 +95,7 @@ class ForkServer:
             raise ForkFailedError from error
 
     async def _ask(self, number: int) -> "ForkedChild | None":
-        """None: it has died, or is about to. Raises ForkFailedError."""
+        """Ask for a child; None: the fork server has died, or is about to. Raises ForkFailedError."""
         ours_in, lifeline = os.pipe()
         report, theirs_out = os.pipe()
         pid = None
@@ -117,7 +117,7 @@ class ForkServer:
         return None if pid is None else ForkedChild(pid, report=report, lifeline=lifeline)
 
     def close(self) -> None:
-        """Ends it; children that run are asked to stop."""
+        """End the fork server; children that run are asked to stop."""
         self._control.close()
         with suppress(ChildProcessError):
             os.waitpid(self.pid, 0)
@@ -133,7 +133,7 @@ class ForkedChild:
         self._has_ended = False
 
     async def wait(self) -> int:
-        """Its exit code, once it has ended; negative: the signal that ended it. Once only."""
+        """Return its exit code, once it has ended; negative: the signal that ended it. Once only."""
         exit_code = await _read_number(self._report)
         if exit_code is None:
             # the child may live, and nobody would see how it ends: it must not run next to its successor
@@ -145,14 +145,14 @@ class ForkedChild:
         return exit_code
 
     def signal(self, number: signal.Signals) -> None:
-        """Sends a signal; nothing where it has ended."""
+        """Send a signal; do nothing where it has ended."""
         if not self._has_ended:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, number)
 
 
 async def _read_number(pipe: int) -> int | None:
-    """None where the pipe ends."""
+    """Read a number; None where the pipe ends."""
     loop = asyncio.get_running_loop()
     readable = asyncio.Event()
     loop.add_reader(pipe, readable.set)
@@ -165,7 +165,7 @@ async def _read_number(pipe: int) -> int | None:
 
 
 def _serve(control: socket.socket, programs: Sequence[ForkedProgram]) -> int:
-    """Until the supervisor is gone. The terminal is not its own: its end (SIGHUP) must not hide from the supervisor how roles end."""
+    """Serve until the supervisor is gone. The terminal is not its own: its end (SIGHUP) must not hide from the supervisor how roles end."""
     # all else is the supervisor's: with its end of a role's input open here, the role would not notice the supervisor's death
     os.closerange(_STANDARD_END, control.fileno())
     os.closerange(control.fileno() + 1, os.sysconf("SC_OPEN_MAX"))
@@ -220,7 +220,7 @@ def _say(report: int, number: int) -> None:
 
 
 def _run(program: ForkedProgram, lifeline: int, *, foreign: Sequence[int]) -> int:
-    """In the child. `foreign`: what the fork server has open."""
+    """Run in the child. `foreign`: what the fork server has open."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     for descriptor in foreign:
@@ -236,7 +236,7 @@ def _run(program: ForkedProgram, lifeline: int, *, foreign: Sequence[int]) -> in
 
 
 def _end_with(run: Callable[[], int]) -> NoReturn:
-    """Ends this process, which was forked, without what the one before it would do at its end."""
+    """End this process, which was forked, without what the one before it would do at its end."""
     exit_code = 1
     try:
         exit_code = run()

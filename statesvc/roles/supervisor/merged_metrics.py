@@ -22,7 +22,7 @@ SUPERVISOR: Final = "up"
 
 @asynccontextmanager
 async def serving_merged_metrics(listener: socket, children: Sequence[ChildProcess]) -> AsyncIterator[None]:
-    """Serves them for the time of the block."""
+    """Serve the metrics for the time of the block."""
     watched = {child.program.name: child.program.watch for child in children if child.program.watch is not None}
     telemetry = Telemetry()
     telemetry.observe(gauges.ROLE_ANSWERS, lambda: [(float(watch.answers), {"type": role}) for role, watch in watched.items()])
@@ -41,7 +41,7 @@ async def serving_merged_metrics(listener: socket, children: Sequence[ChildProce
 
 
 async def _texts(controls: Mapping[str, Path]) -> dict[str, bytes]:
-    """By role, of those that answer in time."""
+    """Fetch the texts, by role, of those that answer in time."""
     asking = {role: asyncio.create_task(_text(control), name=f"metrics-{role}") for role, control in controls.items()}
     if asking:
         await asyncio.wait(asking.values())

@@ -1,4 +1,4 @@
-"""What the supervisor loads before it forks: all that roles load, once, so that they share it."""
+"""Preloading before the supervisor forks: all that roles load, once, so that they share it."""
 
 import gc
 import sys
@@ -9,7 +9,7 @@ PRELOADED: Final = tuple(f"statesvc.roles.{role}_role" for role in ("ingress", "
 
 
 def preload() -> None:
-    """Takes most of a second. What is loaded by then stays, so no collection need visit it again, which would copy its pages."""
+    """Load all of it, which takes most of a second. No collection need visit what is loaded by then, which would copy its pages."""
     for module in PRELOADED:
         import_module(module)
     _use_once()
@@ -20,7 +20,7 @@ def preload() -> None:
 
 
 def _use_once() -> None:
-    """What is made at its first use each role would make for itself, in memory that it does not share."""
+    """Use once what each role would otherwise make for itself, in memory that it does not share."""
     from psycopg.pq import PGconn  # noqa: PLC0415 - loaded where all the rest is
 
     from events.crypto.sealing import SealingKey  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""What the database needs before any role starts: a pooler that fits, its schema, the partitions of today, connections enough."""
+"""Preparation of the database before any role starts: a pooler that fits, its schema, the partitions of today, connections enough."""
 
 import asyncio
 
@@ -14,7 +14,7 @@ from statesvc.settings.service_settings import Settings
 
 
 def prepare(settings: Settings) -> int:
-    """Migrates; raises once what each role would raise again and again, MissingPartitionError among it."""
+    """Migrate; raise once what each role would raise again and again, MissingPartitionError among it."""
     asyncio.run(_prepare(settings))
     return 0
 
@@ -32,7 +32,7 @@ async def _prepare(settings: Settings) -> None:
 
 
 async def _migrate(dsns: Dsns, auditor_role: str, *, has_owner: bool) -> None:
-    """A role that does not own the tables may read the ledger, which is enough when nothing is pending."""
+    """Migrate; a role that does not own the tables may read the ledger, which is enough when nothing is pending."""
     if not has_owner:
         report = await migrate(dsns.owner, dsns.listen, check_only=True)
         if not report.pending:

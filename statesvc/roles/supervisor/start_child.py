@@ -1,4 +1,4 @@
-"""How a child process starts: forked, where it can be, or as a program of its own.
+"""Start of a child process: forked, where it can be, or as a program of its own.
 
 Forked children share the pages of what was loaded before: a role that is idle takes a tenth of the memory that it takes alone.
 
@@ -26,21 +26,20 @@ class Child(Protocol):
     """A process that was started."""
 
     @property
-    def pid(self) -> int:
-        """Its number."""
+    def pid(self) -> int: ...
 
     async def wait(self) -> int:
-        """Its exit code, once it has ended; negative: the signal that ended it."""
+        """Return its exit code, once it has ended; negative: the signal that ended it."""
 
     def signal(self, number: signal.Signals) -> None:
-        """Sends a signal; nothing where it has ended."""
+        """Send a signal; do nothing where it has ended."""
 
 
 Start = Callable[[], Awaitable[Child]]
 
 
 def spawn(command: Sequence[str], environment: Mapping[str, str], *, niceness: int = 0) -> Start:
-    """Starts a program. `niceness`: what it has at least, as `nice` has it."""
+    """Start a program. `niceness`: what it has at least, as `nice` has it."""
 
     async def start() -> Child:
         supervised = {**environment, SUPERVISED_VARIABLE: "1"}
@@ -53,7 +52,7 @@ def spawn(command: Sequence[str], environment: Mapping[str, str], *, niceness: i
 
 
 def fork(server: ForkServer, number: int, *, otherwise: Start) -> Start:
-    """Forks the program of this number; `otherwise` starts it where that fails."""
+    """Fork the program of this number; `otherwise` starts it where that fails."""
 
     async def start() -> Child:
         try:

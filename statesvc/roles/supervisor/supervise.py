@@ -35,9 +35,9 @@ PROBE_SECONDS: Final = 2.0
 NOT_READY_SECONDS: Final = 15.0
 DEMO_STOP_SECONDS: Final = 5.0
 OVERTIME_SECONDS: Final = 5.0
-"""What a child gets beyond its own grace before it is killed."""
+"""Time that a child gets beyond its own grace before it is killed."""
 ABORT_SECONDS: Final = 8.0
-"""What a child gets to give back what it holds after a second signal."""
+"""Time that a child gets to give back what it holds after a second signal."""
 
 Running = Mapping[asyncio.Task[None], ChildProcess]
 
@@ -45,7 +45,7 @@ log = structlog.get_logger()
 
 
 async def up(plan: ServicePlan, fork_server: ForkServer) -> int:
-    """Runs until it is asked to stop; 0 when all ended in order, 1 when a second signal cut it short.
+    """Run until it is asked to stop; return 0 when all ended in order, 1 when a second signal cut it short.
 
     `fork_server` forks `forked_programs(plan)`.
     """
@@ -84,7 +84,7 @@ async def _up(plan: ServicePlan, fork_server: ForkServer, signals: StopSignals) 
 
 
 async def _prepare(fork_server: ForkServer) -> int:
-    """The database, in a process of its own: its memory goes with it. An exit code other than 0: it has said why."""
+    """Prepare the database in a process of its own: its memory goes with it. An exit code other than 0: it has said why."""
     child = await fork_server.fork(PREPARATION)
     return await child.wait()
 
@@ -112,7 +112,7 @@ async def _supervise(plan: ServicePlan, fork_server: ForkServer, signals: StopSi
 
 
 async def _stop(running: Running, signals: StopSignals, *, drain_seconds: float, grace_seconds: float) -> bool:
-    """True if it was cut short, or a child had to be killed."""
+    """Stop the children; return True if it was cut short, or a child had to be killed."""
     aborting = signals.aborting
     _stop_children(running, {DEMO})
     await _ended(running, {DEMO}, DEMO_STOP_SECONDS, unless=aborting)
@@ -140,7 +140,7 @@ def _stop_children(running: Running, names: Collection[str]) -> None:
 
 
 async def _ended(running: Running, names: Collection[str], seconds: float, *, unless: asyncio.Event) -> None:
-    """Returns when the children of these names have ended, after so long, or when `unless` is set."""
+    """Wait until the children of these names have ended, for so long, or until `unless` is set."""
     cut_short = asyncio.create_task(unless.wait(), name="cut-short")
     loop = asyncio.get_running_loop()
     deadline = loop.time() + seconds
@@ -153,7 +153,7 @@ async def _ended(running: Running, names: Collection[str], seconds: float, *, un
 
 
 async def _announce(plan: ServicePlan, text: str) -> None:
-    """Prints the banner once the port says that it is ready, which includes the API; until then logs now and then that it is not."""
+    """Print the banner once the port says that it is ready, which includes the API; until then log now and then that it is not."""
     loop = asyncio.get_running_loop()
     warn_at = loop.time() + NOT_READY_SECONDS
     while not await _is_ready(plan):
@@ -165,7 +165,7 @@ async def _announce(plan: ServicePlan, text: str) -> None:
 
 
 async def _is_ready(plan: ServicePlan) -> bool:
-    """Without an HTTP client, the only one that this process would ever need."""
+    """Return whether it is ready, asked without an HTTP client, the only one that this process would ever need."""
     with suppress(OSError):
         async with asyncio.timeout(PROBE_SECONDS):
             reader, writer = await asyncio.open_connection(plan.reached_at, plan.ports[INGRESS])
@@ -177,7 +177,7 @@ async def _is_ready(plan: ServicePlan) -> bool:
 
 
 def _print(text: str) -> None:
-    """Where the terminal is gone meanwhile, it goes nowhere: what stays in the buffer would make the exit code at the end 120."""
+    """Print, unless the terminal is gone meanwhile: what stays in the buffer would make the exit code at the end 120."""
     try:
         sys.stdout.write(text + "\n")
         sys.stdout.flush()
@@ -188,7 +188,7 @@ def _print(text: str) -> None:
 
 
 async def _keep_running(server: EmbeddedServer, data_dir: Path) -> None:
-    """Starts the embedded server again when two probes in a row find it gone."""
+    """Start the embedded server again when two probes in a row find it gone."""
     missed = 0
     while True:
         await asyncio.sleep(PROBE_SECONDS)
@@ -203,7 +203,10 @@ async def _keep_running(server: EmbeddedServer, data_dir: Path) -> None:
 
 
 def banner(plan: ServicePlan, *, environment: Mapping[str, str], new_key_file: Path | None) -> str:
-    """What is printed once everything is ready. A demo on the loopback shows its key, for the printed calls; no other secret is shown."""
+    """Return what is printed once everything is ready.
+
+    A demo on the loopback shows its key, for the printed calls; no other secret is shown.
+    """
     others = ", ".join(f"{role} on {port}" for role, port in plan.ports.items() if role != INGRESS)
     rows = [
         ("API", f"{plan.url}   calls: {plan.url}/docs   ({others})"),

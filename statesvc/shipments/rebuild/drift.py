@@ -1,4 +1,4 @@
-"""Where the live projection differs from what the log says. Pure."""
+"""Differences between the live projection and the log. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class Drift:
 
 
 def drifts(live: Mapping[UUID, ShipmentRow], rebuilt: Iterable[ShipmentRow]) -> Iterator[Drift]:
-    """The shipments of one slice that differ."""
+    """Yield the shipments of one slice that differ."""
     founded = set()
     for row in rebuilt:
         founded.add(row.shipment_id)
@@ -50,6 +50,6 @@ def _differing(live: ShipmentRow, rebuilt: ShipmentRow) -> tuple[str, ...]:
 
 
 def _other_offsets(mine: bytes, theirs: bytes) -> set[str]:
-    """The times that read differently on the wall clock; equal instants compare as equal."""
+    """Return the times that read differently on the wall clock; equal instants compare as equal."""
     ours, rebuilt = local_times(mine), local_times(theirs)
     return {name for name in ours.keys() & rebuilt.keys() if ours[name].isoformat() != rebuilt[name].isoformat()}

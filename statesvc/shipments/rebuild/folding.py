@@ -1,4 +1,4 @@
-"""What a child process does: folds slices of the log, into the spare table or against the live one.
+"""Work of a child process: folding slices of the log, into the spare table or against the live one.
 
 A child holds one connection, as the owner, for its whole life; a slice is read in one statement, so under one snapshot.
 """
@@ -35,7 +35,7 @@ Connection = AsyncConnection[Any]
 
 
 class RebuildProcess:
-    """This process's event loop and connection."""
+    """Event loop and connection of this process."""
 
     def __init__(self, dsn: str, staging: Staging | None) -> None:
         self.runner = asyncio.Runner()
@@ -49,7 +49,7 @@ _children: list[RebuildProcess] = []
 
 
 def begin(dsn: str, staging: Staging | None, password_command: str | None) -> None:
-    """Called once in each child, before its first slice. `staging`: the events that are archived."""
+    """Prepare a child, once, before its first slice. `staging`: the events that are archived."""
     choose_password_command(password_command)
     # a slice makes hundreds of thousands of objects and no cycle: searching for some is a fifth of the work
     gc.disable()
@@ -57,26 +57,26 @@ def begin(dsn: str, staging: Staging | None, password_command: str | None) -> No
 
 
 def fill_slice(piece: Slice) -> int:
-    """Adds the rebuilt rows of the slice to the spare table; how many events they are made of."""
+    """Add the rebuilt rows of the slice to the spare table; return how many events they are made of."""
     (child,) = _children
     return child.runner.run(_fill(child, piece))
 
 
 def compare_slice(piece: Slice) -> tuple[int, list[Drift]]:
-    """How many events the slice has, and which of its live rows differ from what these add up to."""
+    """Return how many events the slice has, and which of its live rows differ from what these add up to."""
     (child,) = _children
     return child.runner.run(_compare(child, piece))
 
 
 async def connect(dsn: str) -> Connection:
-    """A connection of the rebuild, in autocommit. To compare, a role that only reads is enough."""
+    """Open a connection of the rebuild, in autocommit. To compare, a role that only reads is enough."""
     connection = await open_connection(dsn, application_name="statesvc rebuild", writes=names_several_hosts(dsn))
     await connection.execute(_SQL["wait_briefly"])
     return connection
 
 
 async def add_rows(connection: Connection, histories: Iterable[tuple[UUID, bytes]]) -> None:
-    """Folds the histories (shipment by shipment, oldest event first) and adds their rows to the spare table."""
+    """Fold the histories (shipment by shipment, oldest event first) and add their rows to the spare table."""
     rules = await read_rules(connection)
     rows = list(rebuilt_rows(histories, rules))
     if rows:
@@ -84,7 +84,7 @@ async def add_rows(connection: Connection, histories: Iterable[tuple[UUID, bytes
 
 
 def rebuilt_rows(histories: Iterable[tuple[UUID, bytes]], rules: RuleBook) -> list[ShipmentRow]:
-    """One row a shipment."""
+    """Return one row a shipment."""
     return [
         rebuilt_row(shipment_id, [canonical for _, canonical in history], rules.of)
         for shipment_id, history in groupby(histories, key=_SHIPMENT)

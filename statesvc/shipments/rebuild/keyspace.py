@@ -22,7 +22,7 @@ class Slice:
 
 
 def slices(log_bytes: int) -> list[Slice]:
-    """The whole key space, in as many slices as a log of that size is worth."""
+    """Divide the whole key space into as many slices as a log of that size is worth."""
     count = min(SLICES_MAX, max(1, log_bytes // (EVENT_BYTES * SLICE_EVENTS)))
     bounds = [_KEYS * place // count for place in range(count + 1)]
     return [Slice(UUID(int=first), UUID(int=after - 1)) for first, after in pairwise(bounds)]

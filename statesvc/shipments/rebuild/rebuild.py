@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class RebuildError(RuntimeError):
-    """It can't be done now; the message says why."""
+    """A rebuild can't be done now; the message says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class Rebuild:
     archive: LogArchive = field(default_factory=lambda: LogArchive(None))
 
     async def rebuild(self) -> int:
-        """Builds the projection anew and swaps it in; how many events it is made of."""
+        """Build the projection anew and swap it in; return how many events it is made of."""
         async with self._alone() as connection:
             await prepare(connection)
             events = 0
@@ -55,7 +55,10 @@ class Rebuild:
             return events
 
     async def compare(self) -> tuple[int, list[Drift]]:
-        """How many events there are, and the shipments whose live row is not what these add up to. Changes nothing, takes no lock."""
+        """Return how many events there are, and the shipments whose live row is not what these add up to.
+
+        Changes nothing, takes no lock.
+        """
         connection = await connect(self.owner_dsn)
         try:
             events = 0
@@ -69,7 +72,7 @@ class Rebuild:
             await connection.close()
 
     async def roll_back(self) -> None:
-        """Brings the old table up to date and puts it back. The rebuilt one is retained in turn."""
+        """Bring the old table up to date and put it back. The rebuilt one is retained in turn."""
         async with self._alone() as connection:
             if await _last_swap(connection) is None:
                 raise RebuildError("there is nothing to go back to: no rebuild was swapped in, or its old table was let go")
@@ -77,7 +80,7 @@ class Rebuild:
             await swap(connection, self.archive, actor=self.actor, verb="roll_back_rebuild", events=0)
 
     async def finish(self) -> None:
-        """Lets the old table go."""
+        """Drop the old table."""
         async with self._alone() as connection:
             await forget(connection)
 
@@ -122,7 +125,7 @@ class Rebuild:
 
 
 def _retrieve(future: asyncio.Future[Any]) -> None:
-    """An error that nobody asks for is logged when the future is forgotten."""
+    """Retrieve the error: one that nobody asks for is logged when the future is forgotten."""
     if not future.cancelled():
         future.exception()
 

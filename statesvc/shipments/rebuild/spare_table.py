@@ -36,7 +36,7 @@ class BusyError(RuntimeError):
 
 
 async def prepare(connection: Connection) -> None:
-    """From here on changes are noted; the spare table is empty."""
+    """Note changes from here on, and empty the spare table."""
     # in this order: a change whose note the emptying takes away has committed before the first slice is read
     await _patiently(lambda: connection.execute(_SQL["watch"]))
 
@@ -49,14 +49,14 @@ async def prepare(connection: Connection) -> None:
 
 
 async def catch_up(connection: Connection, archive: LogArchive) -> None:
-    """Folds what changed meanwhile, until only a little is left or traffic is as fast as we are."""
+    """Fold what changed meanwhile, until only a little is left or traffic is as fast as we are."""
     for _ in range(_PASSES_MAX):
         if await _take(connection, archive) <= _FEW:
             return
 
 
 async def swap(connection: Connection, archive: LogArchive, *, actor: str, verb: str, events: int) -> None:
-    """Brings the spare table up to date and puts it in the live one's place, in one transaction. Raises BusyError."""
+    """Bring the spare table up to date and put it in the live one's place, in one transaction. Raises BusyError."""
 
     async def swapped() -> None:
         async with connection.transaction():
@@ -73,7 +73,7 @@ async def swap(connection: Connection, archive: LogArchive, *, actor: str, verb:
 
 
 async def forget(connection: Connection) -> None:
-    """Gives up the way back: no more notes, no old table."""
+    """Give up the way back: no more notes, no old table."""
 
     async def ended() -> None:
         async with connection.transaction():
@@ -85,7 +85,7 @@ async def forget(connection: Connection) -> None:
 
 
 async def _take(connection: Connection, archive: LogArchive) -> int:
-    """Folds some of the noted shipments again; how many they were. Notes and rows change together."""
+    """Fold some of the noted shipments again; return how many they were. Notes and rows change together."""
     async with connection.transaction():
         asked = await send(connection, _SQL["take_notes"], {"limit": _NOTES}, lambda rows: [shipment_id for (shipment_id,) in rows])
         touched: list[UUID] = await asked.rows()

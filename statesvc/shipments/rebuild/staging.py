@@ -33,7 +33,7 @@ class Staging:
     buckets: int
 
     def events(self, piece: Slice) -> Iterator[Event]:
-        """Those of a slice, in no order."""
+        """Yield the events of a slice, in no order."""
         for bucket in range(self._bucket(piece.first), self._bucket(piece.last) + 1):
             path = self._path(bucket)
             content = path.read_bytes() if path.exists() else b""
@@ -46,7 +46,7 @@ class Staging:
                 place += length
 
     def add(self, path: ArchivePath) -> None:
-        """Sorts in what a month's file has. Raises LogArchiveError."""
+        """Sort in what a month's file has. Raises LogArchiveError."""
         with open_file(path) as file:
             for events in file.histories():
                 sorted_in: dict[int, list[bytes]] = defaultdict(list)
@@ -66,7 +66,7 @@ class Staging:
 
 @contextmanager
 def staged(files: Iterable[ArchivePath], *, pieces: int) -> Iterator[Staging]:
-    """The events of these months, for the time of the block."""
+    """Stage the events of these months, for the time of the block."""
     with TemporaryDirectory(prefix="statesvc-rebuild-") as folder:
         staging = Staging(Path(folder), min(BUCKETS_MAX, pieces))
         for path in files:
@@ -75,7 +75,7 @@ def staged(files: Iterable[ArchivePath], *, pieces: int) -> Iterator[Staging]:
 
 
 def merged(hot: Iterable[Event], archived: Iterable[Event]) -> list[tuple[UUID, bytes]]:
-    """Shipment by shipment, oldest first; what is in both once."""
+    """Merge shipment by shipment, oldest first; what is in both once."""
     # the same entry has the same bytes in both; an observation has the version of an event
     by_place = {(shipment.int, version, canonical): (shipment, canonical) for shipment, version, canonical in archived}
     by_place.update({(shipment.int, version, canonical): (shipment, canonical) for shipment, version, canonical in hot})

@@ -35,7 +35,7 @@ class SameWork:
         self._keyring = keyring
 
     async def do(self, message_id: UUID) -> None:
-        """Raises where the message cannot be read."""
+        """Do the work. Raises where the message cannot be read."""
         async with self._pool.connection() as connection:
             row = await (await connection.execute(_FIND, (message_id,), binary=True)).fetchone()
             if row is None:
@@ -49,7 +49,7 @@ class SameWork:
 
 
 async def same_work(url: str) -> tuple[SameWork, AsyncConnectionPool[AsyncConnection[Any]]]:
-    """The work and its pool, open; connections prepare as early as ours do."""
+    """Open the work and its pool; connections prepare as early as ours do."""
 
     async def configure(connection: AsyncConnection[Any]) -> None:
         connection.prepare_threshold = 2
@@ -64,6 +64,6 @@ async def same_work(url: str) -> tuple[SameWork, AsyncConnectionPool[AsyncConnec
 
 
 async def message_ids(url: str) -> list[UUID]:
-    """The messages that wait, in inbox order."""
+    """Return the messages that wait, in inbox order."""
     async with await AsyncConnection.connect(url, autocommit=True) as connection:
         return [message_id for (message_id,) in await (await connection.execute(IDS)).fetchall()]

@@ -14,7 +14,7 @@ _LONGEST_SECONDS = 900
 
 
 async def until_done(url: str, working: Coroutine[Any, Any, object], *, is_open: LiteralString, vacuum: LiteralString) -> None:
-    """Runs `working` and stops the clock by `is_open`; then ends it."""
+    """Run `working` and stop the clock by `is_open`; then end it."""
     async with await AsyncConnection.connect(url, autocommit=True) as connection, asyncio.timeout(_LONGEST_SECONDS):
         await connection.execute(vacuum)
         started = time.perf_counter()

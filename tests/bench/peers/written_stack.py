@@ -30,7 +30,7 @@ CONCURRENCY = 8
 
 
 async def apply(pool: AsyncConnectionPool[Any], body: dict[str, Any]) -> bytes | None:
-    """One transaction. What the subscriber is sent; None: it was there already."""
+    """Apply in one transaction, and return what the subscriber is sent; None: it was there already."""
     activity, number = body["activityStatus"], body["trackingNumber"]
     at, code = body["localActivityDate"] + body["localActivityTime"], f"{activity['type']}/{activity['code']}"
     status = STATUSES[code]

@@ -1,4 +1,4 @@
-"""The same scans in two envelopes, of InPost, DHL's other networks and the carriers that came with them."""
+"""Pairs of envelopes with the same scans, of InPost, DHL's other networks and the carriers that came with them."""
 
 import json
 from typing import Any, Final
@@ -8,7 +8,7 @@ from tests.events.carriers.envelope_pairs import pair
 
 
 def _shipx(at: str, status: str, event: str | None = None) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A webhook and the history that says the same, two seconds earlier."""
+    """Build a webhook and the history that says the same, two seconds earlier."""
     payload = {"shipment_id": 9, "tracking_number": "600000000000000000000009", **({} if event else {"status": status})}
     push = {"event_ts": f"2026-03-01 {at}:42 +0100", "event": event or "shipment_status_changed", "organization_id": 1, "payload": payload}
     step = {"status": status, "origin_status": "XYZ", "agency": "WAW", "datetime": f"2026-03-01T{at}:40.000+01:00"}

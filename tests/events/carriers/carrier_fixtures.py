@@ -1,4 +1,4 @@
-"""What a normalizer reads from a fixture, as plain values that a test can quote.
+"""Readings of fixtures, as plain values that a test can quote.
 
 `fixtures/<carrier>/` holds bodies, `expected/<carrier>.json` what they say: `shows` names the rules that a fixture is there for, `events`
 and `rejections` are everything that the normalizer reads. `python -m tests.events.carriers.golden --write` adds new fixtures to it, for
@@ -20,13 +20,13 @@ EXPECTED: Final = Path(__file__).parent / "expected"
 
 
 def fixture_paths(carrier_id: str) -> list[Path]:
-    """The bodies of a carrier, in the order of their names."""
+    """Return the bodies of a carrier, in the order of their names."""
     folder = FIXTURES / carrier_id
     return sorted(folder.iterdir()) if folder.is_dir() else []
 
 
 def expectations(carrier_id: str) -> dict[str, Any]:
-    """By name of the fixture: what it shows, its events and its rejections."""
+    """Return by name of the fixture what it shows, its events and its rejections."""
     path = EXPECTED / f"{carrier_id}.json"
     found: dict[str, Any] = json.loads(path.read_bytes()) if path.is_file() else {}
     return found
@@ -37,7 +37,7 @@ def read(carrier: Carrier, body: bytes) -> Normalized:
 
 
 def scans(normalized: Normalized) -> list[tuple[str | None, str | None, str, str]]:
-    """(number, code, status or kind, instant) of each reading."""
+    """Return (number, code, status or kind, instant) of each reading."""
     return [
         (
             reading.tracking_number,
@@ -50,7 +50,7 @@ def scans(normalized: Normalized) -> list[tuple[str | None, str | None, str, str
 
 
 def described(carrier_id: str, normalized: Normalized) -> dict[str, Any]:
-    """All that a body says, in the words of the contract."""
+    """Describe all that a body says, in the words of the contract."""
     return {
         "events": [_described(carrier_id, reading) for reading in normalized.readings],
         "rejections": [f"{rejection.pointer}: {rejection.why}" for rejection in normalized.rejections],
@@ -58,7 +58,7 @@ def described(carrier_id: str, normalized: Normalized) -> dict[str, Any]:
 
 
 def _described(carrier_id: str, reading: Reading) -> dict[str, Any]:
-    """Optional fields only where they say something."""
+    """Describe a reading, with optional fields only where they say something."""
     event = identify(reading, carrier_id=carrier_id, digest=bytes, allow_unnumbered=True)
     place = reading.place
     optional: dict[str, object] = {

@@ -17,7 +17,7 @@ Path = tuple[str | int, ...]
 
 
 def changed_bodies(body: bytes) -> Iterator[tuple[str, bytes]]:
-    """Each change by name with the body that has it; none of a body that is neither JSON nor XML."""
+    """Yield each change by name with the body that has it; none of a body that is neither JSON nor XML."""
     if is_xml(body):
         yield from _changed_xml(body)
         return
@@ -31,7 +31,7 @@ def changed_bodies(body: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def _containers(value: Any, path: Path = ()) -> Iterator[Path]:
-    """Of a list the first two members, which stand for the others."""
+    """Yield the containers; of a list the first two members, which stand for the others."""
     children = value.items() if isinstance(value, dict) else enumerate(value[:2]) if isinstance(value, list) else ()
     if isinstance(value, dict | list):
         yield path
@@ -67,7 +67,7 @@ def _put(value: Any, path: Path, new: Any) -> Any:
 
 
 def _changed_xml(body: bytes) -> Iterator[tuple[str, bytes]]:
-    """Of elements with the same way from the root each change is done to all."""
+    """Yield changes of XML; each is done to all elements with the same way from the root."""
     root = etree.fromstring(body, etree.XMLParser(remove_comments=True, remove_pis=True))
     ways = dict.fromkeys(_way(element) for element in root.iter() if len(element) or element.attrib)
     for way in ways:

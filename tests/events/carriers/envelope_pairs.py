@@ -1,4 +1,4 @@
-"""The same scans in two envelopes of their carrier, in the shape that it documents: another format, language, offset or version.
+"""Pairs of envelopes with the same scans, in the shape that the carrier documents: another format, language, offset or version.
 
 A pair is (carrier, name, one body, the other body). Both say the same scans in the same order.
 """
@@ -17,7 +17,7 @@ class Pair(NamedTuple):
 
 
 def pair(carrier_id: str, name: str, one: object, other: object) -> Pair:
-    """Bodies as text, or as what their JSON says."""
+    """Make a pair of bodies as text, or as what their JSON says."""
     return Pair(carrier_id, name, _body(one), _body(other))
 
 
@@ -167,7 +167,7 @@ DHL_TWIN: Final = {"trackShipmentRequestResponse": {"trackingResponse": {"Tracki
 
 
 def _unified(**scan: Any) -> dict[str, Any]:
-    """What only one of the envelopes states is left out of the other."""
+    """Build both envelopes; what only one of them states is left out of the other."""
     event = {"timestamp": "2026-03-01T09:34:00", "statusCode": "transit", "location": {"address": {"addressLocality": "Bonn"}}, **scan}
     return {"shipments": [{"id": "00340000000000000018", "service": "parcel-de", "events": [event]}]}
 

@@ -28,7 +28,7 @@ Ids = dict[str, dict[str, Any]]
 
 
 def current(carrier_id: str) -> dict[str, Any]:
-    """The ids that this code gives the fixtures of one carrier, under a digest key of the tests' own."""
+    """Return the ids that this code gives the fixtures of one carrier, under a digest key of the tests' own."""
     return {path.name: _ids(carrier_id, path.read_bytes()) for path in fixture_paths(carrier_id)}
 
 
@@ -46,13 +46,12 @@ def _digest(data: bytes) -> bytes:
 
 
 def golden() -> Ids:
-    """The committed ids."""
     found: Ids = json.loads(FILE.read_text("utf-8")) if FILE.is_file() else {}
     return found
 
 
 def landed() -> Ids:
-    """The ids of the last landed commit, as far as git knows one; the committed ones without git."""
+    """Return the ids of the last landed commit, as far as git knows one; the committed ones without git."""
     commit = base()
     if commit is None:
         return golden()
@@ -61,7 +60,7 @@ def landed() -> Ids:
 
 
 def changes(carrier_id: str, before: dict[str, Any], now: dict[str, Any]) -> list[str]:
-    """Every id that is no longer what it was, one line each; fixtures that were added, and ids that changed for a reason, are no change."""
+    """Return every id that changed, one line each; added fixtures, and ids that changed for a reason, are no change."""
     found = []
     for name, ids in before.items():
         where = f"{carrier_id}/{name}"
@@ -81,7 +80,7 @@ def changes(carrier_id: str, before: dict[str, Any], now: dict[str, Any]) -> lis
 
 
 def write() -> int:
-    """The ids as they are now, where no landed one changed; else 1 and which did."""
+    """Write the ids as they are now, where no landed one changed; else return 1 and print which did."""
     now = {carrier_id: current(carrier_id) for carrier_id in sorted(CARRIERS)}
     changed = [line for carrier_id, before in landed().items() for line in changes(carrier_id, before, now.get(carrier_id, {}))]
     if changed:
@@ -94,7 +93,7 @@ def write() -> int:
 
 
 def _expect_new_fixtures(carrier_id: str) -> None:
-    """Writes down what new fixtures say; an expectation that is there stays."""
+    """Write down what new fixtures say; an expectation that is there stays."""
     before, carrier = expectations(carrier_id), CARRIERS[carrier_id]
     found = {
         path.name: before.get(path.name) or {"shows": ["..."], **described(carrier_id, read(carrier, path.read_bytes()))}

@@ -1,4 +1,4 @@
-"""The same scans in two envelopes, of formats that came after those of the other modules."""
+"""Pairs of envelopes with the same scans, of formats that came after those of the other modules."""
 
 from typing import Any, Final
 

@@ -26,13 +26,13 @@ WRONG: Final = {"epcis/xml_hash_id_1_with_doctype.xml": "its one event is about 
 """Payloads whose expectation is wrong, and why."""
 
 NOT_JUDGED: Final = "not judged"
-"""How the note of a payload begins that only has to be read."""
+"""Beginning of the note of a payload that only has to be read."""
 
 NO_CORPUS: Final = "the corpus is absent: set STATESVC_CORPUS to its folder"
 
 
 def expectations() -> Iterator[Any]:
-    """Each payload with what is expected of it."""
+    """Yield each payload with what is expected of it."""
     index = CORPUS / "expected.json"
     if not index.is_file():
         yield pytest.param(None, marks=pytest.mark.skip(reason=NO_CORPUS))
@@ -44,14 +44,14 @@ def expectations() -> Iterator[Any]:
 
 
 def one_per_number(event: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """An event of several shipments is told of each. An absent part of a code is printed as `None` by some expectations."""
+    """Yield an event of several shipments for each. An absent part of a code is printed as `None` by some expectations."""
     code = event["raw_code"] and event["raw_code"].removesuffix("/None")
     for number in (event["tracking_number"], *event.get("also_numbers", ())):
         yield event | {"tracking_number": number, "raw_code": code}
 
 
 def is_judged(document: dict[str, Any]) -> bool:
-    """Whether its events are stated; the others only have to be read."""
+    """Return whether its events are stated; the others only have to be read."""
     return not (document["note"] or "").startswith(NOT_JUDGED)
 
 
@@ -74,14 +74,17 @@ def digits(printed: str) -> str:
 
 
 def times_as_printed(expected: str) -> set[str]:
-    """`20240423 091519 local; 20240423 131519 GMT` prints two times; a `local-05:00` names the offset that the other half implies; what
-    stands after `off` is an offset in a field of its own."""
+    """Return both times of `20240423 091519 local; 20240423 131519 GMT`.
+
+    A `local-05:00` names the offset that the other half implies; what stands after `off` is an offset in a field of its own.
+
+    """
     parts = (part.split(" local")[0].split(" off ")[0].split(" [")[0].split(" (")[0] for part in expected.split(";"))
     return {digits(part) for part in parts}
 
 
 def stated(reading: Reading, expected: dict[str, Any]) -> dict[str, object]:
-    """What the reading says about everything that the expectation asserts, in the expectation's words."""
+    """Return what the reading says about everything that the expectation asserts, in the expectation's words."""
     found: dict[str, object] = {
         "discriminator": reading.discriminator if "discriminator" in expected else None,
         "piece": reading.piece if "piece" in expected else None,

@@ -108,7 +108,7 @@ def _document(event: Event) -> dict[str, Any]:
 
 
 def write() -> int:
-    """Adds the ids of new pairs; those that are there stay."""
+    """Add the ids of new pairs; those that are there stay."""
     before = json.loads(FILE.read_text("utf-8")) if FILE.is_file() else {}
     now = {name: ids(pair) for name, pair in BY_NAME.items()}
     if any(now.get(name) != found for name, found in before.items()):

@@ -9,7 +9,7 @@ from tests.events.carriers.carrier_fixtures import read
 
 
 def scanned(**changes: object) -> Normalized:
-    """A result of one scan."""
+    """Build a result of one scan."""
     scan = {"date": "2026-03-11T11:28:00-07:00", "eventType": "AR", "exceptionCode": ""} | changes
     return read(CARRIER, json.dumps({"trackingNumberInfo": {"trackingNumber": "999900008888"}, "scanEvents": [scan]}).encode())
 

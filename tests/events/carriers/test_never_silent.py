@@ -26,7 +26,7 @@ EMPTIED: Final = ("emptied", "left out")
 
 
 def silent_changes(carrier_id: str) -> list[str]:
-    """The changes of a carrier's fixtures after which nothing is read, nothing rejected and nothing refused."""
+    """Return the changes of a carrier's fixtures after which nothing is read, nothing rejected and nothing refused."""
     found = []
     for path in fixture_paths(carrier_id):
         body, name = path.read_bytes(), f"{carrier_id}/{path.name}"
@@ -40,7 +40,7 @@ def silent_changes(carrier_id: str) -> list[str]:
 
 
 def outcome(carrier_id: str, body: bytes) -> Normalized | None:
-    """None: refused."""
+    """Read a body; None: refused."""
     try:
         return read(CARRIERS[carrier_id], body)
     except UnreadableMessageError:

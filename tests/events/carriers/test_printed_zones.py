@@ -1,4 +1,4 @@
-"""Where a carrier prints its times in its own way: what it means by a zone, and whose clock it prints."""
+"""Zones and clocks of carriers that print their times in their own way."""
 
 from datetime import UTC, datetime
 from typing import Final

@@ -23,7 +23,7 @@ def digest(data: bytes) -> bytes:
 
 
 def readings(carrier_id: str) -> Iterator[Reading]:
-    """Of all fixtures of a carrier, but for corrections, which are never read again."""
+    """Yield the readings of all fixtures of a carrier, but for corrections, which are never read again."""
     for path in fixture_paths(carrier_id):
         try:
             normalized = read(CARRIERS[carrier_id], path.read_bytes())

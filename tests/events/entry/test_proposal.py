@@ -60,7 +60,7 @@ def proposal(
 
 
 def log_of(decision: Decision) -> dict[DedupeKey, ExistingEvent]:
-    """The dedupe keys that a decision takes."""
+    """Return the dedupe keys that a decision takes."""
     return dict([*keys_of(decision.appends), *decision.aliases])
 
 
@@ -159,7 +159,7 @@ pushes = st.lists(
 
 @given(st.lists(pushes, max_size=6))
 def test_batches_end_in_the_same_log_as_one_batch(batches: list[list[Proposal]]) -> None:
-    """Also: nothing is appended twice, however the pushes are cut into batches."""
+    """Append nothing twice, however the pushes are cut into batches."""
     known: dict[DedupeKey, ExistingEvent] = {}
     appended: list[str] = []
     for batch in batches:

@@ -171,7 +171,7 @@ def test_a_part_that_is_not_stated_contradicts_nothing() -> None:
 
 
 def test_an_id_gives_no_postcode_away() -> None:
-    """The id of a scan is computed without its key: whatever were in it could be found by trial."""
+    # the id of a scan is computed without its key: whatever were in it could be found by trial
     elsewhere = replace(READING, place=READING.place._replace(postal_code="99999"))
     assert event_id(elsewhere) == event_id(READING)
     native = replace(READING, native_id="1")

@@ -9,7 +9,7 @@ def leaf_hash(entry: bytes) -> bytes:
 
 
 def mth(leaves: Sequence[bytes]) -> bytes:
-    """The Merkle Tree Hash of leaf hashes."""
+    """Compute the Merkle Tree Hash of leaf hashes."""
     n = len(leaves)
     if n == 0:
         return hashlib.sha256(b"").digest()
@@ -20,7 +20,7 @@ def mth(leaves: Sequence[bytes]) -> bytes:
 
 
 def path(m: int, leaves: Sequence[bytes]) -> list[bytes]:
-    """PATH(m, D[n])."""
+    """Compute PATH(m, D[n])."""
     n = len(leaves)
     if n == 1:
         return []
@@ -31,7 +31,7 @@ def path(m: int, leaves: Sequence[bytes]) -> list[bytes]:
 
 
 def proof(m: int, leaves: Sequence[bytes]) -> list[bytes]:
-    """PROOF(m, D[n])."""
+    """Compute PROOF(m, D[n])."""
     return _subproof(m, leaves, known=True)
 
 
@@ -46,7 +46,7 @@ def _subproof(m: int, leaves: Sequence[bytes], *, known: bool) -> list[bytes]:
 
 
 def _k(n: int) -> int:
-    """The largest power of two smaller than n."""
+    """Return the largest power of two smaller than n."""
     k = 1
     while k * 2 < n:
         k *= 2

@@ -60,12 +60,12 @@ def hashes(count: int) -> list[bytes]:
 
 
 def retained(leaves: list[bytes]) -> dict[Node, bytes]:
-    """What the database keeps of a tree."""
+    """Return what the database keeps of a tree."""
     return dict(leaves_from(0, leaves)) | {subtree.node: subtree.hash for subtree in CompactRange().extend(leaves)}
 
 
 def only_listed(asked: list[LeafRange], everything: Mapping[Node, bytes]) -> dict[Node, bytes]:
-    """Nothing but what `retained_ranges` says is needed."""
+    """Return nothing but what `retained_ranges` says is needed."""
     return {Node(level, at): everything[Node(level, at)] for level, begin, end in retained_ranges(asked) for at in range(begin, end)}
 
 

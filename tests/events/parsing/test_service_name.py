@@ -1,4 +1,4 @@
-"""What counts as the name of a service, and how names are compared."""
+"""Names of services: what counts as one, and how they are compared."""
 
 import pytest
 

@@ -12,7 +12,7 @@ from tests.soak.incidents.ten import TEN
 
 
 def main() -> int:
-    """1 where an incident did not go as it should."""
+    """Play the incidents; return 1 where one did not go as it should."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(each.name for each in TEN))
     parser.add_argument("--write", action="store_true", help=f"the figures into {PAGE.name}")

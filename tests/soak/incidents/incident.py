@@ -25,16 +25,16 @@ class Incident:
 
     name: str
     what: str
-    """As the table says it."""
+    """Text of the table."""
     alert: str
     strike: Callable[[Scene], Awaitable[None]]
     repair: Callable[[Scene, OnCall], Awaitable[None]]
     outside: str = ""
-    """What no command of ours can do: others bring their own system back."""
+    """Actions that no command of ours can do: others bring their own system back."""
     factor: float = 20
-    """How many times shorter the rules' windows and waits are."""
+    """Factor by which the rules' windows and waits are shorter."""
     well_seconds: float = WELL_SECONDS
-    """Of ordinary load before it goes wrong."""
+    """Seconds of ordinary load before it goes wrong."""
     fires_within: float = 300
     data_dir: Callable[[Path], Path] | None = None
     """Makes the place of the embedded server's data, in this folder."""
@@ -43,7 +43,7 @@ class Incident:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course:
-    """How it went, in seconds. `full_seconds`: until it would have fired with windows and waits as they are committed."""
+    """Course of an incident, in seconds. `full_seconds`: until it would have fired with windows and waits as they are committed."""
 
     fired_seconds: float
     full_seconds: float
@@ -56,7 +56,7 @@ class Course:
 
 
 def play(incident: Incident) -> Course:
-    """The whole of it, with a service of its own. Raises AssertionError where the alert does not come or the page does not help."""
+    """Play the whole of it, with a service of its own. Raises AssertionError where the alert does not come or the page does not help."""
     with tempfile.TemporaryDirectory(prefix="statesvc-test-incident-") as name:
         folder = Path(name)
         # the server runs as another user, who must get through

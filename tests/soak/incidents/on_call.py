@@ -18,7 +18,7 @@ _COMMAND_SECONDS: Final = 300.0
 
 
 def commands(page: Path, section: str | None = None) -> list[str]:
-    """The lines of its blocks, in order; of one section if that is named."""
+    """Return the lines of its blocks, in order; of one section if that is named."""
     text = page.read_text("utf-8")
     if section is not None:
         parts = _SECTION.split(text)
@@ -37,7 +37,7 @@ class OnCall:
     _started: list[asyncio.subprocess.Process] = field(default_factory=list)
 
     async def look(self, page: str, **known: str) -> str:
-        """Runs everything under "Look" of a page; what it printed. A command that takes what is not known yet is left out."""
+        """Run everything under "Look" of a page; return what it printed. A command that takes what is not known yet is left out."""
         answers = []
         for line in commands(RUNBOOK / f"{page}.md", "Look"):
             command = _filled(line, known)
@@ -47,7 +47,7 @@ class OnCall:
         return "\n".join(answers)
 
     async def do(self, page: str, *parts: str, **known: str) -> str:
-        """Runs the one command of the page that has these parts; it must go well."""
+        """Run the one command of the page that has these parts; it must go well."""
         line = _one(page, parts)
         command = _filled(line, known)
         assert not _asks(command), f"{page}: nobody knows what to write into {command}"
@@ -57,7 +57,7 @@ class OnCall:
         return printed
 
     async def start(self, page: str, command: str, *more: str) -> None:
-        """Starts what the page says, and leaves it running. `more`: arguments of this machine, such as a port that is free."""
+        """Start what the page says, and leave it running. `more`: arguments of this machine, such as a port that is free."""
         line = _one(page, (command,))
         with (self.folder / "started.log").open("ab") as log:
             text = " ".join(["exec", line, *more])
@@ -66,7 +66,7 @@ class OnCall:
         self.ran.append(line)
 
     async def close(self) -> None:
-        """Ends what was started."""
+        """End what was started."""
         for process in self._started:
             if process.returncode is None:
                 process.terminate()

@@ -1,4 +1,4 @@
-"""Where an incident plays: `statesvc up` as anyone would start it, carriers that push, a subscriber, Prometheus that scrapes."""
+"""Scene of an incident: `statesvc up` as anyone would start it, carriers that push, a subscriber, Prometheus that scrapes."""
 
 import asyncio
 import json
@@ -71,7 +71,7 @@ class Receiver:
 
 @dataclass(slots=True, kw_only=True)
 class Scene:
-    """What an incident may lay hands on."""
+    """Parts of the scene that an incident may lay hands on."""
 
     folder: Path
     cluster: Cluster | None
@@ -86,7 +86,7 @@ class Scene:
     """Carriers that push nothing for now."""
     subscription_id: str = ""
     troubles: list[asyncio.Task[Any]] = field(default_factory=list)
-    """What goes on doing harm."""
+    """Tasks that go on doing harm."""
     proxy: Proxy | None = None
     """Through which the service listens, if it does."""
     _up: asyncio.subprocess.Process | None = None
@@ -100,12 +100,11 @@ class Scene:
         return {role: self.port + place for place, role in enumerate(ROLES)}
 
     async def up(self) -> None:
-        """Starts the service, and returns once every role is ready."""
+        """Start the service, and wait until every role is ready."""
         await self.begin_up()
         await self._until_ready()
 
     async def begin_up(self) -> None:
-        """Starts the service."""
         with self.folder.joinpath("up.log").open("ab") as log:
             self._up = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", "statesvc", "up", "--port", str(self.port)),
@@ -116,13 +115,13 @@ class Scene:
             )
 
     async def down(self) -> None:
-        """Ends the service in order."""
+        """End the service in order."""
         if self._up is not None and self._up.returncode is None:
             self._up.send_signal(signal.SIGTERM)
             await self._up.wait()
 
     async def call(self, method: str, path: str, body: object = None) -> Any:
-        """A call of the API that goes well."""
+        """Make a call of the API that goes well."""
         content = None if body is None else json.dumps(body)
         headers = _JSON | {"Authorization": f"Bearer {BOOTSTRAP_KEY}"}
         async with self.session.request(method, f"{self.url}{path}", data=content, headers=headers) as answer:
@@ -130,7 +129,7 @@ class Scene:
             return await answer.json()
 
     async def push(self, body: bytes) -> int:
-        """One webhook of UPS; the status of the answer."""
+        """Push one webhook of UPS; return the status of the answer."""
         try:
             async with self.session.post(f"{self.url}/v1/webhooks/ups", data=body, headers=_JSON) as answer:
                 return answer.status
@@ -138,43 +137,43 @@ class Scene:
             return 0
 
     async def push_steadily(self, bodies: Iterator[bytes], *, rate: float) -> None:
-        """Webhooks of UPS, so many a second, until cancelled."""
+        """Push webhooks of UPS, so many a second, until cancelled."""
         async with asyncio.TaskGroup() as group:
             for body in bodies:
                 group.create_task(self.push(body))
                 await asyncio.sleep(1 / rate)
 
     def background(self, work: Any, name: str) -> asyncio.Task[Any]:
-        """Goes on until it is cancelled, at the latest with the scene."""
+        """Run in the background until it is cancelled, at the latest with the scene."""
         task: asyncio.Task[Any] = asyncio.create_task(work, name=name)
         self.stack.push_async_callback(cancelled, task)
         return task
 
     def trouble(self, work: Any, name: str) -> None:
-        """Does harm in the background, until it is cancelled."""
+        """Do harm in the background, until it is cancelled."""
         self.troubles.append(self.background(work, name))
 
     async def command(self, *arguments: str) -> None:
-        """A command line of ours that goes well."""
+        """Run a command line of ours that goes well."""
         process = await asyncio.create_subprocess_exec(sys.executable, "-m", "statesvc", *arguments, env=dict(self.settings))
         assert await process.wait() == 0, arguments
 
     async def execute(self, statement: str) -> list[tuple[Any, ...]]:
-        """As superuser."""
+        """Execute a statement as superuser."""
         assert self.dsns.superuser is not None
         async with await AsyncConnection.connect(self.dsns.superuser, autocommit=True) as connection:
             cursor = await connection.execute(statement.encode())
             return await cursor.fetchall() if cursor.description else []
 
     async def pid_of(self, role: str) -> int:
-        """Of the process that has this role."""
+        """Return the id of the process that has this role."""
         rows = await self.execute(f"SELECT worker_id FROM statesvc.worker WHERE role = '{role}' ORDER BY last_seen_at DESC LIMIT 1")
         found = re.search(rf"-{role}-(\d+)", str(rows[0][0]))
         assert found is not None, rows
         return int(found[1])
 
     def traffic(self) -> Iterator[Push]:
-        """Of the sample carriers, all of it readable, without those that are silent."""
+        """Yield pushes of the sample carriers, all of it readable, without those that are silent."""
         trouble = {Behaviour.UNREADABLE, Behaviour.UNKNOWN_CODE, Behaviour.COMPRESSED}
         for push in pushes(random.Random(7), lambda: datetime.now(UTC)):
             if push.behaviour not in trouble and push.carrier_id not in self.silent:
@@ -197,7 +196,7 @@ class Scene:
 
 
 def alerts_of_ups(prefix: str) -> Iterator[bytes]:
-    """Endless single scans, each of another parcel."""
+    """Yield endless single scans, each of another parcel."""
     number = 0
     while True:
         number += 1
@@ -205,7 +204,6 @@ def alerts_of_ups(prefix: str) -> Iterator[bytes]:
 
 
 async def cancelled(*tasks: asyncio.Task[Any]) -> None:
-    """Ends them."""
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
@@ -215,7 +213,7 @@ async def cancelled(*tasks: asyncio.Task[Any]) -> None:
 async def scene(
     folder: Path, *, factor: float, data_dir: Path | None = None, has_listen_proxy: bool = False
 ) -> AsyncIterator[tuple[Scene, Prometheus, OnCall]]:
-    """The service, well and under load.
+    """Run the service, well and under load.
 
     `data_dir`: with its embedded server there, instead of a server of its own elsewhere. `has_listen_proxy`: listens through a proxy.
     """

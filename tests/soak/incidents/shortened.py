@@ -8,17 +8,17 @@ from deploy.prometheus.rules import rules
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _SPAN: Final = re.compile(r"(?<=\[)(\d+)([smhd])(?=\])|(?<=offset )(\d+)([smhd])")
 _SILENCE: Final = re.compile(r"(\d+) \* 3600")
-"""How long a carrier has been silent, which CarrierSilent compares with its own windows."""
+"""Silence of a carrier, which CarrierSilent compares with its own windows."""
 _PREDICTED: Final = re.compile(r"(?<=, )86400(?=\))")
 
 
 def seconds(span: str) -> float:
-    """Of `5m` and the like."""
+    """Parse `5m` and the like."""
     return float(span[:-1]) * _UNITS[span[-1]]
 
 
 def shortened(factor: float) -> dict[str, Any]:
-    """The rules as Prometheus takes them, `factor` times shorter; evaluated every second."""
+    """Return the rules as Prometheus takes them, `factor` times shorter; evaluated every second."""
     document = rules()
     for group in document["groups"]:
         group["interval"] = "1s"
@@ -30,7 +30,7 @@ def shortened(factor: float) -> dict[str, Any]:
 
 
 def waits() -> dict[str, tuple[float, bool]]:
-    """Of each alert: the seconds that its condition must last in the committed rules, and whether that condition looks at windows."""
+    """Return for each alert how long its condition must last in the committed rules, and whether that condition looks at windows."""
     return {
         rule["alert"]: (seconds(rule["for"]), "[" in rule["expr"] or ":" in rule["expr"].split(" ")[0])
         for group in rules()["groups"]

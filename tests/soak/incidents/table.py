@@ -15,7 +15,6 @@ HEAD: Final = (
 
 
 def row(incident: Incident, course: Course) -> str:
-    """One line."""
     page = course.alert.annotations["runbook_url"].rpartition("/")[2].removesuffix(".md")
     steps = [*([incident.outside] if incident.outside else []), *(f"`{command.replace('|', chr(92) + '|')}`" for command in course.ran)]
     cells = (
@@ -31,7 +30,7 @@ def row(incident: Incident, course: Course) -> str:
 
 
 def written(text: str, incident: Incident, line: str) -> str:
-    """The page with this row in place of the incident's old one."""
+    """Return the page with this row in place of the incident's old one."""
     head, _, rest = text.partition(BEGIN)
     table, _, tail = rest.partition(END)
     rows = {_what(each): each for each in table.removeprefix(HEAD).splitlines() if each} | {incident.what: line}

@@ -21,10 +21,10 @@ from tests.world.ports import free_port
 REPORT: Final = "nightly-report"
 LOOKS_MAX: Final = 20
 MORE_SECONDS: Final = 10
-"""Of load after the backup: what the restore loses."""
+"""Seconds of load after the backup: what the restore loses."""
 VOLUME_BYTES: Final = 8_000_000_000
 WAL_FILES: Final = 200
-"""Of 16 MiB: more than the embedded server retains by itself (2 GB), so that dropping the slot is what helps."""
+"""Files of 16 MiB: more than the embedded server retains by itself (2 GB), so that dropping the slot is what helps."""
 
 
 async def _lock_what_pushes_need(scene: Scene) -> None:
@@ -53,7 +53,7 @@ async def _end_the_session(_scene: Scene, on_call: OnCall) -> None:
 
 
 async def _freeze_the_sealer(scene: Scene) -> None:
-    """And the one that its supervisor starts in its place, and so on."""
+    """Freeze the sealer, and the one that its supervisor starts in its place, and so on."""
 
     async def freeze() -> None:
         while True:

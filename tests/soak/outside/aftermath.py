@@ -31,7 +31,7 @@ class Aftermath:
 
 
 def in_clear(mark: str) -> re.Pattern[bytes]:
-    """The mark as text, in hexadecimal, and within base64 at each of its three places."""
+    """Return a pattern of the mark as text, in hexadecimal, and within base64 at each of its three offsets."""
     text = mark.encode()
     spellings = {text, text.lower(), text.hex().encode(), text.hex().upper().encode()}
     for before in range(3):
@@ -51,7 +51,7 @@ async def months_later(
     superuser_dsn: str,
     programs: Path,
 ) -> Aftermath:
-    """Nothing but the API runs any more."""
+    """Check months later, when nothing but the API runs any more."""
     found = Aftermath()
     async with await psycopg.AsyncConnection.connect(superuser_dsn, autocommit=True) as connection:
         await connection.execute(_LATER.encode())
@@ -73,7 +73,7 @@ async def months_later(
 
 
 async def _erase_archived(found: Aftermath, client: Client, shell: CommandLine, record: Record) -> None:
-    """One person is erased whose bodies are archived by now; another is not."""
+    """Erase one person whose bodies are archived by now; another is not erased."""
     erased = set(record.rows("SELECT carrier, number FROM erasure"))
     people = [
         (key, carrier, number)

@@ -31,7 +31,7 @@ class Client:
     answers: Counter[int] = field(default_factory=Counter)
 
     async def once(self, method: str, path: str, body: bytes | None = None, *, accept: str = "*/*") -> tuple[int, Mapping[str, str], bytes]:
-        """Status 0: no answer."""
+        """Call once; status 0: no answer."""
         url = self.ingress_url() if path.startswith("/v1/webhooks/") else self.url()
         try:
             async with self.session.request(
@@ -46,7 +46,7 @@ class Client:
             return 0, {}, b""
 
     async def get(self, path: str, *, accept: str = "*/*") -> tuple[int, Any]:
-        """JSON, or text where it is none; tried until there is an answer."""
+        """Return JSON, or text where it is none; tried until there is an answer."""
         until = time.monotonic() + PATIENCE_SECONDS
         while True:
             status, told, text = await self.once("GET", path, accept=accept)
@@ -69,10 +69,10 @@ class CommandLine:
     tries: Counter[str] = field(default_factory=Counter)
     killed: Counter[str] = field(default_factory=Counter)
     complaints: list[str] = field(default_factory=list)
-    """What tries said that did not succeed, the last lines of each."""
+    """Output of tries that did not succeed, the last lines of each."""
 
     async def run(self, *arguments: str, seconds: float = 300.0, kill_after: float | None = None) -> tuple[int, str]:
-        """Exit code and standard output."""
+        """Run a command, and return exit code and standard output."""
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "statesvc", *arguments),
             env=dict(self.environment),
@@ -94,7 +94,7 @@ class CommandLine:
         return process.returncode or 0, output.decode()
 
     async def until_done(self, *arguments: str) -> str:
-        """Its standard output, once it ended with 0."""
+        """Return its standard output, once it ended with 0."""
         name = " ".join(arguments[:2]) if arguments[0] != "erase" else "erase"
         until = time.monotonic() + PATIENCE_SECONDS
         impatient = self.rng.random() < self.impatience

@@ -1,4 +1,4 @@
-"""How carriers print scans: the shapes of their bodies, written by hand from their formats; nothing here is the service's."""
+"""Envelopes of carriers' scans: the shapes of their bodies, written by hand from their formats; nothing here is the service's."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +27,7 @@ class Printed(NamedTuple):
 
 
 class Code(NamedTuple):
-    """What is printed, and the status that it means; None: nobody knows yet."""
+    """Printed code, and the status that it means; None: nobody knows yet."""
 
     printed: tuple[str, ...]
     status: str | None
@@ -91,7 +91,7 @@ DCSA: Final = {
 
 
 def ups_alert(number: str, seen: Sequence[Printed], _place: int) -> bytes:
-    """A Track Alert: one scan, the local time next to the same in GMT."""
+    """Build a Track Alert: one scan, the local time next to the same in GMT."""
     scan = seen[-1]
     kind, code = UPS[scan.step].printed
     local, gmt = scan.at.astimezone(ARIZONA), scan.at.astimezone(UTC)
@@ -108,7 +108,7 @@ def ups_alert(number: str, seen: Sequence[Printed], _place: int) -> bytes:
 
 
 def ups_xml(number: str, seen: Sequence[Printed], _place: int) -> bytes:
-    """The old Track answer: the whole history, newest first, capitals, local times."""
+    """Build the old Track answer: the whole history, newest first, capitals, local times."""
     activities = []
     for scan in reversed(seen):
         kind, code = UPS[scan.step].printed
@@ -132,7 +132,7 @@ def fedex_ground(number: str, seen: Sequence[Printed], place: int) -> bytes:
 
 
 def fedex_express(number: str, seen: Sequence[Printed], place: int) -> bytes:
-    """The same parcel as another part of FedEx prints it: another end of the unique id, and a facility."""
+    """Build the same parcel as another part of FedEx prints it: another end of the unique id, and a facility."""
     return _fedex(number, seen, place, "FX", {"locationId": "TUSA"})
 
 
@@ -164,7 +164,7 @@ def _fedex(number: str, seen: Sequence[Printed], place: int, part: str, further:
 
 
 def usps(number: str, seen: Sequence[Printed], _place: int) -> bytes:
-    """Web Tools: the newest scan as summary, the others as details, local times of minutes."""
+    """Build an answer of Web Tools: the newest scan as summary, the others as details, local times of minutes."""
     details = "".join(f"<TrackDetail>{_usps_scan(scan)}</TrackDetail>" for scan in reversed(seen[:-1]))
     return (
         f'<?xml version="1.0" encoding="UTF-8"?><TrackResponse><TrackInfo ID="{number}">'
@@ -173,7 +173,7 @@ def usps(number: str, seen: Sequence[Printed], _place: int) -> bytes:
 
 
 def usps_barcode(number: str, seen: Sequence[Printed], place: int) -> bytes:
-    """The number as its barcode has it: 420 and the postcode of the addressee before it."""
+    """Build the number as its barcode has it: 420 and the postcode of the addressee before it."""
     return usps(f"42085201{number}", seen, place)
 
 
@@ -187,7 +187,7 @@ def _usps_scan(scan: Printed) -> str:
 
 
 def dhl_express(number: str, seen: Sequence[Printed], _place: int) -> bytes:
-    """An XML-PI answer: the whole history, oldest first, local times."""
+    """Build an XML-PI answer: the whole history, oldest first, local times."""
     events = []
     for scan in seen:
         local = scan.at.astimezone(DUBAI)
@@ -205,7 +205,7 @@ def dhl_express(number: str, seen: Sequence[Printed], _place: int) -> bytes:
 
 
 def easypost(number: str, seen: Sequence[Printed], _place: int) -> bytes:
-    """A tracker: the whole history, oldest first, in UTC."""
+    """Build a tracker: the whole history, oldest first, in UTC."""
     details = [
         {
             "object": "TrackingDetail",
@@ -231,14 +231,14 @@ def easypost(number: str, seen: Sequence[Printed], _place: int) -> bytes:
 
 
 def dcsa(number: str, seen: Sequence[Printed], place: int) -> bytes:
-    """The newest event of a container, and the one before it again; its ids are the carrier's own."""
+    """Build the newest event of a container, and the one before it again; its ids are the carrier's own."""
     first = place + 1 - len(seen)
     events = [_dcsa_event(number, scan, first + offset) for offset, scan in enumerate(seen)]
     return json.dumps(events[-2:]).encode()
 
 
 def dcsa_retraction(number: str, scan: Printed, place: int) -> bytes:
-    """It never happened."""
+    """Build a retraction: it never happened."""
     event = _dcsa_event(number, scan, place)
     return json.dumps([event | {"eventID": f"{number}-r", "retractedEventID": event["eventID"]}]).encode()
 
@@ -259,7 +259,7 @@ def _dcsa_event(number: str, scan: Printed, place: int) -> dict[str, Any]:
 
 
 def canonical(number: str, event_id: str, status: str | None, at: datetime, **more: str) -> bytes:
-    """One event as its sender states it."""
+    """Build one event as its sender states it."""
     event = {
         "carrier_id": "canonical",
         "event_id": event_id,

@@ -28,7 +28,7 @@ class Entry(NamedTuple):
 
 
 async def read_feed(client: Client) -> list[Entry]:
-    """All of it, page by page."""
+    """Read all of it, page by page."""
     found: list[Entry] = []
     cursor: str | None = None
     while True:
@@ -41,12 +41,12 @@ async def read_feed(client: Client) -> list[Entry]:
 
 
 def canonical(document: object) -> bytes:
-    """RFC 8785 for what entries hold: no fractions, and names in ASCII."""
+    """Encode by RFC 8785 what entries hold: no fractions, and names in ASCII."""
     return json.dumps(document, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()
 
 
 def root_of(leaves: Sequence[bytes]) -> bytes:
-    """RFC 9162, section 2.1.1, level by level: the odd one at the end of a level goes up as it is."""
+    """Compute the root by RFC 9162, section 2.1.1, level by level: the odd one at the end of a level goes up as it is."""
     level = list(leaves)
     if not level:
         return hashlib.sha256(b"").digest()
@@ -57,7 +57,7 @@ def root_of(leaves: Sequence[bytes]) -> bytes:
 
 
 class Head(NamedTuple):
-    """What a signed note says."""
+    """Content of a signed note."""
 
     origin: str
     size: int
@@ -65,7 +65,7 @@ class Head(NamedTuple):
 
 
 def open_head(note: str, key: str) -> Head:
-    """Raises where no signature of `key` (name+id+base64) stands under the note."""
+    """Open a head. Raises where no signature of `key` (name+id+base64) stands under the note."""
     name, _, encoded = key.split("+", 2)
     material = base64.b64decode(encoded)
     text, _, signatures = note.partition("\n\n")
@@ -97,13 +97,13 @@ class CheckedLog:
 
 
 def shipment_id(carrier_id: str, number: str, discriminator: str) -> str:
-    """As the contract makes it."""
+    """Derive the id as the contract does."""
     digest = hashlib.sha256(f"s1\x1f{carrier_id}\x1f{number}\x1f{discriminator}".encode()).digest()
     return str(UUID(bytes=digest[:16]))
 
 
 def check_log(entries: list[Entry]) -> CheckedLog:
-    """Everything that the entries say about themselves."""
+    """Check everything that the entries say about themselves."""
     log = CheckedLog(entries)
     seen: set[tuple[str, str]] = set()
     recorded: dict[str, datetime] = {}
@@ -159,7 +159,7 @@ def _check_transitions(log: CheckedLog, shipment: str, transitions: list[dict[st
 
 
 def check_heads(log: CheckedLog, notes: Sequence[str], key: str) -> int:
-    """All heads that were ever fetched: each signed, each the root of a beginning of the log. Answers the size of the newest."""
+    """Check all heads that were ever fetched: each signed, each the root of a beginning of the log. Return the size of the newest."""
     leaves = [entry.leaf_hash for entry in log.entries]
     newest, origins = 0, set()
     for note in dict.fromkeys(notes):

@@ -24,7 +24,7 @@ JOURNEYS: Final = (
     "label pickup depart strange",
 )
 STRANGE_MEANS: Final = "exception"
-"""What an operator says that the strange codes mean, while they are pushed."""
+"""Status that an operator maps the strange codes to, while they are pushed."""
 ACTIVE: Final = {"picked_up", "in_transit", "exception", "available_for_pickup", "out_for_delivery", "delivery_attempted"}
 
 
@@ -48,8 +48,11 @@ HOSTILE: Final[tuple[tuple[str, str | None, Callable[[str], bytes]], ...]] = (
 
 
 class Push(NamedTuple):
-    """One body. `cause`: why it must end as a dead letter; `empty`: it is read, and says nothing; `last`: it may only be pushed when all
-    before it took effect; `direct`: by `POST /v1/events`."""
+    """One body. `cause`: why it must end as a dead letter; `empty`: it is read, and says nothing.
+
+    `last`: it may only be pushed when all before it took effect; `direct`: by `POST /v1/events`.
+
+    """
 
     carrier_id: str
     body: bytes
@@ -62,7 +65,7 @@ class Push(NamedTuple):
 
 
 class Scan(NamedTuple):
-    """What must stand in the history: when, under which code, with which meaning. `again`: the meaning that a correction gives it."""
+    """Scan that must be in the history: when, under which code, with which meaning. `again`: the meaning that a correction gives it."""
 
     at: datetime
     code: str | None
@@ -89,7 +92,7 @@ class Parcel:
     erase_after: int | None = None
 
     def expected(self) -> dict[str, Any]:
-        """What must be found at the end."""
+        """Return what must be found at the end."""
         status, flags = outcome(self.scans)
         return {
             "status": status,
@@ -105,7 +108,7 @@ class Parcel:
 
 
 def outcome(scans: Sequence[Scan]) -> tuple[str, set[str]]:
-    """Where simple histories end by the rules of the life cycle, in the order in which things happened."""
+    """Return where simple histories end by the rules of the life cycle, in the order in which things happened."""
     status, flags = "unknown", set()
     for scan in sorted(scans, key=lambda each: each.at):
         to = scan.effective
@@ -127,7 +130,7 @@ def outcome(scans: Sequence[Scan]) -> tuple[str, set[str]]:
 
 
 class _Carrier(NamedTuple):
-    """How a carrier numbers and prints. `alone`: each push says one scan, else the whole history again."""
+    """Numbers and codes of a carrier. `alone`: each push says one scan, else the whole history again."""
 
     number: Callable[[int, random.Random], str]
     codes: Mapping[str, envelopes.Code]
@@ -147,7 +150,10 @@ _CARRIERS: Final[Mapping[str, _Carrier]] = {
 
 
 def parcels(rng: random.Random, now: datetime) -> Iterator[Parcel]:
-    """Endless: all carriers in turn, every fifth in our own format, now and then a body that nobody can read, every fortieth erased."""
+    """Yield endless parcels.
+
+    All carriers in turn, every fifth in our own format, now and then an unreadable body, every fortieth erased.
+    """
     names = tuple(_CARRIERS)
     for number in count(1):
         if number % 12 == 5:
@@ -169,7 +175,7 @@ def _hostile(number: int) -> Parcel:
 
 
 def _times(steps: int, rng: random.Random, now: datetime) -> list[datetime]:
-    """Whole minutes, all far from each other, the last one some minutes ago."""
+    """Return whole minutes, all far from each other, the last one some minutes ago."""
     at = (now - timedelta(minutes=rng.randint(5, 50))).replace(second=0, microsecond=0)
     found = [at]
     while len(found) < steps:
@@ -202,7 +208,7 @@ def _printed(carrier_id: str, number: int, rng: random.Random, now: datetime) ->
 
 
 def _shuffle(pushes: list[Push], rng: random.Random) -> None:
-    """Some overtake others, some come at last."""
+    """Shuffle: some overtake others, some come at last."""
     chance, place = rng.random(), rng.randrange(len(pushes) - 1)
     if chance < 0.2:
         pushes[place], pushes[place + 1] = pushes[place + 1], pushes[place]
@@ -222,7 +228,7 @@ def _retract_or_contradict(parcel: Parcel, seen: Sequence[Printed], rng: random.
 
 
 def _canonical(number: int, rng: random.Random, now: datetime) -> Parcel:
-    """Its sender chooses the ids, contradicts and corrects itself, cancels and goes on."""
+    """Build a parcel whose sender chooses the ids, contradicts and corrects itself, cancels and goes on."""
     name = f"LEDGER{number:08}"
     parcel = Parcel(carrier_id="canonical", number=name)
     statuses = ["info_received", "picked_up", "in_transit", "exception", "out_for_delivery", "delivered"]
@@ -253,7 +259,7 @@ def _canonical(number: int, rng: random.Random, now: datetime) -> Parcel:
 
 
 def _contradict(parcel: Parcel, name: str, rng: random.Random) -> None:
-    """The same id with other facts: another status, or another parcel; the second twice in bodies of their own."""
+    """Contradict by the same id with other facts: another status, or another parcel; the second twice in bodies of their own."""
     at = parcel.scans[2].at
     if rng.random() < 0.5:
         parcel.pushes.append(Push("canonical", envelopes.canonical(name, f"{name}-2", "lost", at), last=True))

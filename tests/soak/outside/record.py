@@ -36,7 +36,7 @@ class Record:
         return self._file.execute(statement, values).lastrowid or 0
 
     def begin(self, parcel: Parcel) -> int:
-        """Hostile bodies stand under no number."""
+        """Begin a parcel; hostile bodies stand under no number."""
         return self._add(
             "INSERT INTO parcel (carrier, number, expected) VALUES (?, nullif(?, ''), ?)",
             parcel.carrier_id,
@@ -63,6 +63,6 @@ class Record:
         self._add("INSERT INTO delivery VALUES (?, ?, ?, ?)", webhook, body, accepted, time.time())
 
     def parcels(self) -> Iterator[tuple[int, str, str, dict[str, Any]]]:
-        """Those with a number."""
+        """Yield those with a number."""
         for key, carrier, number, expected in self.rows("SELECT id, carrier, number, expected FROM parcel WHERE number IS NOT NULL"):
             yield key, carrier, number, json.loads(expected)

@@ -51,7 +51,7 @@ class Traffic:
             await self._parcel(next(self.plan))
 
     async def _turn(self) -> None:
-        """One push at a time, at the rate; what an outage held up is not caught up at once."""
+        """Push one at a time, at the rate; what an outage held up is not caught up at once."""
         self._due = max(self._due + 1 / self.rate, time.monotonic() - 1)
         await asyncio.sleep(self._due - time.monotonic())
 
@@ -87,7 +87,7 @@ class Traffic:
         return message
 
     async def _try(self, body: int, push: Push) -> str | None:
-        """The message's id; empty where its call has none; None without an ACK."""
+        """Push once; return the message's id, empty where its call has none, None without an ACK."""
         path = "/v1/events" if push.direct else f"/v1/webhooks/{push.carrier_id}"
         status, headers, text = await self.client.once("POST", path, push.body)
         self.answers[status] += 1
@@ -108,7 +108,7 @@ class Traffic:
         return message
 
     async def _settled(self, message: str) -> None:
-        """Waits until it took effect: only then is it known which of two statements came first."""
+        """Wait until it took effect: only then is it known which of two statements came first."""
         while True:
             status, told = await self.client.get(f"/v1/messages/{message}")
             if status == 200 and told["state"] in SETTLED:

@@ -1,4 +1,4 @@
-"""What we knew then: the answer at every sealing instant and just before it, for ever the same."""
+"""Answers as of then: the same for ever at every sealing instant and just before it."""
 
 from collections import defaultdict
 from collections.abc import Callable
@@ -25,11 +25,11 @@ ROUNDS = 12
 JUST_BEFORE = timedelta(microseconds=1)
 STATUSES = [status for status in Status if status is not Status.UNKNOWN]
 Model = dict[str, list[tuple[datetime, list[Fact]]]]
-"""Of each number: when what was sealed, in the order of the rounds."""
+"""Facts of each number: when what was sealed, in the order of the rounds."""
 
 
 async def _lives(log: Story, chance: Random, histories: int) -> Model:
-    """Late, timeless, corrected and retracted scans of many parcels, sealed now and then."""
+    """Push late, timeless, corrected and retracted scans of many parcels, sealed now and then."""
     model: Model = defaultdict(list)
     said: dict[str, list[Fact]] = defaultdict(list)
     event_ids: dict[str, list[str]] = defaultdict(list)
@@ -91,7 +91,7 @@ async def test_at_each_sealing_instant_and_just_before_it_the_answer_is_the_mode
 
 
 async def test_a_variant_that_looks_at_what_was_recorded_by_then_fails(database: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An entry may be recorded before an instant and be sealed after it: by the recorded time the answer would change later."""
+    # an entry may be recorded before an instant and be sealed after it: by the recorded time the answer would change later
     async with story(database) as log:
         await log.say(scan("1ZA", 1, Status.PICKED_UP))
         first = (await log.seal()).created_at

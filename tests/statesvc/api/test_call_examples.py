@@ -1,4 +1,4 @@
-"""The examples of the document were recorded, are complete, and fit their schemas. (That a client still gets them: tests/clients.)"""
+"""The examples of the document were recorded, are complete, and fit their schemas. Clients get them: tests/clients."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,7 +11,7 @@ from tests.openapi_document import document
 
 
 def bodies(described: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Of requests and good answers, as far as they are text."""
+    """Yield the bodies of requests and good answers, as far as they are text."""
     for calls in described["paths"].values():
         for call in calls.values():
             answers = [answer for status, answer in call["responses"].items() if status.startswith("2")]

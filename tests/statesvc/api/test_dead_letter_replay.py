@@ -19,7 +19,7 @@ from statesvc.repair.dead_letters.replay_run import ReplayBudget
 
 
 async def bury_messages(api: Any, *details: str, cause: Cause = Cause.NORMALIZER_FAILED) -> list[int]:
-    """Pushes messages that are then buried with these details; answers the open dead letters."""
+    """Push messages that are then buried with these details; return the open dead letters."""
     messages = [seal_message(api.keyring, "ups", f"{number}{detail}".encode(), "{}") for number, detail in enumerate(details)]
     await put(api.connection, messages)
     claimed = (await claim(api.connection, Claim(worker="worker-1", limit=500, lease_seconds=30, bytes_max=1 << 20, sweep=True))).messages
@@ -30,7 +30,7 @@ async def bury_messages(api: Any, *details: str, cause: Cause = Cause.NORMALIZER
 
 
 async def settle_messages(api: Any) -> None:
-    """The verdicts on the messages that carriers pushed, whose bodies are stored no longer."""
+    """Settle the messages that carriers pushed, whose bodies are stored no longer."""
     await api.carriers.execute(
         "INSERT INTO statesvc.message"
         " (message_id, received_at, settled_at, attempts, events, carrier_id, outcome, normalizer, worker, shipments)"

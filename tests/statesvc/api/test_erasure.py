@@ -1,4 +1,4 @@
-"""Who erases a person and then looks for them finds nothing: in no answer, for no key, in no table, and after no later push."""
+"""Erasure of a person leaves nothing to find: in no answer, for no key, in no table, and after no later push."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -39,13 +39,13 @@ def delivered(scan: Any, minutes: int, **fields: Any) -> Any:
 
 
 def said_in_place_of_a_code(scan: Any, minutes: int, **fields: Any) -> Any:
-    """What a carrier writes where its code belongs."""
+    """Build what a carrier writes where its code belongs."""
     stated = scan("1", None, kind=Kind.UNMAPPED, minutes=minutes, place=PLACE, **fields)
     return replace(stated, raw=Raw(type="T", code=HANDED, reason=f"{NAME} 2", further=(f"{NAME} 3",)))
 
 
 async def answers(api: Any, scopes: str) -> str:
-    """All that a key of these scopes is shown."""
+    """Return all that a key of these scopes is shown."""
     found = []
     for path in PATHS:
         wanted = {"include": "personal"} if "pii" in scopes and path.startswith("/v1/shipments/") else {}
@@ -56,7 +56,7 @@ async def answers(api: Any, scopes: str) -> str:
 
 
 async def dump(owner: AsyncConnection[Any]) -> str:
-    """Every table as `pg_dump` copies it, with binary columns as the bytes that they are."""
+    """Dump every table as `pg_dump` copies it, with binary columns as the bytes that they are."""
     found = []
     tables = "SELECT oid::regclass::text FROM pg_class WHERE relnamespace = 'statesvc'::regnamespace AND relkind = 'r'"
     for (table,) in await (await owner.execute(tables)).fetchall():
@@ -114,7 +114,7 @@ async def test_texts_in_the_place_of_codes_make_one_dead_letter_whatever_they_sa
 
 
 async def test_a_text_that_the_carrier_s_tables_know_is_shown_to_every_reader(api: Any, scan: Any) -> None:
-    """Before an erasure and after it: it is the carrier's word, and nobody's name."""
+    # before an erasure and after it: it is the carrier's word, and nobody's name
     known = min(CARRIERS["usps"].texts)
     said = (
         replace(scan("1", Status.IN_TRANSIT, minutes=minute), raw=Raw(code=text))

@@ -31,7 +31,7 @@ async def preview(api: Any, rules: dict[str, Any], carrier_id: str = "acme", **q
 
 
 async def apply(shop: Shop) -> int:
-    """After every append that read the rules before has ended. Answers the pages."""
+    """Apply the rules after every append that read the rules before has ended. Return the pages."""
     await shop.database.clock.advance(61)
     pages = 0
     while await rearm(shop.connection):

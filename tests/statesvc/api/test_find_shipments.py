@@ -10,7 +10,7 @@ import pytest
 from events.vocabulary import Reason, Status
 
 BARCODE = "420627019205590164917312345678"
-"""What a scanner reads from a parcel of USPS: the consignee's postcode in front of the number."""
+"""Barcode of a parcel of USPS: the consignee's postcode in front of the number."""
 
 
 async def found(api: Any, **query: str) -> list[tuple[str, str]]:
@@ -176,7 +176,7 @@ async def test_an_id_that_means_no_shipment_is_not_found(api: Any, scan: Any) ->
 
 @pytest.fixture
 async def clock(database: Any) -> AsyncIterator[Any]:
-    """Sets the service's clock to this many hours from the beginning."""
+    """Set the service's clock to this many hours from the beginning."""
     begin = datetime.now(UTC).replace(microsecond=0)
     async with await psycopg.AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
 

@@ -1,4 +1,4 @@
-"""What a full payload holds: the event and the state right after it, as the log has them; personal fields for those allowed alone."""
+"""Content of a full payload: the event and the state right after it, as the log has them; personal fields for those allowed alone."""
 
 import time
 from typing import Any
@@ -27,7 +27,7 @@ async def subscribe(api: Any, **wish: Any) -> None:
 
 
 async def bodies(api: Any) -> list[dict[str, Any]]:
-    """Of what may be sent now, as the next attempt would send it; the leases end at once."""
+    """Return the bodies of what may be sent now, as the next attempt would send it; the leases end at once."""
     asked = OutboxClaim(worker="notifier-1", lease_seconds=0, offer=Permits(256).offer(time.time(), limit=64))
     deliveries = await claim(api.connection, api.keyring, asked)
     sent = [orjson.loads(body_of(one.notification)) for one in sorted(deliveries, key=lambda one: one.sequence)]

@@ -23,7 +23,7 @@ TIMES = ("status_since", "last_event_at", "delivered_at")
 
 
 def local(reading: Reading, zone: timezone) -> Reading:
-    """The same scan as its carrier prints it."""
+    """Return the same scan as its carrier prints it."""
     return replace(reading, time=replace(reading.time, instant=reading.time.instant.astimezone(zone)))
 
 

@@ -31,7 +31,7 @@ async def verifiers(api: Any) -> list[VerifierKey]:
 
 
 async def follow(api: Any, *, after: int | str = -1, limit: int = 7) -> list[dict[str, Any]]:
-    """Reads the feed to its end, as a puller does."""
+    """Read the feed to its end, as a puller does."""
     found: list[dict[str, Any]] = []
     cursor: str | None = str(after)
     while cursor is not None:

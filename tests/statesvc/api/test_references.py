@@ -1,4 +1,4 @@
-"""What a shipper attaches to a number is found by its values, stands in the log by its digest alone, and goes with the person."""
+"""References of a number are found by their values, stand in the log by their digest alone, and go with the person."""
 
 import asyncio
 from typing import Any
@@ -135,7 +135,7 @@ async def test_an_erased_shipment_of_a_number_in_use_takes_its_references_but_no
 
 
 async def test_an_erasure_waits_for_one_who_attaches_at_the_same_time(api: Any, database: Any) -> None:
-    """Of two transactions at the same time none leaves a value behind the erasure."""
+    # of two transactions at the same time none leaves a value behind the erasure
     number = AttachedTo("ups", "1Z99")
     async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as other:
         async with other.transaction():
@@ -150,7 +150,7 @@ async def test_an_erasure_waits_for_one_who_attaches_at_the_same_time(api: Any, 
 
 
 async def stored(connection: AsyncConnection[Any]) -> bytes:
-    """Every table as it is written, without any key."""
+    """Return every table as it is written, without any key."""
     query = "SELECT relname FROM pg_class WHERE relnamespace = 'statesvc'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition"
     tables = [name for (name,) in await (await connection.execute(query)).fetchall()]
     rows = [str(await (await connection.execute(f"SELECT t::text FROM statesvc.{name} t".encode())).fetchall()) for name in tables]

@@ -68,7 +68,7 @@ class Standby:
 
 @pytest.fixture
 async def standby(database: Database, server: postgres.Server, scan: Any, tmp_path: Path) -> AsyncIterator[Standby]:
-    """The shipment is in transit on the standby, delivered on the primary."""
+    """Run a standby on which the shipment is in transit, while it is delivered on the primary."""
     name = postgres.create_database(server)
     behind = Database.of(server.on(name))
     options = "-c search_path=recovering,pg_catalog -c default_transaction_read_only=on"

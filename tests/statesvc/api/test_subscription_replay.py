@@ -47,7 +47,7 @@ async def turn(api: Any, subscription_id: str, *, disabled: bool) -> None:
 
 
 async def deliver_all(api: Any) -> None:
-    """Each notification in the outbox is taken at its second attempt."""
+    """Take each notification in the outbox at its second attempt."""
     await deliver(api.carriers.connection, api.carriers.keyring, AttemptOutcome.REFUSED, 503)
     await api.carriers.execute("UPDATE statesvc.outbox SET available_at = statesvc.clock()")
     await deliver(api.carriers.connection, api.carriers.keyring)

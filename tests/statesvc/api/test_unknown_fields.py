@@ -13,7 +13,7 @@ MORE = {"unheard_of": {"a": [1, None]}, "zz": "x"}
 
 @pytest.fixture
 def later_version(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The log is written by a version that has more fields; everything that reads is ours."""
+    """Write the log by a version that has more fields; everything that reads is ours."""
 
     def grown(document: dict[str, Any]) -> dict[str, Any]:
         return {name: value | MORE if isinstance(value, dict) else value for name, value in document.items()} | MORE

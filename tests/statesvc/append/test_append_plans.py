@@ -17,7 +17,7 @@ STATEMENTS = {
 }
 GROWING = re.compile(r"Seq Scan on (event|event_key|stream|shipment|inbox|message)\w*")
 SCANS = "SELECT pg_stat_get_xact_numscans('statesvc.inbox'::regclass)::int"
-"""How often the inbox was read whole."""
+"""Count of the times that the inbox was read whole."""
 LEASED = """
 INSERT INTO statesvc.inbox (message_id, received_at, available_at, body_bytes, carrier_id, sealed_key, token, worker)
 VALUES (%s, now(), now(), 1, 'acme', '', %s, 'w')
@@ -26,7 +26,7 @@ PARAMETER = re.compile(r"%\(\w+\)[bs]")
 
 
 def numbered(query: str) -> str:
-    """With $1, $2 for the parameters, one each time that it stands there."""
+    """Replace the parameters by $1, $2, one each time that it stands there."""
     names = list(dict.fromkeys(PARAMETER.findall(query)))
     return PARAMETER.sub(lambda found: f"${names.index(found[0]) + 1}", query)
 

@@ -49,7 +49,7 @@ def _scan(number: str, code: str = "AR", **more: Any) -> bytes:
 
 @asynccontextmanager
 async def holding(shop: Shop, *numbers: str) -> AsyncIterator[AsyncConnection[Any]]:
-    """Another transaction that has locked these shipments."""
+    """Lock these shipments in another transaction."""
     async with await AsyncConnection.connect(shop.database.service_dsn) as connection:
         for number in numbers:
             await connection.execute("SELECT FROM statesvc.stream WHERE shipment_id = %s FOR UPDATE", (shipment(number),))
@@ -58,7 +58,7 @@ async def holding(shop: Shop, *numbers: str) -> AsyncIterator[AsyncConnection[An
 
 @asynccontextmanager
 async def workers(shop: Shop, count: int = 1, **limits: Any) -> AsyncIterator[list[Worker]]:
-    """Running, woken by nothing but their own sweeps."""
+    """Run workers that nothing but their own sweeps wakes."""
     listener, waker = Listener(shop.database.service_dsn, [INBOX]), Waker(shop.database.service_dsn)
     made = [
         Worker(
@@ -135,7 +135,7 @@ async def test_a_batch_applies_what_is_not_locked_and_gives_back_whole_messages(
 
 
 async def test_a_message_whose_turn_never_came_waits_in_line(shop: Shop) -> None:
-    """A transaction of others holds the shipment whenever somebody tries; the second time one waits until it lets go."""
+    # a transaction of others holds the shipment whenever somebody tries; the second time one waits until it lets go
     await shop.say({"number": "A", "status": "picked_up"})
     async with holding(shop, "A") as holder:
         await shop.push(_scan("A"))
@@ -177,7 +177,7 @@ async def test_a_new_shipment_that_another_is_making_is_not_waited_for(shop: Sho
 
 
 async def test_a_number_that_another_names_is_not_waited_for(shop: Shop) -> None:
-    """Its stream with nothing but a key is there and locked, or being made by a transaction that is not committed."""
+    # its stream with nothing but a key is there and locked, or being made by a transaction that is not committed
     await shop.push(says(named=["THERE"]))
     await shop.work()
     async with holding(shop, "THERE") as other:
@@ -201,8 +201,7 @@ async def test_a_number_that_another_names_is_not_waited_for(shop: Shop) -> None
 
 
 async def test_two_that_make_what_the_other_names_do_not_wait_for_each_other(shop: Shop) -> None:
-    """Each makes one shipment and names the one that the other makes: with a wait on both sides the server had to end one of them."""
-
+    # each makes one shipment and names the one that the other makes: with a wait on both sides the server had to end one of them
     def batch(connection: AsyncConnection[Any], message: Any) -> AppendBatch:
         read, _ = read_chosen(message, keyring=shop.keyring, carriers=shop.context.carriers, mappings=shop.context.mappings)
         assert isinstance(read, Read)
@@ -220,7 +219,7 @@ async def test_two_that_make_what_the_other_names_do_not_wait_for_each_other(sho
 
 
 async def test_what_depends_on_a_postponed_message_is_postponed_with_it(shop: Shop) -> None:
-    """The second names another shipment, but has the id of the first: which of them is the conflict must not depend on a lock."""
+    # the second names another shipment, but has the id of the first: which of them is the conflict must not depend on a lock
     await shop.say({"number": "A", "status": "picked_up"})
     async with holding(shop, "A"):
         for number, native_id in (("A", "1"), ("B", "1"), ("C", "2")):
@@ -282,7 +281,7 @@ async def test_a_dedupe_key_that_another_holds_is_found_by_halving(shop: Shop) -
 
 
 async def test_a_head_that_moved_all_the_same_ends_the_transaction(shop: Shop) -> None:
-    """The lock is what guards it; that it did is asserted."""
+    # the lock is what guards it; that it did is asserted
     await shop.say({"number": "A", "status": "picked_up"})
     ((head_hash, recorded_at),) = await shop.rows("SELECT head_hash, recorded_at FROM statesvc.stream")
     head = StreamHead(2, head_hash, recorded_at, recorded_at, None, seen=0)

@@ -303,7 +303,7 @@ async def test_a_parcel_that_another_lets_go_while_the_rest_is_looked_up_is_told
 
 
 def _journeys(random: Random, number: str, *, in_order: bool) -> list[tuple[str, bytes]]:
-    """What all sources push of one parcel; each in its order, or not."""
+    """Return what all sources push of one parcel; each in its order, or not."""
     pushed = {carrier_id: [scan(carrier_id, number, status, minute) for minute, status in enumerate(JOURNEY)] for carrier_id in SOURCES}
     said: list[tuple[str, bytes]] = []
     while waiting := [carrier_id for carrier_id, left in pushed.items() if left]:
@@ -315,7 +315,7 @@ def _journeys(random: Random, number: str, *, in_order: bool) -> list[tuple[str,
 @pytest.mark.slow
 @pytest.mark.parametrize("in_order", [True, False])
 async def test_parcels_of_three_sources_in_any_order_on_four_workers_that_are_killed(parcels: ParcelShop, in_order: bool) -> None:  # noqa: FBT001 - a parameter
-    """Of every order the log holds all, and who asks for each status once is told what the rule says of that log."""
+    # of every order the log holds all, and who asks for each status once is told what the rule says of that log
     shop, random = parcels.shop, Random(20261126)
     once, everything = await parcels.subscribe("once"), await parcels.subscribe("all")
     numbers = [f"P{n}" for n in range(PARCELS)]
@@ -348,7 +348,7 @@ async def test_parcels_of_three_sources_in_any_order_on_four_workers_that_are_ki
 
 
 async def _work_with_kills(shop: Shop, random: Random) -> int:
-    """Four workers at once until nothing waits; sessions of some are ended in their transactions, and their leases rescued."""
+    """Run four workers at once until nothing waits; sessions of some are ended in their transactions, and their leases rescued."""
     kills = 0
     while await shop.value("SELECT count(*) FROM statesvc.inbox"):
         batches = [messages for _ in range(4) if (messages := await shop.claim(64))]

@@ -1,4 +1,4 @@
-"""Whose fault a failure is (only a message's own may send it to the dead letters), and what is tried again."""
+"""Failures: whose fault they are (only a message's own may send it to the dead letters), and what is tried again."""
 
 import asyncio
 import time
@@ -52,7 +52,7 @@ from tests.world.shop import Shop, shipment
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else value.value,
 )
 def test_the_state_of_the_database_is_never_a_message_s_fault(error: Exception, fault: Fault) -> None:
-    """A CheckViolation without a constraint is a missing partition."""
+    # a CheckViolation without a constraint is a missing partition
     assert classify(error) is fault
 
 

@@ -32,7 +32,7 @@ def hang(path: str) -> None:
 
 
 def command(path: str) -> None:
-    """A command whose process computes."""
+    """Run a command whose process computes."""
     with BulkPool(1, begin, "now") as pool:
         pool.submit(hang, path).result()
 
@@ -50,7 +50,7 @@ def written(path: Path) -> int:
 
 
 def has_ended(pid: int) -> bool:
-    """Also as a zombie that nobody reaps."""
+    """Return whether it has ended, also as a zombie that nobody reaps."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""What is computed in a copy of the process."""
+"""Results computed in a copy of the process."""
 
 import multiprocessing
 import os

@@ -56,7 +56,7 @@ def restore_shipments(folder: Path) -> None:
 
 
 async def two_days(archivist: Archivist) -> tuple[date, date]:
-    """One archived, and one that is due."""
+    """Return one archived day, and one that is due."""
     await archivist.shop.say({"number": "A1", "status": "in_transit"})
     archived = await archivist.archived()
     await archivist.shop.say({"number": "A2", "status": "in_transit"})
@@ -172,7 +172,7 @@ async def test_a_marker_that_is_missing_alone_is_written_again(archivist: Archiv
 
 
 async def test_an_older_database_beside_a_newer_archive_waits_for_the_fork(archivist: Archivist) -> None:
-    """What the restore lost may be in files of the archive alone: they are not written anew before the log has another epoch."""
+    # what the restore lost may be in files of the archive alone: they are not written anew before the log has another epoch
     _, due = await two_days(archivist)
     await archivist.shop.connection.execute("INSERT INTO statesvc.sealing_refusal (why, since) VALUES ('a backup was restored', now())")
     newer = archivist.folder / f"bodies-{due}-{next(iter(archivist.files())).split('-')[4]}-{'1' * 16}.ssb"

@@ -16,7 +16,7 @@ MESSAGES = 300
 
 
 async def plan(archivist: Archivist, file: str, name: str, parameters: dict[str, Any]) -> list[dict[str, Any]]:
-    """Every node of the plan that ran."""
+    """Return every node of the plan that ran."""
     query = re.sub(r"^--.*\n", "", queries("statesvc.bodies", file)[name], flags=re.MULTILINE)
     cursor = await archivist.shop.connection.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {query}".encode(), parameters)
     row = await cursor.fetchone()
@@ -31,7 +31,7 @@ async def plan(archivist: Archivist, file: str, name: str, parameters: dict[str,
 
 @pytest.fixture
 async def filled(archivist: Archivist) -> Archivist:
-    """Three days of messages, and statistics."""
+    """Fill three days of messages, and collect statistics."""
     for _ in range(3):
         await archivist.shop.push(*(says({"number": f"N{n}", "status": "in_transit", "minute": n}, envelope=n) for n in range(MESSAGES)))
         await archivist.shop.work()

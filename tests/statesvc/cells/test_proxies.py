@@ -77,7 +77,7 @@ class Server:
 
 @asynccontextmanager
 async def server(name: str) -> AsyncIterator[Server]:
-    """Answers a call with its name, the address that the proxy says it came from, and the secret; a POST of `break` with nothing."""
+    """Answer a call with its name, the address that the proxy says it came from, and the secret; a POST of `break` with nothing."""
     calls = []
 
     async def answer(request: web.Request) -> web.Response:
@@ -103,7 +103,7 @@ def directory_of(**urls: list[str]) -> CellDirectory:
 
 @asynccontextmanager
 async def running(before: Proxy, folder: Path, directory: CellDirectory) -> AsyncIterator[aiohttp.ClientSession]:
-    """A session of the proxy."""
+    """Open a session of the proxy."""
     port = free_port()
     async with before(directory, folder, port=port), aiohttp.ClientSession(f"http://127.0.0.1:{port}") as session:
         yield session
@@ -168,6 +168,6 @@ async def test_a_call_that_no_server_took_goes_to_the_next_and_no_other_is_repea
 
 
 def test_each_call_about_a_carrier_goes_to_its_cell() -> None:
-    """But for rules of what is expected: those of `all` are stated in each cell, which the header names."""
+    # but for rules of what is expected: those of `all` are stated in each cell, which the header names
     about_carriers = {parts[2] for path in document()["paths"] if (parts := path.split("/"))[3:4] == ["{carrier_id}"]}
     assert about_carriers == {*CARRIER_PATHS, "expectations"}

@@ -1,4 +1,4 @@
-"""What doctor says about the archive."""
+"""Findings of doctor about the archive."""
 
 from datetime import date
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What `carriers` and `doctor` say of how a carrier proves itself, and of what is left to do."""
+"""Texts of `carriers` and `doctor` about how a carrier proves itself, and what is left to do."""
 
 from ipaddress import ip_network
 from typing import Any

@@ -18,7 +18,7 @@ BODY: Final = json.dumps({"number": "AC1", "at": "2026-03-01T14:05:00-05:00", "c
 
 
 def install(folder: Path, program: str, *points: str) -> Path:
-    """Puts a package there as an installer does: its module, and what it says of itself."""
+    """Put a package there as an installer does: its module, and what it says of itself."""
     folder.joinpath("acme_statesvc.py").write_text(program)
     about = folder / "acme_statesvc-1.0.dist-info"
     about.mkdir()

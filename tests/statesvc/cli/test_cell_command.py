@@ -25,7 +25,7 @@ async def south(server: postgres.Server) -> AsyncIterator[Database]:
 
 @pytest.fixture
 async def cells(database: Database, south: Database, shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A directory of two cells whose databases are here, and whose APIs are not."""
+    """Make a directory of two cells whose databases are here, and whose APIs are not."""
     file = tmp_path / "cells.toml"
     monkeypatch.setenv("STATESVC_CELLS_FILE", str(file))
     monkeypatch.setenv("NORTH_DATABASE_URL", database.owner_dsn)

@@ -20,7 +20,7 @@ CODE = ("--code", "EVZZ9")
 
 @pytest.fixture
 def royal(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Shop:
-    """A shop of the real carriers, and commands with its keys."""
+    """Make a shop of the real carriers, and commands with its keys."""
     use(shop.database, monkeypatch)
     monkeypatch.setenv("STATESVC_MASTER_KEY", base64.b64encode(bytes(range(32))).decode())
     shop.context = replace(shop.context, carriers=CARRIERS)
@@ -170,7 +170,7 @@ async def test_what_makes_no_sense_is_refused_before_anything_is_asked(royal: Sh
 
 
 def repository(folder: Path) -> Path:
-    """A copy of the source, as a developer has it."""
+    """Copy the source, as a developer has it."""
     for part in ("events", "projections", "statesvc", "migrations"):
         shutil.copytree(ROOT / part, folder / "source" / part, ignore=shutil.ignore_patterns("__pycache__"))
     return folder / "source"

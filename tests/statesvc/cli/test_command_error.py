@@ -1,4 +1,4 @@
-"""What a person reads instead of a traceback."""
+"""Messages that a person reads instead of a traceback."""
 
 import os
 import signal

@@ -13,7 +13,7 @@ from tests.world.shop import Shop
 
 @pytest.fixture
 def royal(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Shop:
-    """A shop of the real carriers, and commands with its keys."""
+    """Make a shop of the real carriers, and commands with its keys."""
     use(shop.database, monkeypatch)
     monkeypatch.setenv("STATESVC_MASTER_KEY", base64.b64encode(bytes(range(32))).decode())
     shop.context = replace(shop.context, carriers=CARRIERS)

@@ -13,7 +13,7 @@ from statesvc.settings.service_settings import load_settings
 
 @pytest.fixture(autouse=True)
 def _bare_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Whatever a command adds to it goes again, too."""
+    """Clear the environment; whatever a command adds to it goes again, too."""
     for name in [name for name in os.environ if name.startswith(("STATESVC_", "DATABASE_URL"))]:
         monkeypatch.delenv(name)
     monkeypatch.setattr(os, "environ", os.environ.copy())

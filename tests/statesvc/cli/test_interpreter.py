@@ -1,4 +1,4 @@
-"""What doctor says about the Python that runs."""
+"""Findings of doctor about the Python that runs."""
 
 import re
 import subprocess

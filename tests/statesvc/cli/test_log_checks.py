@@ -1,4 +1,4 @@
-"""What doctor says about the sealed log."""
+"""Findings of doctor about the sealed log."""
 
 import base64
 from datetime import UTC, datetime

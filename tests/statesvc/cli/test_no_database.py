@@ -58,7 +58,7 @@ def leaves(parser: argparse.ArgumentParser, path: tuple[str, ...] = ()) -> Itera
 
 
 def arguments_of(path: tuple[str, ...], parser: argparse.ArgumentParser) -> list[str]:
-    """The fewest that the parser takes, and what the command wants beyond."""
+    """Return the fewest arguments that the parser takes, and what the command wants beyond."""
     given = [*path]
     for action in parser._actions:
         if not action.required or action.nargs == "*" or isinstance(action, argparse._SubParsersAction):

@@ -1,4 +1,4 @@
-"""What the person on call types: status first, then what it leads to."""
+"""Commands of the person on call: status first, then what it leads to."""
 
 import base64
 import json

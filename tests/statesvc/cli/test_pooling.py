@@ -18,7 +18,7 @@ ABOUT = {"wake-ups", "time limits", "prepared statements", "owner", "pooler"}
 async def found(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, database: Database, **settings: str
 ) -> dict[str, tuple[str, str]]:
-    """What doctor says about connections: severity and text by what it is about."""
+    """Return what doctor says about connections: severity and text by what it is about."""
     told = {
         "DATABASE_URL": database.service_dsn,
         "STATESVC_OWNER_URL": database.owner_dsn,

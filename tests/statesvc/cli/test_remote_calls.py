@@ -18,7 +18,7 @@ from tests.world.story import Story
 
 @pytest.fixture
 def afar(api: Api, shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], "Afar"]:
-    """By scopes: a shell of a machine that has no database, no master key and no data folder."""
+    """Make, by scopes, a shell of a machine that has no database, no master key and no data folder."""
     for name in ("DATABASE_URL", "STATESVC_MASTER_KEY", "STATESVC_URL", "STATESVC_API_KEY", "STATESVC_PROFILE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("STATESVC_DATA_DIR", str(tmp_path / "nothing"))

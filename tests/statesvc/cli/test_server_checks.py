@@ -1,4 +1,4 @@
-"""What doctor says about the server: its version and its housekeeping."""
+"""Findings of doctor about the server: its version and its housekeeping."""
 
 from statesvc.cli.doctor.server_checks import MINORS, check_checkpoints, check_housekeeping, check_minor, check_version
 from statesvc.health.finding import Urgency

@@ -14,7 +14,7 @@ CELLS = "north,south,east"
 
 @pytest.fixture
 async def profiles(api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """North and south answer, east does not."""
+    """Make profiles of which north and south answer, and east does not."""
     for name in ("DATABASE_URL", "STATESVC_MASTER_KEY", "STATESVC_URL", "STATESVC_API_KEY", "STATESVC_PROFILE"):
         monkeypatch.delenv(name, raising=False)
     (tmp_path / "key").write_text(await api.key("ops"))

@@ -1,4 +1,4 @@
-"""What an operator does on the console, in a real browser: a pile replayed, a body read, a code taught, a receiver paused."""
+"""Actions of an operator on the console, in a real browser: a pile replayed, a body read, a code taught, a receiver paused."""
 
 import pytest
 from playwright.async_api import Page, expect
@@ -110,14 +110,14 @@ async def test_a_shipment_is_held_released_and_erased_and_a_receiver_bounded_and
 
 
 async def _says(page: Page, sentence: str) -> None:
-    """What was done; the page has no fault and fits the window."""
+    """Check what was done; the page has no fault and fits the window."""
     await expect(page.get_by_role("status")).to_contain_text(sentence)
     assert await browser.faults(page) == []
     assert await browser.sideways(page) == 0
 
 
 async def _with_keys(page: Page, *links: str, button: str, is_drastic: bool = False) -> None:
-    """Follows the links and does it, without a mouse: once its dry run shows, the button has the focus, unless it is a drastic one."""
+    """Follow the links and act without a mouse: once its dry run shows, the button has the focus, unless it is a drastic one."""
     for link in links:
         if not await page.get_by_role("link", name=link, exact=True).is_visible():
             await page.get_by_text("Menu ·").click()

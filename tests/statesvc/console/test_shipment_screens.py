@@ -26,7 +26,7 @@ async def _seal(api: Api) -> None:
 
 
 async def _steps(tab: Tab, scan: Statement, *statuses: Status, number: str = "1Z7") -> None:
-    """Each status in a message of its own, sealed by itself."""
+    """Push each status in a message of its own, sealed by itself."""
     for minutes, status in enumerate(statuses):
         await tab.api.carriers.say(scan(number, status, minutes=minutes, description=f"said {minutes}"))
         await _seal(tab.api)

@@ -1,4 +1,4 @@
-"""Why a connection failed, of servers and addresses that refuse it in their own ways."""
+"""Causes of failed connections, to servers and addresses that refuse them in their own ways."""
 
 from collections.abc import Callable
 from uuid import uuid4

@@ -1,4 +1,4 @@
-"""What the database says is sorted by what to do about it."""
+"""Errors of the database are sorted by what to do about them."""
 
 from typing import Any
 

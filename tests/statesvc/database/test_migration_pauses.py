@@ -1,4 +1,4 @@
-"""What `migrate --check` says of statements that keep the service waiting."""
+"""Warnings of `migrate --check` about statements that keep the service waiting."""
 
 import pytest
 

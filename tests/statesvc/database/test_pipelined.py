@@ -20,7 +20,7 @@ async def connection(database: Any) -> AsyncIterator[AsyncConnection[Any]]:
 
 
 async def numbers(connection: AsyncConnection[Any]) -> list[int]:
-    """What is stored, on a connection that is in no transaction any more."""
+    """Return what is stored, on a connection that is in no transaction any more."""
     assert connection.info.transaction_status == TransactionStatus.IDLE
     return [n for (n,) in await (await connection.execute("SELECT n FROM number ORDER BY n")).fetchall()]
 
@@ -39,7 +39,7 @@ async def test_its_limits_end_with_it(connection: AsyncConnection[Any]) -> None:
 
 
 async def store_one(connection: AsyncConnection[Any], *, then: Any = "SELECT 1", error: BaseException | None = None) -> None:
-    """Stores a number and executes another statement; its answer is not waited for. Then the body ends, or raises `error`."""
+    """Store a number and execute another statement; its answer is not waited for. Then the body ends, or raises `error`."""
     async with pipelined_transaction(connection) as pipeline:
         await pipeline.execute("INSERT INTO number VALUES (1)")
         await pipeline.execute(then)
@@ -48,7 +48,7 @@ async def store_one(connection: AsyncConnection[Any], *, then: Any = "SELECT 1",
 
 
 async def ask(connection: AsyncConnection[Any], query: Any) -> None:
-    """Stores a number and waits for the answer to a query."""
+    """Store a number and wait for the answer to a query."""
     async with pipelined_transaction(connection) as pipeline:
         await pipeline.execute("INSERT INTO number VALUES (1)")
         await (await pipeline.execute(query)).fetchall()
@@ -179,7 +179,7 @@ async def test_what_psycopg_deallocated_after_a_rollback_is_prepared_again(conne
 
 
 async def fail_in_a_transaction(connection: AsyncConnection[Any]) -> None:
-    """On a connection where psycopg has prepared something."""
+    """Fail in a transaction on a connection where psycopg has prepared something."""
     await connection.execute("SELECT 1", prepare=True)
     async with connection.transaction():
         await connection.execute("SELECT 1 / 0")

@@ -1,4 +1,4 @@
-"""Behind a pooler in transaction mode each transaction has its limits, and leaves none to a stranger."""
+"""Pooler in transaction mode: each transaction has its limits, and leaves none to a stranger."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -121,7 +121,7 @@ async def settings_of(connection: Sender) -> dict[str, str]:
 
 
 async def test_settings_forced_after_a_server_connection_was_opened_reach_no_statement(database: Any, server: Server, through: str) -> None:
-    """The pool prepares its connection on an old server connection, and then gets a new one."""
+    # the pool prepares its connection on an old server connection, and then gets a new one
     ours = {**SESSION_SETTINGS, "transaction_isolation": "read committed"}
     name = conninfo_to_dict(database.service_dsn)["dbname"]
     limits = replace(LIMITS, connections_min=1, connections_max=1)

@@ -52,7 +52,7 @@ def stopped(*backends: int) -> Iterator[None]:
 
 @asynccontextmanager
 async def opened(database: Any) -> AsyncIterator[tuple[Pool, list[int]]]:
-    """A pool with three idle connections, and the server's processes behind them."""
+    """Open a pool with three idle connections; return it with the server's processes behind them."""
     async with make_pool(database.service_dsn, name="statesvc test", limits=LIMITS) as pool:
         connections = [await pool.getconn() for _ in range(3)]
         backends = [connection.info.backend_pid for connection in connections]

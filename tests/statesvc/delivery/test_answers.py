@@ -23,7 +23,7 @@ def each_byte(answer: bytes) -> list[bytes]:
 
 
 async def send(answer: bytes, pieces: Pieces, *, times: int = 2) -> tuple[list[Answer], int]:
-    """The answers, and how many connections they took."""
+    """Send, and return the answers, and how many connections they took."""
     connections = 0
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -79,7 +79,7 @@ Cases = list[dict[str, Any]]
 
 
 def code(language: str) -> str:
-    """What the guide shows."""
+    """Return what the guide shows."""
     (found,) = re.findall(rf"^```{language}\n(.*?)^```", GUIDE, re.MULTILINE | re.DOTALL)
     return str(found)
 

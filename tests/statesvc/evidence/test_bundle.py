@@ -38,7 +38,7 @@ def keys_of(bundle: dict[str, Any]) -> list[VerifierKey]:
 
 
 def both(bundle: dict[str, Any], keys: list[VerifierKey]) -> tuple[bool, bool]:
-    """Whether ours and the verifier in one file, which shares no code with it, accept it."""
+    """Return whether ours and the verifier in one file, which shares no code with it, accept it."""
     document = json.dumps(bundle, ensure_ascii=False).encode()
     return not check(document, keys), not all_flaws(json.loads(document), read_keys([str(key) for key in keys]), {})
 
@@ -120,7 +120,7 @@ async def test_altered_in_any_field_neither_verifier_accepts_it(database: Any) -
 
 
 async def test_a_resealed_bundle_still_cannot_change_what_the_log_holds(database: Any) -> None:
-    """A forger of the seal still has no proof for another entry."""
+    # a forger of the seal still has no proof for another entry
     from statesvc.evidence import bundle as module  # noqa: PLC0415 - the forger's tool
 
     bundle = await gathered(database)

@@ -23,7 +23,7 @@ FIXTURES = Path(__file__).parents[2] / "events" / "carriers" / "fixtures"
 
 
 async def _payload(log: Story, carrier_id: str, body: bytes) -> str:
-    """What a normalizer reads of a payload, said as its carrier would."""
+    """Say what a normalizer reads of a payload as its carrier would."""
     carrier = CARRIERS[carrier_id]
     readings = carrier.normalizers[carrier.stable](body, MORNING).readings
     await log.say(*readings, carrier_id=carrier_id)

@@ -49,7 +49,7 @@ def report(*lines: StatementLine, **summary: Any) -> EvidenceReport:
 
 
 def text_of(pages: PrintedPages, *places: int) -> str:
-    """Of all pages, or those at these places."""
+    """Return the text of all pages, or of those at these indexes."""
     reader = PdfReader(io.BytesIO(pages.content))
     assert len(reader.pages) == pages.pages
     text = " ".join(reader.pages[place].extract_text() for place in places or range(pages.pages))

@@ -1,4 +1,4 @@
-"""What does not happen, against a model, on a real database whose clock stands still unless it is moved.
+"""Observations against a model, on a real database whose clock stands still unless it is moved.
 
 Scans come in time, late or not at all, are retracted and read otherwise; estimates change; rules change. Whatever comes, each expectation
 is observed once for its cause, flags are those whose cause holds, and a rebuild says the same. Broken variants show that the machine sees
@@ -81,7 +81,7 @@ STATUSES = [
 
 @dataclass
 class Parcel:
-    """What was said of one, and what was observed. `recorded_at`: of the last of it."""
+    """A parcel, what was said and what was observed of it. `recorded_at`: of the last of it."""
 
     number: str
     recorded_at: datetime
@@ -91,7 +91,7 @@ class Parcel:
     observed: dict[tuple[str, str], datetime] = field(default_factory=dict)
 
     def causes(self) -> Iterator[tuple[str, str, datetime]]:
-        """Kind, cause, and from when the hours count. The life cycle is taken from the fold; the rest is said in another way."""
+        """Yield kind, cause, and from when the hours count. The life cycle is taken from the fold; the rest is said in another way."""
         state = fold(self.facts)
         status = state.status.value
         scans = [each for each in self.said if each.kind is not Kind.CORRECTION and each.native_id not in self.retracted]
@@ -117,12 +117,12 @@ class Parcel:
             yield "delivery_missed", f"{last.time.instant:%Y-%m-%d}", _midnight_after(last.time.instant, last.time.instant)
 
     def service(self) -> str:
-        """As the newest statement that names one has it; as it is compared."""
+        """Return the service as the newest statement that names one has it; as it is compared."""
         named = [each for each in self.said if each.service is not None]
         return (max(named, key=lambda each: each.time.instant).service or "").lower() if named else ""
 
     def pass_by(self, now: datetime, hours: Hours) -> None:
-        """What is observed at a pass."""
+        """Observe what is observed at a pass."""
         state = fold(self.facts)
         for kind, cause, since in self.causes():
             after = hours[f"stalled.{state.status.value}" if kind == "stalled" else kind]
@@ -162,7 +162,7 @@ class Watched(RuleBasedStateMachine):
             self.state({}, scope)
 
     def hours_of(self, service: str) -> Hours:
-        """The most specific wins."""
+        """Return the most specific hours."""
         found: Hours = {**{f"stalled.{status}": hours for status, hours in STALLS.items()}, **OTHERS}
         for scope in (("*", ""), ("ups", ""), *([("ups", service)] if service else [])):
             found |= self.stated.get(scope, {})
@@ -191,7 +191,7 @@ class Watched(RuleBasedStateMachine):
 
     @rule(place=st.integers(0, 3), which=st.integers(0, 20), status=st.sampled_from([None, None, Status.IN_TRANSIT, Status.DELIVERED]))
     def correct(self, place: int, which: int, status: Status | None) -> None:
-        """A scan never happened, or meant something else."""
+        """Correct a scan: it never happened, or meant something else."""
         parcel = self.parcel(place)
         scans = [each.native_id or "" for each in parcel.said if each.kind is Kind.SCAN and each.native_id not in parcel.retracted]
         if scans:
@@ -208,7 +208,7 @@ class Watched(RuleBasedStateMachine):
 
     @rule()
     def look(self) -> None:
-        """What was observed is what the model says, and the flags are."""
+        """Check that what was observed is what the model says, and the flags are."""
         now = self.now()
         while self.run(observe(self.log.connection, worker="watcher")).is_full:
             pass
@@ -227,7 +227,7 @@ class Watched(RuleBasedStateMachine):
         scope=st.sampled_from([("*", ""), ("ups", ""), *(("ups", service) for service in SERVICES), ("fedex", ""), ("fedex", SERVICES[0])]),
     )
     def state(self, rules: dict[str, Any], scope: tuple[str, str] = ("ups", "")) -> None:
-        """Other rules of all carriers, of one, of one of its services; shipments that wait follow before anything else happens."""
+        """State other rules of all carriers, of one, or of one of its services; shipments that wait follow before anything else happens."""
         carrier_id, service = scope
         self.stated[carrier_id, service.lower()] = {
             **{f"stalled.{status}": hours for status, hours in rules.get("stalled", {}).items()},
@@ -274,7 +274,7 @@ class Watched(RuleBasedStateMachine):
         await self.owner.execute("SELECT count(*) FROM statesvc.ensure_partitions()")
 
     async def seen(self, wanted: UUID) -> "Seen":
-        """What is stored of a shipment, and what a rebuild makes of its entries."""
+        """Return what is stored of a shipment, and what a rebuild makes of its entries."""
         connection = self.log.connection
         cursor = await connection.execute(_HISTORY, {"shipment_id": wanted})
         history = [decompress_json(canonical) for (canonical,) in await cursor.fetchall()]
@@ -302,7 +302,7 @@ def by_chance(machine: type[Watched]) -> None:
 
 
 def a_short_story(machine: type[Watched]) -> None:
-    """A promise passes and a parcel stalls, moves on, and stalls again, by the rules of its service."""
+    """Play a story: a promise passes and a parcel stalls, moves on, and stalls again, by the rules of its service."""
     parcels = machine()
     parcels.start()
     parcels.state({"stalled": {"in_transit": 110}}, ("ups", SERVICES[0]))

@@ -39,7 +39,7 @@ async def observed(shop: Shop) -> list[dict[str, Any]]:
 
 
 async def drifts(shop: Shop) -> list[Any]:
-    """The shipments whose row is not what the log adds up to."""
+    """Return the shipments whose row is not what the log adds up to."""
     _, found = await Rebuild(owner_dsn=shop.database.owner_dsn, actor="t", processes=1, progress=lambda *_: None).compare()
     return found
 
@@ -166,7 +166,7 @@ async def test_many_are_worked_off_in_steps(shop: Shop, monkeypatch: pytest.Monk
 @pytest.mark.usefixtures("own_processes")
 @pytest.mark.parametrize("seed", range(6))
 async def test_what_is_observed_is_what_the_rule_says_of_any_story(shop: Shop, seed: int) -> None:
-    """Of each number: observed at the first look after its hours, if nothing had been heard by then."""
+    # of each number: observed at the first look after its hours, if nothing had been heard by then
     random, numbers = Random(seed), [f"N{n}" for n in range(6)]
     now, due, heard, expected = 0.0, dict[str, tuple[float, float, int]](), set[str](), defaultdict[str, int](int)
     told = set[str]()

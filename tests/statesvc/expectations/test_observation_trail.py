@@ -1,4 +1,4 @@
-"""What did not happen, where people read it: history, audit with its notifications, evidence; as of a day, after an erasure."""
+"""Observations where people read them: history, audit with its notifications, evidence; as of a day, after an erasure."""
 
 import json
 from datetime import datetime
@@ -20,14 +20,14 @@ HOUR = 3600.0
 
 @pytest.fixture
 async def log(api: Any) -> Story:
-    """A parcel of which nothing is heard: stalled, then sealed."""
+    """Make a parcel of which nothing is heard: stalled, then sealed."""
     request = store.SubscriptionRequest(url="https://example.test/hook")
     await store.create(api.carriers.connection, api.carriers.keyring, request, actor="test", owner="bootstrap")
     return Story(api.connection, api.keyring)
 
 
 async def stall(api: Any, scan: Any, database: Any, log: Story) -> datetime:
-    """Answers when all but the observation was sealed."""
+    """Stall a parcel; return when all but the observation was sealed."""
     now: datetime = (await log.rows("SELECT statesvc.clock()"))[0][0]
     minutes = int((now - scan("5", Status.IN_TRANSIT).time.instant).total_seconds() // 60)
     await api.carriers.say(scan("5", Status.IN_TRANSIT, minutes=minutes))

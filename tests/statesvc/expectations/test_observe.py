@@ -19,7 +19,7 @@ HOUR = 3600.0
 
 
 async def minute(shop: Shop, hours: float = 0) -> int:
-    """Of now, as `says` counts, and some hours more."""
+    """Return the minute of now, as `says` counts, and some hours more."""
     now: datetime = await shop.value("SELECT statesvc.clock()")
     return int((now - MORNING).total_seconds() / 60 + hours * 60)
 

@@ -25,7 +25,7 @@ FROM generate_series(1, {ARMED + ENDED}) n
 
 
 async def plan(connection: AsyncConnection[Any], module: str, name: str, asked: dict[str, Any]) -> str:
-    """As it ran, rolled back."""
+    """Return the plan as it ran, rolled back."""
     query = queries("statesvc.expectations", module)[name]
     async with connection.transaction(force_rollback=True):
         cursor = await connection.execute("EXPLAIN (ANALYZE, BUFFERS, COSTS OFF) " + query, asked)
@@ -57,7 +57,7 @@ async def test_a_pass_reads_what_is_due(shop: Shop, database: Database) -> None:
 
 
 def _pages(read: str) -> int:
-    """Of the whole statement: the first line says it."""
+    """Return the pages of the whole statement: the first line says it."""
     found = re.search(r"Buffers: shared (?:hit=(\d+))?(?: ?read=(\d+))?", read)
     assert found is not None, read
     return int(found[1] or 0) + int(found[2] or 0)

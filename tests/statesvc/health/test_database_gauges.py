@@ -1,4 +1,4 @@
-"""What a scrape shows of the database is what the tables say."""
+"""Gauges of a scrape are what the tables say."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

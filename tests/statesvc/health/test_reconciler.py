@@ -1,4 +1,4 @@
-"""What the reconciler says of messages and notifications that were lost on purpose, and of those that were not."""
+"""Reconciler's counts of messages and notifications that were lost on purpose, and of those that were not."""
 
 import time
 from typing import Any
@@ -14,7 +14,7 @@ from statesvc.health.reconciler import first_id, read_promises, reconcile
 from statesvc.ingress.ack_counts import AckCounts
 
 MINUTE = 29_000_000
-"""Of the test's messages, since 1970."""
+"""Minute of the test's messages, since 1970."""
 
 
 async def _minutes_pass(owner: AsyncConnection[Any], minutes: int) -> None:

@@ -1,4 +1,4 @@
-"""What every call passes through."""
+"""Middleware that every call passes through."""
 
 from typing import Annotated, Literal
 

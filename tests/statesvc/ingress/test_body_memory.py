@@ -8,7 +8,7 @@ from statesvc.ingress.body_memory import HeldMemory, MemoryBound, NoRoomError
 
 
 async def settle() -> None:
-    """Lets every task that can run do so."""
+    """Let every task that can run do so."""
     for _ in range(5):
         await asyncio.sleep(0)
 

@@ -18,7 +18,7 @@ from statesvc.ingress.compression import decompressed
 BODY = b'{"scan": "\xff is kept byte for byte"}\n'
 GZIP = {"credential": "new", "Content-Encoding": "gzip"}
 BOUND = 100_000
-"""Of the carrier `acme`."""
+"""Bound of the carrier `acme`."""
 
 
 async def test_a_compressed_body_is_stored_as_it_was_and_is_the_same_message_as_an_uncompressed_one(serve: Any) -> None:

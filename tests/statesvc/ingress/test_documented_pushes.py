@@ -47,7 +47,7 @@ class Push:
     query: Mapping[str, str] = field(default_factory=dict)
     body: bytes = BODY
     chosen: str | None = None
-    """What the shipper agreed on, as `STATESVC_WEBHOOK_AUTH_<CARRIER>` has it."""
+    """Authentication that the shipper agreed on, as `STATESVC_WEBHOOK_AUTH_<CARRIER>` has it."""
 
 
 EASYSHIP_SECRET: Final = "webh_092dflkjhwelkjr109834wlkejhr8sdh"
@@ -295,7 +295,7 @@ def test_no_header_is_checked_that_a_carrier_never_sends() -> None:
 
 
 def test_what_a_shipper_may_choose_is_left_to_the_setting() -> None:
-    """A row of `CARRIERS` that lists Basic or a token of the URL opens it to everyone; Shippo documents its token."""
+    # a row of `CARRIERS` that lists Basic or a token of the URL opens it to everyone; Shippo documents its token
     listed = {
         carrier.carrier_id for carrier in CARRIERS.values() if any(isinstance(each, Basic | UrlToken) for each in carrier.authentication)
     }

@@ -23,7 +23,7 @@ from tests.statesvc.ingress.conftest import LIMITS
 
 @pytest.fixture
 async def own_server(tmp_path: Path) -> AsyncIterator[Dsns]:
-    """A migrated server. Whoever asks for more than its own disk waits for a standby that there is not."""
+    """Run a migrated server; commits that ask for more than its own disk wait for a standby that there is not."""
     overrides = {"fsync": "off", "shared_buffers": "32MB", "synchronous_standby_names": "nobody", "synchronous_commit": "local"}
     server = EmbeddedServer(tmp_path / "data", overrides=overrides)
     dsns = await asyncio.to_thread(server.start)
@@ -35,7 +35,7 @@ async def own_server(tmp_path: Path) -> AsyncIterator[Dsns]:
 
 
 async def wait_for_no_standby(dsns: Dsns) -> None:
-    """Lets go of whoever waits for it."""
+    """Let go of whoever waits for it."""
     assert dsns.superuser is not None
     async with await AsyncConnection.connect(dsns.superuser, autocommit=True) as connection:
         await connection.execute("ALTER SYSTEM SET synchronous_standby_names = ''")
@@ -43,7 +43,7 @@ async def wait_for_no_standby(dsns: Dsns) -> None:
 
 
 async def claim_one(dsns: Dsns, keyring: Keyring) -> list[Message]:
-    """What a worker leases of one message, on a connection whose commits wait for the standby."""
+    """Return what a worker leases of one message, on a connection whose commits wait for the standby."""
     async with await AsyncConnection.connect(dsns.service, autocommit=True) as connection:
         await put(connection, [seal_message(keyring, "acme", b"b", "{}")])
         await connection.execute("SET synchronous_commit = on")

@@ -30,7 +30,7 @@ def seal(keyring: Keyring, body: str) -> SealedMessage:
 
 
 async def put_together(group_commit: GroupCommit, messages: list[SealedMessage]) -> list[Any]:
-    """All wait before the lanes start, so that one group takes them."""
+    """Put all before the lanes start, so that one group takes them."""
     tasks = [asyncio.create_task(group_commit.put(message)) for message in messages]
     await asyncio.sleep(0)
     await group_commit.start()
@@ -187,7 +187,7 @@ async def test_a_further_lane_opens_only_for_a_group_worth_it(memory: MemoryBoun
     ):
 
         async def lanes_in_use(at_least: int) -> int:
-            """Those that wait for the table: the pool's own figures count a connection that it merely opens."""
+            """Count those that wait for the table: the pool's own figures count a connection that it merely opens."""
             async with asyncio.timeout(30):
                 while True:
                     cursor = await watcher.execute(

@@ -22,7 +22,7 @@ def written() -> Iterator[io.StringIO]:
 
 
 async def answer(site: Any, head: bytes, body: bytes = b"1") -> int:
-    """The status of a request of these bytes; 0 where the connection was closed without one."""
+    """Return the status of a request of these bytes; 0 where the connection was closed without one."""
     reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
     try:
         writer.write(head + b"Host: x\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body)

@@ -20,7 +20,7 @@ SECRET: Final = "Zq9SECRET"
 
 @pytest.fixture
 def written() -> Iterator[io.StringIO]:
-    """All that this process logs, whatever library does."""
+    """Capture all that this process logs, whatever library does."""
     stream = io.StringIO()
     configure_logging(process="ingress", level="debug", stream=stream)
     levels = {name: logging.getLogger(name).level for name in ("aiohttp.access", "aiohttp.server", "aiohttp.web", "asyncio", "psycopg")}

@@ -42,13 +42,13 @@ _SECONDS: Final = 3 * 365 * 24 * 3600
 
 
 class JsonSamples:
-    """The same seed gives the same entries; their ids, hashes and times are random, as in a log."""
+    """Samples of entries, the same for a seed; their ids, hashes and times are random, as in a log."""
 
     def __init__(self, seed: int) -> None:
         self._random = Random(seed)
 
     def by_kind(self) -> Iterator[tuple[str, bytes]]:
-        """Kind and bytes: of each event, of what it caused, of what is known of the shipment then, and of what happens seldom."""
+        """Yield kind and bytes: of each event, of what it caused, of what is known of the shipment then, and of what happens seldom."""
         for carrier_id, events in self._events():
             facts = []
             for version, (before, event) in enumerate(pairwise([None, *events]), start=1):

@@ -1,4 +1,4 @@
-"""What verification reads of each kind of entry."""
+"""Documents that verification reads of each kind of entry."""
 
 from typing import Any, cast
 

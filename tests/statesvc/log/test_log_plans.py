@@ -109,7 +109,7 @@ async def test_a_proof_plans_with_the_months_of_its_batches_alone(database: Any)
 
 
 async def test_no_reader_of_months_is_prepared(database: Any, tmp_path: Path) -> None:
-    """The server would weigh one plan for all months at the sixth execution, in each session."""
+    # the server would weigh one plan for all months at the sixth execution, in each session
     async with story(database) as log:
         await log.parcel("1Z0007")
         head = await log.seal()
@@ -171,7 +171,7 @@ async def test_the_stream_and_an_instant_read_the_months_of_their_entries_alone(
 
 
 def planned(rows: list[str], table: str) -> int:
-    """How many partitions of a table the plan names: each costs, whether it is looked into or not."""
+    """Return how many partitions of a table the plan names: each costs, whether it is looked into or not."""
     scans = (row for row in rows if "Bitmap Index Scan" not in row)
     return len({found[1] for row in scans if (found := re.search(rf" on (?:statesvc\.)?({table}_\w+) ", row))})
 

@@ -1,4 +1,4 @@
-"""What must survive a restore, outside the database."""
+"""Tombstones survive a restore, outside the database."""
 
 from pathlib import Path
 

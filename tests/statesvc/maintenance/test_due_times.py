@@ -1,4 +1,4 @@
-"""After a clock that was ahead nothing waits for the time that it showed; what waits by a rule goes on waiting."""
+"""Due times after a clock that was ahead: nothing waits for the time that it showed; what waits by a rule goes on waiting."""
 
 from typing import Any
 

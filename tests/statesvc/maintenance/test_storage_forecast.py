@@ -1,4 +1,4 @@
-"""How long a disk lasts, by arithmetic; and that every table has an end."""
+"""Forecast of how long a disk lasts, by arithmetic; and that every table has an end."""
 
 from typing import Any
 

@@ -15,7 +15,7 @@ Connection = AsyncConnection[Any]
 
 
 async def _days_pass(database: Any, days: int) -> None:
-    """Without making partitions, as nobody does it while all workers are down."""
+    """Let days pass without making partitions, as nobody does while all workers are down."""
     async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
         await owner.execute("UPDATE statesvc.test_clock SET shift = shift + make_interval(days => %s)", (days,))
 

@@ -80,7 +80,7 @@ class Receiver:
         return web.Response(status=204) if self.answer is None else await self.answer(got)
 
     def statuses(self, *statuses: int) -> None:
-        """The first answers in turn; the last one for ever."""
+        """Answer with these in turn; with the last one for ever."""
         left = list(statuses)
 
         async def answer(_got: Received) -> web.StreamResponse:
@@ -128,7 +128,7 @@ async def keyring(connection: AsyncConnection[Any], master_key: bytes) -> Keyrin
 
 @dataclass
 class World:
-    """What a test does to the database, and what it looks up there."""
+    """Tools of a test on the database."""
 
     database: Any
     connection: AsyncConnection[Any]
@@ -185,7 +185,7 @@ class World:
         return await self.rows("SELECT shipment_id, sequence, attempts, token IS NOT NULL FROM statesvc.outbox ORDER BY 1, 2")
 
     async def attempts(self) -> list[Any]:
-        """All tries, those in entries and those at what has not ended, in the order in which they were recorded."""
+        """Return all tries, those in entries and those at what has not ended, in the order in which they were recorded."""
         return [tuple(row[:3]) for row in await self.rows(TRIES)]
 
     async def ends(self) -> list[Any]:
@@ -195,13 +195,13 @@ class World:
         await self.connection.execute("SELECT pg_notify(%s, '')", (OUTBOX,))
 
     async def advance(self, seconds: float) -> None:
-        """Moves the database's clock and wakes the notifiers."""
+        """Move the database's clock and wake the notifiers."""
         await self.database.clock.advance(seconds)
         await self.wake()
 
     @contextlib.asynccontextmanager
     async def notifier(self, *, grace_seconds: float = 5, **limits: Any) -> AsyncIterator[Notifier]:
-        """A running notifier, stopped at the end."""
+        """Run a notifier, stopped at the end."""
         listener, telemetry = Listener(self.database.service_dsn, [OUTBOX]), Telemetry()
         await listener.start()
         async with Targets(allowed=LOOPBACK, total_seconds=limits.pop("total_seconds", 15)) as targets:

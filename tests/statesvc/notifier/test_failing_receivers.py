@@ -1,4 +1,4 @@
-"""When a receiver that only fails is warned of and disabled."""
+"""Failing receivers: when they are warned of and disabled."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -27,7 +27,7 @@ SHIPMENTS: Final = 40
 CHANGES: Final = 5
 DRAINED_SECONDS_MAX: Final = 60
 OUTAGE_SECONDS: Final = 120
-"""Of the database's clock: longer than the breaker's pause and the first retries."""
+"""Seconds of the database's clock: longer than the breaker's pause and the first retries."""
 
 
 async def test_what_is_published_is_recorded_like_any_attempt(world: World, tmp_path: Path, until: Until) -> None:
@@ -84,7 +84,7 @@ async def test_rabbitmq_killed_under_load(world: World, tmp_path: Path, until: U
 
 
 async def _story(world: World, server: Server, until: Until, *, kills: int) -> None:
-    """Writes many changes; each kill comes while they are sent."""
+    """Write many changes; each kill comes while they are sent."""
     shipments = [(await world.shipment())[0] for _ in range(SHIPMENTS)]
     for sequence in range(1, CHANGES + 1):
         for shipment_id in shipments:
@@ -103,7 +103,7 @@ async def _story(world: World, server: Server, until: Until, *, kills: int) -> N
 
 
 async def _drained(world: World) -> None:
-    """What failed meanwhile waits for its next try: the clock goes on, but only while nothing is under way, whose lease it would end."""
+    """Drain: what failed waits for its next try, so the clock goes on, but only while nothing is under way, whose lease it would end."""
     deadline = time.monotonic() + DRAINED_SECONDS_MAX
     before: list[Any] = []
     while outbox := await world.outbox():

@@ -1,4 +1,4 @@
-"""What a notifier does when it, its database or its subscriber fails in the middle."""
+"""Failures of a notifier, its database or its subscriber in the middle of its work."""
 
 import asyncio
 import os

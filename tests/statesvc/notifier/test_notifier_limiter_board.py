@@ -1,4 +1,4 @@
-"""What is shown of the limiter, and that it costs nothing while nothing is sent."""
+"""Limiter board: what it shows, and that it costs nothing while nothing is sent."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a notifier does not send: limits against a real database and a real subscriber on loopback."""
+"""Limits of a notifier, against a real database and a real subscriber on loopback."""
 
 import asyncio
 from typing import Any
@@ -23,7 +23,7 @@ async def shipments(world: Any, count: int) -> list[Any]:
 
 
 def answering(receiver: Any, *statuses: int, **headers: str) -> None:
-    """The first answers in turn, then 200."""
+    """Answer with these in turn, then with 200."""
     left = list(statuses)
 
     async def answer(_got: Any) -> web.StreamResponse:

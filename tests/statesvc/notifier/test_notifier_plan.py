@@ -41,7 +41,7 @@ def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 async def read(world: Any, name: str, parameters: dict[str, Any]) -> int:
-    """How many rows of the outbox a query looks at."""
+    """Return how many rows of the outbox a query looks at."""
     cursor = await world.connection.execute("EXPLAIN (ANALYZE, FORMAT JSON, TIMING OFF, BUFFERS OFF) " + SQL[name], parameters)
     ((document,),) = await cursor.fetchall()
     plans = document if isinstance(document, list) else json.loads(document)

@@ -1,4 +1,4 @@
-"""What the service does about subscribers that only fail, or want no more: seen by the operator, never silent."""
+"""Policy about subscribers that only fail, or want no more: seen by the operator, never silent."""
 
 import hashlib
 from typing import Any

@@ -16,7 +16,7 @@ def order(*ids: int) -> RepairRequest:
 
 
 async def exhaust(world: Any, until: Any, *, told_before: int = 0) -> int:
-    """One notification tried once, and with that for the last time; answers its dead letter. `told_before`: attempts of earlier replays."""
+    """Try one notification once, and with that for the last time; return its dead letter. `told_before`: attempts of earlier replays."""
     shipment_id, _ = await world.shipment()
     await world.notify(shipment_id, 1)
     await world.connection.execute("UPDATE statesvc.outbox SET attempts = %s, earlier_attempts = %s", (ATTEMPTS_MAX - 1, told_before))

@@ -22,7 +22,7 @@ HEADERS = {"webhook-id": "n1-00"}
 
 @contextlib.asynccontextmanager
 async def raw_server(handle: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]) -> AsyncIterator[str]:
-    """Answers connections as `handle` does; at the end all of them are closed. Yields host and port."""
+    """Answer connections as `handle` does; at the end all of them are closed. Yields host and port."""
     tasks: set[asyncio.Task[None]] = set()
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

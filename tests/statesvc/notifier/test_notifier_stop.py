@@ -1,4 +1,4 @@
-"""How a notifier stops: what is under way ends or goes back, and another takes it over."""
+"""Stopping of a notifier: what is under way ends or goes back, and another takes it over."""
 
 import asyncio
 import contextlib

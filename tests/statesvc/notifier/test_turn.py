@@ -17,7 +17,7 @@ CLAIM = OutboxClaim(worker="notifier-1", lease_seconds=60, offer=Permits(256).of
 
 
 async def settling_turn(world: Any, delivery: Delivery) -> TurnResult:
-    """A turn that was taken because this delivery has arrived, and for no other reason."""
+    """Take a turn because this delivery has arrived, and for no other reason."""
     answer = Answer(outcome=AttemptOutcome.DELIVERED, duration_seconds=0.01, status_code=204)
     result = AttemptResult(delivery=delivery, answer=answer, started_at=datetime.now(UTC), body=body_of(delivery.notification))
     turn = Turn(worker="notifier-1", ended=[result], claim=CLAIM, claims=False)

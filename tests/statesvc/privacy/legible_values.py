@@ -1,4 +1,4 @@
-"""What can be read of a database: every table, opened with every key that the service holds, until nothing more opens."""
+"""Legible values of a database: every table, opened with every key that the service holds, until nothing more opens."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -14,7 +14,7 @@ MASTER = SealingKey(bytes(range(32)))
 
 
 async def legible(connection: AsyncConnection[Any], further: Iterable[bytes] = ()) -> bytes:
-    """All that can be read in the tables (`further`: in files beside them), plain or unsealed, one value after the other."""
+    """Return all that can be read in the tables (`further`: in files beside them), plain or unsealed, one value after the other."""
     values = [_decompressed(value) for value in (*await _values(connection), *further)]
     event_ids = {value.decode() for value in values if value[:3] in {b"d1-", b"e1-"} and len(value) < 40}
     contexts = await _contexts(connection, event_ids)
@@ -44,7 +44,7 @@ async def legible(connection: AsyncConnection[Any], further: Iterable[bytes] = (
 
 
 def _decompressed(value: bytes) -> bytes:
-    """A value as it is stored without compression."""
+    """Return a value as it is stored without compression."""
     try:
         return decompress_json(value)
     except ValueError:
@@ -90,7 +90,7 @@ async def _contexts(connection: AsyncConnection[Any], event_ids: set[str]) -> li
 
 
 async def _wraps(connection: AsyncConnection[Any]) -> list[SealingKey]:
-    """What wraps the keys of bodies, made of the keys that are left of the shipments that each message names."""
+    """Return what wraps the keys of bodies, made of the keys that are left of the shipments that each message names."""
     left = {
         shipment_id: MASTER.unwrap(sealed, shipment_context(shipment_id))
         for shipment_id, sealed in await _rows(

@@ -38,7 +38,7 @@ async def forget(shop: Shop, number: str, **more: Any) -> Erased:
 
 
 async def live(shop: Shop) -> None:
-    """A parcel of one person, one of another, and a push about both."""
+    """Push a parcel of one person, one of another, and a push about both."""
     await shop.say({"number": "A1", "status": "in_transit", "description": WORDS[1]})
     await shop.say(
         {"number": "A1", "status": "delivered", "minute": 9, "signed_by": WORDS[0], "delivery_address": WORDS[2], "native_id": "N"}
@@ -118,7 +118,7 @@ def rebuild(shop: Shop) -> Rebuild:
 
 
 async def personal_ids(shop: Shop) -> int:
-    """How many digests of values that a carrier added to its scans are known."""
+    """Count the digests of values that a carrier added to its scans."""
     found: int = await shop.value(
         "SELECT count(*) FILTER (WHERE event_id LIKE 'e1-%%') + sum(octet_length(carried)) FROM statesvc.event_key WHERE shipment_id = %s",
         shipment("A1"),
@@ -127,7 +127,7 @@ async def personal_ids(shop: Shop) -> int:
 
 
 async def forget_elsewhere(shop: Shop, number: str) -> Erased:
-    """By another session."""
+    """Erase the number by another session."""
     async with await AsyncConnection.connect(shop.database.service_dsn, autocommit=True) as connection:
         return await forget(replace(shop, connection=connection), number)
 

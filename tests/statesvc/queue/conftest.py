@@ -13,7 +13,7 @@ LEASE_SECONDS = 30
 
 @dataclass(frozen=True)
 class Claimed:
-    """What a claim says of one message."""
+    """A message as a claim returned it."""
 
     message_id: UUID
     carrier_id: str
@@ -34,7 +34,7 @@ class Inbox:
     database: Any
 
     async def put(self, *carrier_ids: str, digests: Sequence[bytes] | None = None, body_bytes: int = 100) -> list[tuple[UUID, bool]]:
-        """One group, a message for each carrier named. Answers (message id, duplicate)."""
+        """Put one group, a message for each carrier named. Return (message id, duplicate)."""
         count = len(carrier_ids)
         return await self.rows(
             "SELECT message_id, duplicate FROM statesvc.put(%s::uuid[], %s::text[], %s::bytea[], %s::bytea[], %s::bytea[], %s::bytea[],"
@@ -106,7 +106,7 @@ class Inbox:
         return await self.count("SELECT statesvc.release(%s)", token)
 
     async def hand_over(self, token: UUID, *message_ids: UUID, normalizer: str = "go@1") -> int:
-        """A foreign worker's `settle`."""
+        """Settle as a foreign worker does."""
         results = ",".join(f'{{"message_id": "{m}", "normalizer": "{normalizer}", "events": "AAEC"}}' for m in message_ids)
         return await self.count("SELECT statesvc.settle(%s, %s::jsonb)", token, f"[{results}]")
 
@@ -136,7 +136,7 @@ class Inbox:
         )
 
     async def share(self, carrier_id: str, percent: int) -> set[UUID]:
-        """What waits of the candidate's."""
+        """Return what waits of the candidate's."""
         found = await self.rows(
             "SELECT message_id FROM statesvc.inbox WHERE carrier_id = %s AND statesvc.in_share(message_id, carrier_id, %s)",
             carrier_id,
@@ -185,6 +185,6 @@ async def inbox(database: Any) -> AsyncIterator[Inbox]:
 
 @pytest.fixture
 async def other(database: Any) -> AsyncIterator[Inbox]:
-    """A second client of the same inbox."""
+    """Open a second client of the same inbox."""
     async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
         yield Inbox(connection, database.owner_dsn, database)

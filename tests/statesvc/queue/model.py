@@ -1,4 +1,4 @@
-"""What the inbox ought to hold, and whom a claim may take of it. Times are seconds since the start."""
+"""Model of the inbox, and of whom a claim may take of it. Times are seconds since the start."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class Waiting:
         return self.token not in {None, NOBODY}
 
     def give_back(self, available_at: int) -> None:
-        """Into its lane, or parked: one that ever cost a worker its life is claimed alone from then on."""
+        """Give it back into its lane, or parked: one that ever cost a worker its life is claimed alone from then on."""
         self.token = NOBODY if self.attempts - 1 - self.retries > 0 else None
         self.available_at = available_at
 
@@ -49,7 +49,7 @@ class Inbox:
         self.attempts: Counter[tuple[UUID, int, str]] = Counter()
 
     def share(self, carrier_id: str, limit: int) -> int:
-        """By weight; where weights differ the turns may be cut one early, for everybody gets one."""
+        """Return the share by weight; where weights differ the turns may be cut one early, for everybody gets one."""
         share = int(limit * self.weights[carrier_id] / sum(self.weights.values()))
         return share if len(set(self.weights.values())) == 1 else share - 1
 
@@ -61,7 +61,7 @@ class Inbox:
         return sum(message.leased for message in self.waiting.values() if message.carrier_id == carrier_id)
 
     def ended(self) -> list[UUID]:
-        """Leases that ended and what is parked, as far as it may be claimed now. A lease that is taken over adds none in flight."""
+        """Return leases that ended and what is parked, as far as it may be claimed now. A lease that is taken over adds none in flight."""
         return [
             m
             for m, message in self.waiting.items()
@@ -85,9 +85,9 @@ class Inbox:
         return [m for m, message in self.waiting.items() if message.token == token]
 
     def token(self, place: int) -> UUID:
-        """One that was given out; lost ones too."""
+        """Return a token that was given out; lost ones too."""
         return self.tokens[place % len(self.tokens)] if self.tokens else UUID(int=0)
 
     def chosen(self, token: UUID, mask: int) -> list[UUID]:
-        """Some of the token's messages, and some of others."""
+        """Return some of the token's messages, and some of others."""
         return [m for m in sorted(self.waiting) if (mask >> m.int % 12) & 1 and (mask & 1 or self.waiting[m].token == token)]

@@ -1,4 +1,4 @@
-"""What a claim reports of the messages that it buried, and the budget of transient failures."""
+"""Reports of a claim about the messages that it buried, and the budget of transient failures."""
 
 from typing import Any
 

@@ -122,7 +122,7 @@ async def test_the_bound_holds_under_claims_at_the_same_time_and_nothing_is_stra
 
 
 async def _locked(inbox: Any, other: Any, **asked: Any) -> tuple[int, int]:
-    """How many messages an open claim took, and how many rows others cannot lock meanwhile."""
+    """Return how many messages an open claim took, and how many rows others cannot lock meanwhile."""
     free = "WITH f AS (SELECT 1 FROM statesvc.inbox FOR UPDATE SKIP LOCKED) SELECT count(*) FROM f"
     async with inbox.connection.transaction():
         taken = len(await inbox.claim(**asked))

@@ -1,4 +1,4 @@
-"""What a claim takes: fairly, within its bounds, from the low-water marks on."""
+"""Fairness and bounds of a claim, from the low-water marks on."""
 
 from collections import Counter
 from typing import Any

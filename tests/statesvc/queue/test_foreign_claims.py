@@ -23,7 +23,7 @@ async def _put(inbox: Any, count: int, carrier_id: str = "ups") -> set[UUID]:
 
 
 async def _all(inbox: Any, **asked: Any) -> set[UUID]:
-    """Claims until nothing is left for this caller."""
+    """Claim until nothing is left for this caller."""
     found: set[UUID] = set()
     while claimed := await inbox.claim(**asked):
         ids = {message.message_id for message in claimed}
@@ -189,7 +189,7 @@ async def test_a_shared_carrier_that_floods_leaves_the_others_their_part_of_each
 
 
 async def _cost(inbox: Any, *, backlog: str, **asked: Any) -> tuple[int, float]:
-    """Pages that a claim touches, and milliseconds."""
+    """Return pages that a claim touches, and milliseconds."""
     arguments = ", ".join(f"p_{name} => '{value}'" for name, value in asked.items())
     query = f"SELECT * FROM statesvc.claim('w', 64, '30 s', {arguments})"
     for _ in range(3):

@@ -37,7 +37,7 @@ async def test_a_token_acts_on_its_own_messages_only(inbox: Any) -> None:
 
 @pytest.mark.parametrize(("before", "seconds"), [(0, 0.1), (1, 0.1), (2, 0.2), (11, 3.2), (12, 6.4), (1000, 6.4)])
 async def test_what_is_postponed_comes_back_in_step_with_others(inbox: Any, before: int, seconds: float) -> None:
-    """All that wait for one lock are claimed together, whenever each was postponed."""
+    # all that wait for one lock are claimed together, whenever each was postponed
     await inbox.put("ups")
     await inbox.rows("UPDATE statesvc.inbox SET postponed = %s RETURNING 1", before)
     (held,) = await inbox.claim()
@@ -136,7 +136,7 @@ async def test_what_a_foreign_worker_read_waits_for_a_worker_that_appends(inbox:
 
 
 async def _suspect(inbox: Any) -> Any:
-    """A message that cost a worker its life, in the hands of the next."""
+    """Make a message that cost a worker its life, in the hands of the next."""
     await inbox.put("ups")
     await inbox.claim(worker="dead")
     await inbox.expire()

@@ -33,7 +33,7 @@ EXAMPLES = settings(
 UNTIL_FOUND = settings(EXAMPLES, max_examples=600, phases=[Phase.generate], report_multiple_bugs=False, print_blob=False)
 
 NOTICED = (AssertionError, FlakyFailure)
-"""How a broken protocol ends. Hypothesis repeats the failing run; where a broken claim then does something else, it says so."""
+"""Errors of a broken protocol. Hypothesis repeats the failing run; where a broken claim then does something else, it says so."""
 
 
 class Protocol(Inbox, RuleBasedStateMachine):
@@ -122,7 +122,7 @@ class Protocol(Inbox, RuleBasedStateMachine):
         self.tokens += {token for _, token, _ in claimed}
 
     def bury_the_dead(self, taken: set[UUID]) -> dict[UUID, str]:
-        """Suspects with too many deaths go until one is found that may live; which ties go first is free. Answers whom it hit."""
+        """Bury suspects with too many deaths until one is found that may live; which ties go first is free. Return whom it hit."""
         dead_letters = self.run("SELECT message_id FROM statesvc.dead_letter WHERE cause = 'worker_died' AND resolved_at IS NULL")
         buried = dict.fromkeys({m for (m,) in dead_letters} - set(self.buried), "worker_died")
         for message_id in buried:
@@ -139,7 +139,7 @@ class Protocol(Inbox, RuleBasedStateMachine):
 
     @rule(place=PLACES, mask=MASKS)
     def settle(self, place: int, mask: int) -> None:
-        """As the workers that append do it: lock by token, then end what is still held."""
+        """Settle as the workers that append do: lock by token, then end what is still leased."""
         token = self.token(place)
         chosen = self.chosen(token, mask)
         with self.connection.transaction():
@@ -195,7 +195,7 @@ class Protocol(Inbox, RuleBasedStateMachine):
 
     @rule(place=PLACES)
     def replay(self, place: int) -> None:
-        """A dead letter goes back as if it had never been tried, once; but not while its carrier is held."""
+        """Replay a dead letter as if it had never been tried, once; but not while its carrier is held."""
         if not self.buried:
             return
         message_id = sorted(self.buried)[place % len(self.buried)]

@@ -1,4 +1,4 @@
-"""What a claim reads: no scan grows with what waits, with what is dead, or with what others did not want."""
+"""Reads of a claim: no scan grows with what waits, with what is dead, or with what others did not want."""
 
 from typing import Any
 
@@ -30,13 +30,13 @@ async def _fill(inbox: Any, carrier_id: str, rows: int, *, stage: str = "raw") -
 
 
 async def _pages(inbox: Any, *, sweep: bool = False) -> int:
-    """Buffers that one claim reads and writes."""
+    """Return buffers that one claim reads and writes."""
     (found,) = await inbox.value(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {CLAIM}", "any", sweep)
     return int(found["Plan"]["Shared Hit Blocks"] + found["Plan"]["Shared Read Blocks"])
 
 
 async def _rows_read(inbox: Any, *, stage: str = "any", sweep: bool = False) -> tuple[int, int]:
-    """Rows that one claim reads of the tables that grow: by sequential scans, through indexes."""
+    """Return the rows that one claim reads of the tables that grow: by sequential scans, through indexes."""
     async with inbox.connection.transaction():
         (before,) = await inbox.rows(READ)
         assert len(await inbox.rows(CLAIM, stage, sweep)) == 64

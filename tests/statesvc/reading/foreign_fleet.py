@@ -26,7 +26,7 @@ class Fleet:
         return await self.shop.rows(_CLAIM, limit, stage, self.name)
 
     async def read(self, stage: str = "raw") -> set[UUID]:
-        """All that falls to it; answers which messages it handed over."""
+        """Read all that falls to it; return which messages it handed over."""
         read: set[UUID] = set()
         while claimed := await self.claim(stage):
             results = [await self._read(*row) for row in claimed]

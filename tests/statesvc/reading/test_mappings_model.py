@@ -33,7 +33,7 @@ CODES = st.builds(
 
 
 def expected(rows: list[tuple[MappedCode, Meaning | None]], carrier_id: str, raw: Raw, text: str | None) -> Meaning | None:
-    """The narrowest row that holds and matches; a reason is narrower than a text."""
+    """Return the narrowest row that holds and matches; a reason is narrower than a text."""
     latest = dict(rows)
     matching = [
         (code.raw_reason is not None, code.raw_text is not None, meaning)

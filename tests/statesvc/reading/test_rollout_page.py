@@ -17,7 +17,7 @@ PAGE = "docs/normalizer-versions.md"
 
 @pytest.fixture
 def commands(shop: Shop, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[list[str]]:
-    """The words of each, without `statesvc`; the body that they name is there."""
+    """Return the words of each command, without `statesvc`; the body that they name is there."""
     use(shop.database, monkeypatch)
     monkeypatch.setenv("STATESVC_MASTER_KEY", base64.b64encode(bytes(range(32))).decode())
     monkeypatch.setitem(CARRIERS, CARRIER_ID, CARRIER)

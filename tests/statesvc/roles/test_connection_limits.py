@@ -1,4 +1,4 @@
-"""How the connections that there are become pools."""
+"""Limits of connections: how those that there are become pools."""
 
 from collections import Counter
 

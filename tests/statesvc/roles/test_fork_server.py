@@ -35,7 +35,6 @@ def programs(folder: Path) -> list[ForkedProgram]:
 
 
 def report(path: Path) -> int:
-    """Writes what it sees."""
     seen = {
         "environment": dict(os.environ),
         "leads": os.getsid(0) == os.getpid(),
@@ -51,7 +50,7 @@ def report(path: Path) -> int:
 
 
 def stop_when_asked(path: Path, *, aborts: bool = False) -> int:
-    """Says `up` when it listens; once it was asked to stop, or to abort, which of the two it was."""
+    """Print `up` when it listens; once it was asked to stop, or to abort, print which of the two it was."""
 
     async def listen() -> None:
         signals = StopSignals()
@@ -81,7 +80,7 @@ def title_of(pid: int) -> str:
 
 
 def has_ended(pid: int) -> bool:
-    """Also as a zombie that nobody reaps."""
+    """Return whether it has ended, also as a zombie that nobody reaps."""
     stat = read(Path(f"/proc/{pid}/stat"))
     return not stat or stat.rpartition(")")[2].split()[0] == "Z"
 
@@ -102,7 +101,7 @@ async def ended(child: Child) -> int:
 
 
 async def supervised(scenario: str, folder: Path) -> ForkedProcess:
-    """A process that runs one of the functions below as a supervisor."""
+    """Run one of the functions below as a supervisor, in a process."""
     environment = {"PATH": os.environ["PATH"], "ONLY": "mine"}
     return await start_program(__name__, [scenario, str(folder)], environment=environment, output=folder / "output")
 
@@ -113,7 +112,7 @@ async def assert_runs(scenario: str, folder: Path) -> None:
 
 
 def main() -> int:
-    """In the process that supervises: what it takes as arguments is a function's name, and a folder."""
+    """Run in the process that supervises; its arguments are a function's name, and a folder."""
     folder = Path(sys.argv[2])
     server = ForkServer(programs(folder))
     asyncio.run(globals()[sys.argv[1]](server, folder))

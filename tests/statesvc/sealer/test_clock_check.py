@@ -21,7 +21,7 @@ async def refuses(sealer: Any) -> bool:
 
 
 async def commit(log: Story, sealer: Any) -> None:
-    """Something to seal; the sealer is woken, as by any commit of the service."""
+    """Commit something to seal; the sealer is woken, as by any commit of the service."""
     await log.act()
     sealer._woken.set()  # noqa: SLF001 - without a connection of its own for one notification
 

@@ -37,7 +37,7 @@ def publication(tmp_path: Path) -> Publication:
 
 
 async def back_to(database: Database, size: int) -> None:
-    """As a backup that ended with the log's first `size` entries: each is a batch of its own here."""
+    """Restore a backup that ended with the log's first `size` entries: each is a batch of its own here."""
     async with await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as attacker:
         await attacker.execute("SET session_replication_role = replica")
         lost = "(SELECT batch_id FROM statesvc.sealed_batch WHERE first_index >= %s)"
@@ -65,7 +65,7 @@ async def verified(database: Database, **request: Any) -> VerificationReport:
 
 @asynccontextmanager
 async def restored(database: Database, publication: Publication) -> AsyncIterator[Story]:
-    """A log of three published entries, of which the backup has two; one more was written since it was restored."""
+    """Restore a log of three published entries, of which the backup has two; one more was written since."""
     async with story(database, publication) as log:
         await acts(log, "a", "b", "c")
         await back_to(database, 2)

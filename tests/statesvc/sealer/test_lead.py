@@ -1,4 +1,4 @@
-"""What the sealer refuses to sign."""
+"""Refusals of the sealer to sign."""
 
 import os
 from dataclasses import replace

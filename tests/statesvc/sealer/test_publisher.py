@@ -30,7 +30,7 @@ def note(size: int, root: int = 1) -> str:
 
 @pytest.fixture(params=["folder", "objects"])
 def place(request: pytest.FixtureRequest, tmp_path: Path, object_store: ObjectStore) -> tuple[CheckpointStore, Any]:
-    """A shelf, and what one reads of it by other means."""
+    """Return a shelf, and what one reads of it by other means."""
     if request.param == "folder":
         folder = tmp_path / "shelf"
         return checkpoint_store_at(str(folder)), lambda key: (folder / key).read_text() if (folder / key).exists() else None

@@ -180,7 +180,7 @@ async def _pass(log: Story, mark: SealMark, sealed: SealedLog) -> SealedLog:
 
 
 async def _passes_until_beyond(log: Story, mark: SealMark, sealed: SealedLog, *, batch_id: int) -> SealedLog:
-    """Writers of other tests' databases hold the mark back too."""
+    """Run passes until beyond a batch; writers of other tests' databases hold the mark back too."""
     async with asyncio.timeout(30):
         while mark.from_id <= batch_id:
             await log.act()

@@ -155,7 +155,7 @@ async def test_a_writer_that_was_paused_inside_its_append_inverts_nothing(databa
 
 
 async def test_nothing_that_stays_open_stalls_the_sealer(database: Any) -> None:
-    """A writer and a reader that idle, a dump, an index that waits for them, a prepared transaction."""
+    # a writer and a reader that idle, a dump, an index that waits for them, a prepared transaction
     async with (
         story(database) as log,
         await AsyncConnection.connect(database.service_dsn) as writer,

@@ -47,7 +47,7 @@ NUMBERS: Final = (
 
 @dataclass(frozen=True, kw_only=True)
 class Scan:
-    """What a carrier states of one scan each time that it repeats it."""
+    """Statement of a carrier about one scan, each time that it repeats it."""
 
     number: int = 0
     status: Status = Status.IN_TRANSIT
@@ -159,7 +159,7 @@ class History:
         self.rereadings: dict[int, str] = {}
 
     async def take(self, step: Step) -> None:
-        """Makes it happen."""
+        """Apply a step."""
         match step:
             case Messages(messages):
                 await self.append(*(self.read([self.event(push) for push in message]) for message in messages))
@@ -171,7 +171,7 @@ class History:
                 await observe(self.log.connection, worker="watcher")
 
     def numbers(self) -> list[str]:
-        """As they are compared."""
+        """Return the numbers as they are compared."""
         return [number_of(each.carrier_id, self.spelled(each, 0)) for each in NUMBERS]
 
     def spelled(self, number: Number, spelling: int) -> str:
@@ -221,7 +221,7 @@ class History:
         )
 
     def read(self, events: Sequence[Event]) -> Read:
-        """A message of the first event's carrier."""
+        """Read a message of the first event's carrier."""
         carrier_id = events[0].carrier_id
         source = Provenance(
             message_id=uuid4(), body_commitment=bytes(32), received_at=self.now, normalizer=carrier_id, normalizer_version="1"

@@ -73,7 +73,7 @@ END IF;"""
 
 
 async def compare(history: History, rebuilt: Rebuilt) -> None:
-    """Every column of every row of this history."""
+    """Compare every column of every row of this history."""
     connection = history.log.connection
     live = {
         row[0]: ShipmentRow(*row)._replace(state=decompress_json(row[-1]))
@@ -89,7 +89,7 @@ async def compare(history: History, rebuilt: Rebuilt) -> None:
 
 
 async def play(log: Story, scans: Sequence[Scan], steps: Sequence[Step], rebuilt: Rebuilt = rebuilt_row) -> None:
-    """Compares after each step."""
+    """Play the steps; compare after each."""
     history = History(log, scans)
     for step in steps:
         await history.take(step)
@@ -98,7 +98,7 @@ async def play(log: Story, scans: Sequence[Scan], steps: Sequence[Step], rebuilt
 
 @asynccontextmanager
 async def spoiling(database: Database, body: str) -> AsyncIterator[None]:
-    """Meanwhile each update of a shipment's row is spoiled so."""
+    """Spoil each update of a shipment's row meanwhile."""
     async with await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as owner:
         await owner.execute(
             f"CREATE FUNCTION public.spoil() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {body} RETURN NEW; END $$".encode()

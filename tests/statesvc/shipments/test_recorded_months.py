@@ -29,7 +29,7 @@ async def get(api: Any, number: str, call: str) -> Any:
 
 
 async def months(api: Any, number: str) -> int:
-    """From the first event to the last entry, as readers bound it."""
+    """Count the months from the first event to the last entry, as readers bound it."""
     query = """SELECT (extract(year FROM age(m.last, m.first)) * 12 + extract(month FROM age(m.last, m.first)))::int FROM (
         SELECT date_trunc('month', first_recorded_at, 'UTC') AS first,
             date_trunc('month', greatest(recorded_at, entries_until), 'UTC') AS last

@@ -30,7 +30,7 @@ async def redis_server(own_processes: None, tmp_path_factory: pytest.TempPathFac
 
 @pytest.fixture
 def client(redis_server: Redis) -> Any:
-    """To a Redis that holds nothing but what kombu declared, which it remembers for the life of this process."""
+    """Open a client of a Redis that holds nothing but what kombu declared, which it remembers for the life of this process."""
     with redis.Redis(port=redis_server.port) as found:
         for key in [key for key in found.scan_iter("*") if not key.startswith(b"_kombu")]:
             found.delete(key)
@@ -55,7 +55,7 @@ class World:
         return path
 
     async def shovel(self, source: str, *more: str, exit_code: int = 0, mapping: str = MAPPING) -> str:
-        """Until the source is empty."""
+        """Shovel until the source is empty."""
         given = ("--mapping", str(self.write_mapping(mapping)), "--backup", str(self.backup), "--until-empty", *more)
         return await self.shell("shovel", "--from", source, *given, exit_code=exit_code)
 
@@ -64,7 +64,7 @@ class World:
             return await (await connection.execute(query.encode(), parameters)).fetchall()
 
     async def arrived(self) -> list[Arrived]:
-        """What waits in the inbox, opened."""
+        """Return what waits in the inbox, opened."""
         return await read_inbox(self.database.service_dsn)
 
     async def dead_letters(self) -> list[tuple[str, str]]:

@@ -34,7 +34,7 @@ async def produce(redis_server: Redis, count: int) -> dict[str, datetime | None]
 
 
 def hold(client: Any, *, since: float, exchange: str = "shop-direct", routing_key: str = "fast") -> str:
-    """As a worker does that takes the oldest message: into `unacked`, until it acknowledges. Its tag."""
+    """Hold a message as a worker does that takes the oldest: into `unacked`, until it acknowledges. Return its tag."""
     value = json.loads(client.rpop("fast"))
     tag = value["properties"]["delivery_tag"]
     client.hset("unacked", tag, json.dumps([value, exchange, routing_key]))
@@ -73,7 +73,7 @@ async def test_what_workers_held_is_taken_when_it_is_past_the_timeout_or_all_are
 async def test_what_a_real_worker_held_when_it_was_killed_comes_with_its_etas(
     redis_server: Redis, client: Any, world: World, tmp_path: Path
 ) -> None:
-    """A worker takes tasks with an ETA at once, and holds them in `unacked` until they are due."""
+    # a worker takes tasks with an ETA at once, and holds them in `unacked` until they are due
     app = make_app(redis_server.address)
     now = await asyncio.to_thread(lambda: app.tasks[TASK].apply_async(["now"], queue="fast").id)
     later = await asyncio.to_thread(lambda: {app.tasks[TASK].apply_async([body(n)], queue="slow", eta=LATER).id for n in range(6)})

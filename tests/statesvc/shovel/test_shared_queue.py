@@ -25,7 +25,7 @@ PAGES = 1300
 
 
 async def produce(redis_server: Redis, count: int) -> tuple[set[str], list[str]]:
-    """Ids of ours and of theirs, by turns: ours, mail, stock. Theirs in their order."""
+    """Produce tasks of ours and of theirs, by turns: ours, mail, stock. Return their ids, theirs in order."""
     app = make_app(redis_server.address)
 
     def publish() -> list[str]:
@@ -40,7 +40,7 @@ async def produce(redis_server: Redis, count: int) -> tuple[set[str], list[str]]
 
 
 def waiting(client: Any, name: str = "fast") -> list[str]:
-    """The ids of the tasks in a list, the oldest first."""
+    """Return the ids of the tasks in a list, the oldest first."""
     return [json.loads(value)["headers"]["id"] for value in reversed(client.lrange(name, 0, -1))]
 
 

@@ -24,7 +24,7 @@ Waiting = list[tuple[str, bytes, Basic.Properties]]
 
 
 async def waiting(server: RabbitMq, *queues: str, leave: bool = True) -> Waiting:
-    """What is in the queues: name, body, properties."""
+    """Return what is in the queues: name, body, properties."""
     connection = await aiormq.connect(server.address)
     channel = await connection.channel()
     found = []

@@ -63,7 +63,7 @@ class Api:
         return made
 
     async def another(self, *scopes: Scope, owner: str = "shop") -> str:
-        """A further key, of the same owner unless said otherwise."""
+        """Create a further key, of the same owner unless said otherwise."""
         _, key = await create_key(self.connection, name="another", scopes=scopes, created_by="test", owner=owner)
         return key
 
@@ -91,7 +91,7 @@ async def api(database: Any) -> AsyncIterator[Api]:
 
 @pytest.fixture
 async def heard() -> AsyncIterator[tuple[str, list[tuple[dict[str, str], bytes]]]]:
-    """A subscriber that answers 500: its URL, and what it got."""
+    """Run a subscriber that answers 500; return its URL, and what it got."""
     got: list[tuple[dict[str, str], bytes]] = []
 
     async def hook(request: web.Request) -> web.StreamResponse:

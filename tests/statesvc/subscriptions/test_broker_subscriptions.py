@@ -35,7 +35,7 @@ URL = "nats+tls://user:hunter2@broker.invalid/shipments"
 
 class Wakes:
     def wake(self, channel: str) -> None:
-        """Nobody sleeps here."""
+        """Wake nobody."""
 
 
 class Api:

@@ -1,4 +1,4 @@
-"""What a receiver asks for with each request: its own headers, a second signature, a name; and what works while no master key is there."""
+"""Requests as a receiver asks for them: its own headers, a second signature, a name; and what works without a master key."""
 
 import base64
 import hashlib

@@ -1,4 +1,4 @@
-"""Which URLs of brokers are taken, and in what words the others are refused."""
+"""URLs of brokers: those that are taken, and in what words the others are refused."""
 
 import pytest
 

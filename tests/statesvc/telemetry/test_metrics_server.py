@@ -1,4 +1,4 @@
-"""What a crowd at the metrics can cost: bounded by the server, not by the crowd."""
+"""Costs of a crowd at the metrics: bounded by the server, not by the crowd."""
 
 import asyncio
 import socket

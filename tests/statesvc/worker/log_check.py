@@ -17,7 +17,7 @@ ORDER = ("event", "conflict", "transition", "fanout", "attempt", "observation", 
 
 
 async def check_log(connection: AsyncConnection[Any], keyring: Keyring) -> int:
-    """Asserts chains, hashes, columns, seals and batches; answers the number of entries."""
+    """Assert chains, hashes, columns, seals and batches; return the number of entries."""
 
     async def rows(query: str) -> list[Any]:
         return await (await connection.execute(query.encode())).fetchall()

@@ -1,4 +1,4 @@
-"""How much is claimed at once: it grows with a backlog, up to a time of the loop."""
+"""Size of a claim: it grows with a backlog, up to a time of the loop."""
 
 from dataclasses import replace
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""Where the time of an event comes from: what is counted of it, and what a shipment says of a step without one."""
+"""Sources of events' times: what is counted of them, and what a shipment says of a step without one."""
 
 from tests.world.shop import MORNING, Shop
 

@@ -1,4 +1,4 @@
-"""What a batch does to the log and to the shipments, as a push is worked on."""
+"""Effects of a batch on the log and on the shipments, as a push is worked on."""
 
 from typing import Any
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""What another worker commits between this one's first look and its locks."""
+"""Commits of another worker between this one's first look and its locks."""
 
 from dataclasses import replace
 from typing import Any

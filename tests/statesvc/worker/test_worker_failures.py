@@ -1,4 +1,4 @@
-"""What fails while a batch is applied harms nobody else, and is never applied twice."""
+"""Failures while a batch is applied harm nobody else, and nothing is applied twice."""
 
 import asyncio
 import itertools
@@ -24,7 +24,7 @@ def _scan(number: str, code: str = "AR") -> bytes:
 
 
 async def _at_event(shop: Shop, code: str, body: str) -> None:
-    """Has the database do something else when it is to insert an event with this code."""
+    """Have the database do something else when it is to insert an event with this code."""
     await shop.as_owner(
         f"CREATE SEQUENCE statesvc.test_times; GRANT USAGE ON SEQUENCE statesvc.test_times TO PUBLIC;"
         f"CREATE FUNCTION statesvc.test_at_event() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
@@ -226,7 +226,7 @@ async def test_a_slow_batch_keeps_its_lease(shop: Shop) -> None:
 
 
 async def test_a_suspect_is_worked_on_with_nothing_else_in_progress(shop: Shop) -> None:
-    """What was in the hands of a dead worker goes first and alone; what came later waits for it."""
+    # what was in the hands of a dead worker goes first and alone; what came later waits for it
     await shop.push(*(_scan(f"OLD{n}") for n in range(3)))
     await shop.claim()
     await shop.database.clock.advance(31)

@@ -1,4 +1,4 @@
-"""What the worker leaves behind can be recomputed, and tells nobody's name."""
+"""Traces that the worker leaves behind can be recomputed, and tell nobody's name."""
 
 import io
 import json
@@ -35,7 +35,7 @@ async def test_recorded_at_grows_even_where_the_clock_stands_still(shop: Shop) -
 
 
 async def _unwrapped(shop: Shop, message_id: UUID) -> bytes:
-    """The body, through the keys of the shipments that its message names."""
+    """Return the body, through the keys of the shipments that its message names."""
     ((shipments, sealed_key),) = await shop.rows("SELECT shipments, sealed_key FROM statesvc.message WHERE message_id = %s", message_id)
     key = body_key_wrap(await _keys(shop, shipments), message_id).unwrap(sealed_key, body_context(message_id))
     ((sealed_body, committed),) = await shop.rows("SELECT sealed, commitment FROM statesvc.body WHERE message_id = %s", message_id)

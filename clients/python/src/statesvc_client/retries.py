@@ -10,7 +10,7 @@ import httpx
 
 _IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
 _REPEATABLE_POSTS = re.compile(r"/v1/(events|shipments/lookup|shipments/[^/]+/[^/]+/evidence|subscriptions/[^/]+/(pause|resume))$")
-"""What a second call does not do again: an event has an id, the others only read or set a state."""
+"""Calls that a second time do nothing again: an event has an id, the others only read or set a state."""
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 _REFUSED_BEFORE_WORK = 429
 _UNAVAILABLE = frozenset({502, 503, 504})
@@ -18,7 +18,7 @@ _UNAVAILABLE = frozenset({502, 503, 504})
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often and how patiently. `retries` counts the repeats; times are in seconds."""
+    """Policy for retries. `retries` counts the repeats; times are in seconds."""
 
     retries: int = 3
     first_wait: float = 0.5
@@ -48,7 +48,7 @@ class RetryPolicy:
 
 
 def is_repeatable(request: httpx.Request) -> bool:
-    """Whether a second request has no second effect, even if the first one was carried out."""
+    """Return whether a second request has no second effect, even if the first one was carried out."""
     return request.method in _IDEMPOTENT or (request.method == "POST" and bool(_REPEATABLE_POSTS.search(request.url.path)))
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 clock: Callable[[], float] = time.time
-"""What `webhook-timestamp` is compared with. The testing kit moves it with the service's clock."""
+"""Clock that `webhook-timestamp` is compared with. The testing kit moves it with the service's clock."""
 
 
 class InvalidSignatureError(Exception):

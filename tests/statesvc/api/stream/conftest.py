@@ -59,17 +59,17 @@ class Stage:
         return {"Authorization": f"Bearer {self.key}", **{name.replace("_", "-"): value for name, value in more.items()}}
 
     async def publish(self) -> None:
-        """Seals what is committed, and says so as the sealer does."""
+        """Seal what is committed, and notify as the sealer does."""
         await self.log.seal()
         await notify(self.log.connection, SEALED)
 
     async def move(self, parcels: Sequence[str], *, carrier_id: str = "ups") -> None:
-        """Each parcel goes its whole way: five transitions a parcel, a message each, in one transaction."""
+        """Move each parcel its whole way: five transitions a parcel, a message each, in one transaction."""
         readings = [(scan(number, place, status)) for number in parcels for place, status in enumerate(WAY)]
         await self.say_all(readings, carrier_id=carrier_id)
 
     async def say_all(self, readings: Sequence[Reading], *, carrier_id: str = "ups") -> None:
-        """A message a reading, in one transaction, as a worker's batch."""
+        """Apply a message a reading, in one transaction, as a worker's batch."""
         source = Provenance(
             message_id=uuid4(), body_commitment=bytes(32), received_at=MORNING, normalizer=carrier_id, normalizer_version="1"
         )
@@ -88,7 +88,7 @@ class Stage:
             await append(AppendBatch(self.log.connection, self.log.keyring, reads, "worker-1"))
 
     async def truth(self) -> list[dict[str, Any]]:
-        """What the stream of the whole log must say, by another query."""
+        """Return what the stream of the whole log must say, by another query."""
         rows = await self.log.rows(
             "SELECT s.first_index + t.ordinal, e.carrier_id, t.from_status, t.to_status, e.occurred_at, t.sequence, t.recorded_at,"
             " e.canonical"
@@ -110,7 +110,7 @@ class Stage:
         ]
 
     def counted(self, line: str) -> float:
-        """A metric's value by its name and labels; 0 for one that was never recorded."""
+        """Return a metric's value by its name and labels; 0 for one that was never recorded."""
         found = [each.rpartition(" ")[2] for each in self.telemetry.exposition().decode().splitlines() if each.startswith(line + " ")]
         return float(found[0]) if found else 0.0
 
@@ -125,7 +125,7 @@ StageMaker = Callable[..., AbstractAsyncContextManager[Stage]]
 
 @pytest.fixture
 def staged(database: Any) -> StageMaker:
-    """Makes the stage; `limits` and `pressure` as `Streams` has them, `pool` wraps the pool."""
+    """Make the stage; `limits` and `pressure` as `Streams` has them, `pool` wraps the pool."""
 
     @asynccontextmanager
     async def make(

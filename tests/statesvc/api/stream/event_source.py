@@ -53,7 +53,7 @@ class EventSource:
         return self._blocks
 
     async def next(self, count: int = 1) -> list[Received]:
-        """The next events, control frames left out."""
+        """Return the next events, control frames left out."""
         found: list[Received] = []
         while len(found) < count:
             block = await anext(self._blocks)
@@ -62,13 +62,13 @@ class EventSource:
         return found
 
     async def rest(self) -> list[Received]:
-        """All events up to the end of the stream."""
+        """Return all events up to the end of the stream."""
         return [block async for block in self._blocks if block.name is not None]
 
 
 @asynccontextmanager
 async def event_source(client: Any, path: str = "/v1/stream", **options: Any) -> AsyncIterator[EventSource]:
-    """Opened; dropped at the end of the block, in the middle of whatever is on its way."""
+    """Open a stream; it is dropped at the end of the block, in the middle of whatever is on its way."""
     answer = await client.get(path, **options)
     try:
         assert answer.status == 200, await answer.text()

@@ -19,7 +19,7 @@ PARCELS = 1_000
 
 @asynccontextmanager
 async def idle_reader(stage: Stage, path: str = "/v1/stream") -> AsyncIterator[socket.socket]:
-    """Has asked for the stream, and reads nothing; what fits into its small buffer is all that it takes."""
+    """Ask for the stream, and read nothing; what fits into its small buffer is all that it takes."""
     with socket.socket() as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         connection.setblocking(False)
@@ -31,7 +31,7 @@ async def idle_reader(stage: Stage, path: str = "/v1/stream") -> AsyncIterator[s
 
 
 async def received(connection: socket.socket) -> list[int]:
-    """The ids of all whole events that its buffers still hold; the opening block, which has an id too, is none."""
+    """Return the ids of all whole events that its buffers still hold; the opening block, which has an id too, is none."""
     found = b""
     loop = asyncio.get_running_loop()
     try:

@@ -32,7 +32,7 @@ def indexes(received: list[Any]) -> list[int]:
 
 
 async def until_let_in(stage: Stage) -> None:
-    """Knocks for two seconds at most: sooner than any ping."""
+    """Try for two seconds at most: sooner than any ping."""
     async with asyncio.timeout(2):
         while True:
             answer = await stage.client.get("/v1/stream", headers=stage.headers())

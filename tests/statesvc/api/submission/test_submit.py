@@ -150,7 +150,7 @@ class Lines:
 
 
 async def test_a_line_that_is_no_event_is_not_stored_with_the_others(desk: Desk) -> None:
-    """Whom it names could not be found when they are erased."""
+    # whom it names could not be found when they are erased
     invalid = _line("CN2", "e-2", "nowhere", signed_by="Zebedee Quux")
     body = b"\n".join((_line(signed_by="Mortimer Other"), b"Zebedee Quux lives here", invalid))
     waker = Waker(desk.owner_dsn)

@@ -21,7 +21,7 @@ ABSENT = "host=127.0.0.1 port=1 dbname=none"
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """Its path is short enough for a socket."""
+    """Make a folder whose path is short enough for a socket."""
     with tempfile.TemporaryDirectory(prefix="wake-") as name:
         yield Path(name)
 
@@ -121,7 +121,7 @@ async def test_a_wake_up_needs_no_server_on_one_machine(folder: Path) -> None:
 
 @pytest.fixture
 async def notified(database: Any) -> AsyncIterator[list[tuple[str, str, float]]]:
-    """Channel, payload and time of what a listener elsewhere hears."""
+    """Collect channel, payload and time of what a listener elsewhere hears."""
     notifications: list[tuple[str, str, float]] = []
     async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
         for channel in (INBOX, LOG):

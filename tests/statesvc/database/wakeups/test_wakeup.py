@@ -27,7 +27,7 @@ INTERVAL_SECONDS = 0.1
 
 @pytest.fixture
 async def heard(database: Any) -> AsyncIterator[list[tuple[str, float]]]:
-    """What a plain psycopg connection hears, with the time."""
+    """Collect what a plain psycopg connection hears, with the time."""
     notifications: list[tuple[str, float]] = []
     async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
         await connection.execute(f"LISTEN {INBOX}")

@@ -32,7 +32,7 @@ async def redis_server(own_processes: None, tmp_path_factory: pytest.TempPathFac
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """As Celery names it, and as a subscription does, before the queue."""
+    """A broker as Celery names it, and as a subscription does, before the queue."""
 
     address: str
     target: str
@@ -44,7 +44,7 @@ class Broker:
 
 @pytest.fixture
 def broker(request: pytest.FixtureRequest, rabbitmq_server: RabbitMq, redis_server: Redis) -> Broker:
-    """Each in turn."""
+    """Run each broker in turn."""
     if request.param == "rabbitmq":
         return Broker(rabbitmq_server.address, f"celery+amqp://127.0.0.1:{rabbitmq_server.port}/%2F", GUEST)
     return Broker(redis_server.address, f"celery+redis://127.0.0.1:{redis_server.port}/0", None)

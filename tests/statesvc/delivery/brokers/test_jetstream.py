@@ -35,7 +35,7 @@ accounts { A { jetstream: enabled, users: [
 
 
 async def stream(server: Nats, **options: object) -> str:
-    """A stream of a name of its own, with the subjects under it."""
+    """Make a stream of a name of its own, with the subjects under it."""
     name = f"S{uuid4().hex[:8]}"
     await server.add_stream(name, [f"{name}.>"], **options)
     return name

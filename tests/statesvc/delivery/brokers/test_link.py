@@ -47,7 +47,7 @@ class FakeClient:
     answer: Callable[[], Any] | None = None
 
     def check(self, url: BrokerUrl, login: Login | None) -> None:
-        """Takes all."""
+        """Accept all."""
 
     async def connect(self, _url: BrokerUrl, login: Login | None, _dialler: Dialler) -> FakeConnection:
         self.logins.append(login)

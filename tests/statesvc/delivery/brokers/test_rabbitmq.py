@@ -27,7 +27,7 @@ def destination(server: RabbitMq, path: str, login: Login | None = GUEST) -> Des
 
 
 async def exchange(server: RabbitMq, **arguments: object) -> str:
-    """An exchange and a queue of the same name, bound by the routing key `a`."""
+    """Make an exchange and a queue of the same name, bound by the routing key `a`."""
     name = f"x-{uuid4().hex[:8]}"
     await server.declare(name, name, routing_key="a", arguments=arguments)
     return name

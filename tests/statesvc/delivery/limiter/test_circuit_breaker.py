@@ -1,4 +1,4 @@
-"""When asking stops, and how it begins again."""
+"""Transitions of the breaker: when asking stops, and how it begins again."""
 
 import hypothesis.strategies as st
 from hypothesis import given

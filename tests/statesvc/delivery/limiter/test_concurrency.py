@@ -1,4 +1,4 @@
-"""How many at a time: growth, both ways of coming down, and what is learned as usual."""
+"""Limit of concurrency: growth, both ways of coming down, and what is learned as usual."""
 
 import random
 from collections import deque
@@ -20,7 +20,7 @@ class Crowd:
         self._under_way: deque[tuple[float, float, Mark]] = deque()
 
     def run(self, answers: int, *, seconds: float, each: float = 0.0) -> None:
-        """`each`: what one request more makes all of them slower."""
+        """Run answers. `each`: what one request more makes all of them slower."""
         for _ in range(answers):
             while len(self._under_way) < self.limited.limit:
                 mark = self.limited.started(len(self._under_way) + 1, now=self.now)
@@ -31,7 +31,7 @@ class Crowd:
             self.end(Signal.OK)
 
     def end(self, signal: Signal | None) -> None:
-        """The next one ends."""
+        """End the next one."""
         ends_at, started_at, mark = self._under_way.popleft()
         self.now = max(self.now, ends_at)
         self.limited.finished(mark, signal, started_at=started_at, now=self.now, latency_seconds=ends_at - started_at)

@@ -1,4 +1,4 @@
-"""What each answer says about its receiver."""
+"""Signals that each answer gives about its receiver."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which connections a server takes, and how long it waits for a head. Real sockets."""
+"""Admission of connections by a server, and how long it waits for a head. Real sockets."""
 
 import asyncio
 import resource

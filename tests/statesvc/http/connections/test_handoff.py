@@ -274,7 +274,7 @@ async def test_a_client_that_ends_keep_alive_is_let_go(pair: Pair, connect: Conn
 
 
 def test_what_another_process_read_comes_before_what_waits_in_the_socket(tmp_path: Path) -> None:
-    """On the loop of the roles, which may read of an adopted socket before the adoption returns."""
+    # on the loop of the roles, which may read of an adopted socket before the adoption returns
     uvloop.run(_adopt_half_read_bodies(tmp_path))
 
 

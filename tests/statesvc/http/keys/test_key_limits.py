@@ -1,4 +1,4 @@
-"""What one key may ask of a process, at a time and in a second."""
+"""Limits of one key in a process, at a time and in a second."""
 
 from contextlib import ExitStack
 

@@ -15,13 +15,13 @@ from tests.world.story import story
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No minute of notice passes here: what was archived is known at once."""
+    """Pass no minute of notice here: what was archived is known at once."""
     monkeypatch.setattr(reading, "_AGAIN_SECONDS", 0.0)
 
 
 @pytest.fixture
 async def two_months(database: Database) -> None:
-    """What `Archivist.two_months` makes, there before anybody connects. Written once a run and copied: it takes a second of computing."""
+    """Make what `Archivist.two_months` makes before anybody connects. Written once a run and copied: it takes a second of computing."""
 
     async def write(name: str) -> None:
         filled = database.on(name)
@@ -33,7 +33,7 @@ async def two_months(database: Database) -> None:
 
 @pytest.fixture
 def archive_place(tmp_path: Path) -> str:
-    """Where the archive is, as a setting names it."""
+    """Return where the archive is, as a setting names it."""
     return str(tmp_path / "archive")
 
 

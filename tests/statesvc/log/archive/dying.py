@@ -79,7 +79,7 @@ def _doom_call(step: str, when: str) -> None:
 
 
 async def _no_wait(_seconds: float) -> None:
-    """The test moves the clock."""
+    """Return at once: the test moves the clock."""
 
 
 async def _archive(dsn: str, folder: str, step: str, when: str) -> None:

@@ -1,4 +1,4 @@
-"""What is done again, long after: reading and telling reach into months that are archived."""
+"""Reading and telling again, long after, reach into months that are archived."""
 
 from dataclasses import replace
 from uuid import uuid4

@@ -16,7 +16,7 @@ OTHER = "Mortimer Other"
 
 
 def cells(folder: Path) -> Iterator[bytes]:
-    """Every value of every file, and the files as they are."""
+    """Yield every value of every file, and the files as they are."""
     for path in folder.iterdir():
         yield path.read_bytes()
         if path.suffix == ".parquet":

@@ -20,7 +20,7 @@ async def _get(api: Any, key: str, path: str, **query: Any) -> tuple[int, bytes]
 
 
 async def _pages(api: Any, key: str, path: str, **query: Any) -> list[bytes]:
-    """All pages of a list; a cursor that is no part of the items is one of the page."""
+    """Return all pages of a list; a cursor that is no part of the items is one of the page."""
     pages: list[bytes] = []
     cursor: dict[str, str] = {}
     while True:

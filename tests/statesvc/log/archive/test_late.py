@@ -1,4 +1,4 @@
-"""What is said of a shipment whose earlier events are archived takes effect as if they were there."""
+"""Late statements about a shipment whose earlier events are archived take effect as if they were there."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -117,7 +117,7 @@ async def test_the_archive_does_not_change_a_verdict(archivist: Archivist) -> No
 
 
 async def verdicts(archivist: Archivist, *readings: Any) -> list[Verdict]:
-    """What the log would say; nothing of it stays."""
+    """Return what the log would say; nothing of it stays."""
     keyring, at = archivist.log.keyring, datetime(2026, 3, 1, tzinfo=UTC)
     source = Provenance(message_id=uuid4(), body_commitment=bytes(32), received_at=at, normalizer="ups", normalizer_version="1")
     events = tuple(identify(reading, carrier_id="ups", digest=keyring.carrier_digest("ups")) for reading in readings)

@@ -20,7 +20,7 @@ from tests.world.shop import CARRIER_ID, Shop, says, shipment
 PERSON = ("Zebedee Quux", "Zanzibar Lane 77", "Under the blue pot")
 OTHER = "Mortimer Other"
 PARTLY = "PARTLY"
-"""Of the month that ends, and of the one after the next: its first entries are in files, its last one is in the tables."""
+"""State of the month that ends, and of the one after the next: its first entries are in files, its last one is in the tables."""
 LIVELY = [f"M{n}" for n in range(10)]
 
 
@@ -29,7 +29,7 @@ def scans(minute: int, status: str) -> list[bytes]:
 
 
 async def months_of(shop: Shop, number: str) -> int:
-    """In how many months the tables have events of a shipment."""
+    """Return in how many months the tables have events of a shipment."""
     found: int = await shop.value(
         "SELECT count(DISTINCT date_trunc('month', recorded_at AT TIME ZONE 'UTC')) FROM statesvc.event WHERE shipment_id = %s",
         shipment(number),

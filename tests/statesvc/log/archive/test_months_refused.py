@@ -56,7 +56,7 @@ def put_back(folder: Path) -> None:
 
 
 async def first_archived(archivist: Archivist) -> dict[str, int]:
-    """The first month is archived, the second one is due."""
+    """Archive the first month; the second one is due."""
     await archivist.two_months()
     await archivist.archived()
     await archivist.pass_days(31)
@@ -93,7 +93,7 @@ async def test_a_place_that_goes_during_the_notice_keeps_the_month(archivist: Ar
 
 
 async def test_the_first_month_of_all_stays_where_its_file_went(archivist: Archivist) -> None:
-    """No ledger names a file yet that could be missing."""
+    # no ledger names a file yet that could be missing
     await archivist.two_months()
     counts = await archivist.counts()
 

@@ -24,7 +24,7 @@ async def _value(archivist: Archivist, query: str, number: str) -> Any:
 
 
 async def _archive_a_story(archivist: Archivist, *readings: Any) -> None:
-    """In a month that is archived as a whole."""
+    """Archive a story in a month of its own."""
     await archivist.log.say(*readings)
     await archivist.log.seal()
     await archivist.pass_days(70)

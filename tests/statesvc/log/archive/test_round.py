@@ -111,7 +111,7 @@ async def test_nothing_leaves_that_no_head_covers(archivist: Archivist) -> None:
 
 async def test_a_file_that_suffered_before_the_drop_is_written_anew(archivist: Archivist) -> None:
     async def suffer(_seconds: float) -> None:
-        """Not waited for: the notice is not over."""
+        """Return at once: the notice is not over."""
 
     await archivist.two_months()
     assert len((await archivist.run_pass(wait=suffer)).leaving) == 1

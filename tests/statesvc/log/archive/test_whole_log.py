@@ -1,4 +1,4 @@
-"""Who reads the log as a whole, or finds a shipment by something else than its number, misses nothing of an archived month."""
+"""Readers of the whole log, and searches by something else than a number, miss nothing of an archived month."""
 
 from datetime import UTC, datetime
 from typing import Any

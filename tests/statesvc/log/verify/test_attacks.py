@@ -32,7 +32,7 @@ UNBOUND = {("batch", "writer")}
 
 
 def flips(value: Any, dice: random.Random) -> Iterator[Any]:
-    """The value with one bit changed, a few times."""
+    """Yield the value with one bit changed, a few times."""
     match value:
         case bytes():
             for bit in {0, len(value) * 8 - 1, dice.randrange(len(value) * 8)}:
@@ -91,7 +91,7 @@ async def test_a_flipped_bit_in_any_column_is_found_and_its_row_named(database: 
 
 
 async def earlier(log: Story) -> str:
-    """The head that the verifier kept: the second of three."""
+    """Return the head that the verifier kept: the second of three."""
     note: str = (await log.rows("SELECT note FROM statesvc.checkpoint ORDER BY tree_size OFFSET 1 LIMIT 1"))[0][0]
     return note
 
@@ -135,7 +135,7 @@ async def test_a_shipment_s_last_event_is_missed_though_all_around_it_was_mended
 
 
 async def rewrite(hand: AsyncConnection[Any], table: str, where: str, **changes: Any) -> None:
-    """Writes an entry anew and mends its hashes, columns and batch: only the tree knows."""
+    """Write an entry anew and mend its hashes, columns and batch: only the tree knows."""
     query = f"SELECT batch_id, ordinal, canonical FROM statesvc.{table} WHERE {where}"
     row = await (await hand.execute(query.encode(), binary=True)).fetchone()
     assert row is not None
@@ -177,7 +177,7 @@ async def test_a_rewritten_entry_is_narrowed_down_by_the_kept_nodes(database: An
 
 
 def copied(place: str) -> str:
-    """One action once more, at another place."""
+    """Return SQL that copies one action to another position."""
     return (
         f"INSERT INTO statesvc.action SELECT recorded_at, {place}, actor, verb, target, canonical"
         " FROM (SELECT * FROM statesvc.action ORDER BY batch_id LIMIT 1) a"
@@ -263,7 +263,7 @@ async def test_a_log_cut_off_at_an_earlier_head_shows_only_against_a_later_one(d
 
 
 async def sign_over(database: Any, log: Story, signer: NoteSigner, *, above: int) -> None:
-    """Signs all heads above a size anew, for the log as it is now."""
+    """Sign all heads above a size anew, for the log as it is now."""
     async with attacker(database) as hand:
         for size, created_at in await log.rows("SELECT tree_size, created_at FROM statesvc.checkpoint"):
             if size > above:
@@ -331,7 +331,7 @@ async def test_a_round_that_is_dated_back_whole_is_found_by_its_signature(databa
 async def test_without_its_check_a_change_would_pass(
     database: Any, module: Any, check: str, change: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each of these checks is needed: the tests above would not pass without it."""
+    # each of these checks is needed: the tests above would not pass without it
     async with sealed_story(database) as log:
         for _ in range(300):
             await log.act()

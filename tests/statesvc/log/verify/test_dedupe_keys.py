@@ -18,7 +18,7 @@ OTHER = "(SELECT shipment_id FROM statesvc.stream WHERE number = '1Z0003')"
 
 
 async def aliased(log: Story) -> None:
-    """A scan that has a second id: an answer of the carrier's prints none."""
+    """Make a scan that has a second id: an answer of the carrier's prints none."""
     await log.say(scan("SF0001", 3, None, native_id="77"), carrier_id="sf_express")
 
 
@@ -62,7 +62,7 @@ async def test_a_row_that_is_not_what_the_log_says_is_named(database: Any, chang
 
 
 async def test_two_events_of_one_id_are_found_though_each_has_a_row(database: Any) -> None:
-    """As if the key had not been there when the scan came again: a row more hides the count."""
+    # as if the key had not been there when the scan came again: a row more hides the count
     async with sealed_story(database) as log:
         async with attacker(database) as hand:
             await hand.execute(f"CREATE TABLE statesvc.gone AS SELECT * FROM statesvc.event_key WHERE {NATIVE}".encode())
@@ -79,7 +79,7 @@ async def test_rows_are_compared_across_processes_and_after_a_stop(database: Any
 
 
 async def test_the_rows_are_read_in_portions(database: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A whole log's rows never stand in memory: they come through a server-side cursor."""
+    # a whole log's rows never stand in memory: they come through a server-side cursor
     async with story(database) as log:
         await log.parcel("1Z0001")
         named = []

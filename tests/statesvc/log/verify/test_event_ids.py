@@ -68,7 +68,7 @@ def test_what_the_log_holds_of_every_carrier_gives_its_ids_again(carrier_id: str
 
 
 async def append_as(log: Story, event: Event, **changes: Any) -> None:
-    """As a worker does that gets something wrong."""
+    """Append as a worker does that gets something wrong."""
     async with log.connection.transaction():
         await append(AppendBatch(log.connection, log.keyring, [said(event.carrier_id, [replace(event, **changes)])], "worker-1"))
 

@@ -36,7 +36,7 @@ async def coalesce(log: Story, subscription_id: UUID) -> int:
 
 
 async def happenings(log: Story) -> None:
-    """Two subscribers, one of which has taken the first of three changes."""
+    """Make two subscribers, one of which has taken the first of three changes."""
     await subscribe(log)
     await subscribe(log)
     await log.parcel(NUMBER, steps=3)

@@ -1,4 +1,4 @@
-"""Whose word the verdict rests on: never that of the database which is verified."""
+"""Trust of a verdict: never in the database which is verified."""
 
 from events.merkle.checkpoint import NoteSigner, read_checkpoint
 from statesvc.log.signing_keys import read_keys
@@ -7,7 +7,7 @@ from tests.world.database import Database
 
 
 async def test_a_log_signed_again_by_a_forged_key_is_never_sound(database: Database) -> None:
-    """A superuser puts a key of theirs into the table and signs every head with it, whatever the entries say by then."""
+    # a superuser puts a key of theirs into the table and signs every head with it, whatever the entries say by then
     async with sealed_story(database) as log:
         (genuine,) = [key.verifier for key in await read_keys(log.connection)]
         heads = await log.rows("SELECT tree_size, note, created_at FROM statesvc.checkpoint ORDER BY tree_size")

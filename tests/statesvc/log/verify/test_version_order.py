@@ -17,7 +17,7 @@ LATE = "SELECT * FROM statesvc.unsealed WHERE batch_id = (SELECT min(batch_id) +
 
 
 async def test_versions_that_were_sealed_in_the_wrong_order_are_named(database: Any) -> None:
-    """As a sealer did that had left a batch behind which committed late."""
+    # as a sealer did that had left a batch behind which committed late
     async with story(database) as log:
         for place in range(3):
             await log.say(scan("1ZTURNED", place, None))
@@ -34,7 +34,7 @@ async def test_versions_that_were_sealed_in_the_wrong_order_are_named(database: 
 
 
 async def test_a_later_version_under_a_lower_batch_id_is_named(database: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As somebody writes who appends past the head's lock: the batch ids then descend with the versions, and are sealed in their order."""
+    # as somebody writes who appends past the head's lock: the batch ids then descend with the versions, and are sealed in their order
     async with story(database) as log:
         await log.say(scan("1ZTURNED", 0, None))
         for next_id, place in ((3, 1), (2, 2)):

@@ -42,7 +42,7 @@ class Desk:
         return Rereader(keyring=self.shop.keyring, carriers=self.carriers, writer="replay-1", archive=None)
 
     async def bury(self, *bodies: bytes) -> list[int]:
-        """Pushes what cannot be read and works on it; answers the open dead letters in the order of their ids."""
+        """Push what cannot be read and work on it; return the open dead letters in the order of their ids."""
         await self.shop.push(*bodies)
         await self.shop.work()
         return await self.open_dead_letters()
@@ -55,7 +55,7 @@ class Desk:
         return [dead_letter_id for (dead_letter_id,) in rows]
 
     def mend(self) -> None:
-        """From here on the workers run the mended normalizer."""
+        """Run the mended normalizer in the workers from here on."""
         self.shop.context = replace(self.shop.context, carriers={CARRIER_ID: MENDED})
 
     def run(self, order: RepairRequest, limits: ReplayLimits, position: RunPosition, *, patience_seconds: float = 10) -> ReplayRun:
@@ -76,7 +76,7 @@ class Desk:
     async def replay(
         self, order: RepairRequest, limits: ReplayLimits, *, patience_seconds: float = 10, found: ReplayPlan | None = None
     ) -> RunProgress:
-        """To the end, as the command does it."""
+        """Replay to the end, as the command does it."""
         found = found or await plan_replay(self.connection, order)
         run = self.run(order, limits, RunPosition(up_to=found.up_to), patience_seconds=patience_seconds)
         return await run.replay(found)
@@ -90,7 +90,7 @@ class Desk:
         *,
         patience_seconds: float = 10,
     ) -> tuple[RunProgress, RunPosition]:
-        """One call, as the API does it; and where the next one goes on."""
+        """Make one call, as the API does it; return where the next one goes on."""
         start = position or RunPosition(up_to=(await plan_replay(self.connection, order)).up_to)
         run = self.run(order, limits, start, patience_seconds=patience_seconds)
         run.budget = budget
@@ -98,7 +98,7 @@ class Desk:
 
     @contextlib.asynccontextmanager
     async def working(self) -> AsyncIterator[None]:
-        """A worker at the same time."""
+        """Run a worker at the same time."""
         over = asyncio.Event()
 
         async def work() -> None:
@@ -118,7 +118,7 @@ class Desk:
         return [json.loads(canonical) for (canonical,) in found]
 
     async def assert_applied_once(self, numbers: int) -> None:
-        """Each parcel has one event, and the log holds it once."""
+        """Check that each parcel has one event, and the log holds it once."""
         assert await self.shop.value("SELECT count(*) FROM statesvc.event") == numbers
         assert await self.shop.value("SELECT count(*) FROM statesvc.shipment WHERE status = 'in_transit'") == numbers
         assert await self.shop.value("SELECT count(*) FROM statesvc.message") == numbers

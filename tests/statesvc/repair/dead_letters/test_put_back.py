@@ -86,7 +86,6 @@ async def test_a_replay_that_is_cut_off_changes_nothing(desk: Desk) -> None:
 
 
 async def test_without_the_check_of_what_became_of_it_a_dead_letter_would_be_put_back_twice(desk: Desk) -> None:
-    """The tests above must be able to fail."""
     (dead_letter_id,) = await desk.bury_some(1)
     await desk.shop.as_owner(
         "CREATE OR REPLACE FUNCTION statesvc.replay_obstacle(d statesvc.dead_letter) RETURNS text LANGUAGE sql STABLE RETURN NULL::text"

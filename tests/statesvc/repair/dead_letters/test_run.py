@@ -195,7 +195,7 @@ async def test_the_oldest_are_replayed_first_and_a_run_ends_at_the_newest(desk: 
 
 
 async def call_until_done(desk: Desk, *, limits: ReplayLimits, budget: ReplayBudget) -> list[ReplayEnd | None]:
-    """Calls with the position of the call before, all of one run; answers how each ended."""
+    """Call with the position of the call before, all of one run; return how each ended."""
     order, position = desk.order(**CAUSE), None
     ends: list[ReplayEnd | None] = []
     while not ends or ends[-1] is ReplayEnd.LIMIT_REACHED:

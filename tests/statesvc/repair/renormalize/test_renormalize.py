@@ -32,8 +32,7 @@ from tests.world.shop import CARRIER_ID, Shop, says, shipment
 pytestmark = pytest.mark.slow
 
 
-async def nobody_wakes(_channels: frozenset[str]) -> None:
-    """Leaves everyone asleep."""
+async def nobody_wakes(_channels: frozenset[str]) -> None: ...
 
 
 def history(shop: Shop, carrier: Carrier = CARRIER, *, archive: ArchivePath | None = None, **scope: Any) -> HistoryReread:
@@ -260,7 +259,7 @@ async def test_a_text_is_mapped_by_what_stands_for_it(shop: Shop) -> None:
 
 
 async def in_parts(shop: Shop, **scope: Any) -> list[HistoryReread]:
-    """A message a call, each going on from the cursor of the one before."""
+    """Read a message a call, each going on from the cursor of the one before."""
     calls = [history(shop, page=1, messages_max=1, **scope)]
     await calls[-1].run()
     while not calls[-1].is_done:

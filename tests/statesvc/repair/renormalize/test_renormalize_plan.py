@@ -1,4 +1,4 @@
-"""How many rows a page of `renormalize` reads on a filled table: those that lie next, however rare the carrier is."""
+"""Rows that a page of `renormalize` reads on a filled table: those that lie next, however rare the carrier is."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -19,7 +19,7 @@ FROM generate_series(1, %(messages)s) AS n
 
 
 def rows_read(plan: dict[str, Any]) -> Iterator[float]:
-    """Of each scan in a plan, those that a filter removed included."""
+    """Yield the rows of each scan in a plan, those that a filter removed included."""
     if "Relation Name" in plan:
         yield plan["Actual Loops"] * (plan["Actual Rows"] + plan.get("Rows Removed by Filter", 0))
     for inner in plan.get("Plans", ()):

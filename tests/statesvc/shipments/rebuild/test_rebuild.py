@@ -25,7 +25,7 @@ def task(shop: Shop, *, processes: int = 1) -> Rebuild:
 
 
 async def tell_stories(shop: Shop, parcels: int, seed: int = 1) -> None:
-    """Late, repeated, contradicting and corrected scans."""
+    """Push late, repeated, contradicting and corrected scans."""
     chance = random.Random(seed)
     statuses = ["info_received", "picked_up", "in_transit", "exception", "out_for_delivery", "delivered", "returning", None]
     pushes = []
@@ -101,7 +101,7 @@ async def test_a_rollback_puts_the_old_table_back_with_what_came_since(shop: Sho
 
 @pytest.mark.usefixtures("own_processes")
 async def test_an_append_that_began_before_and_commits_after_the_reading_is_not_missed(shop: Shop) -> None:
-    """The commit-order adversary: its rows are written, and invisible while the slices are read."""
+    # the commit-order adversary: its rows are written, and invisible while the slices are read
     await tell_stories(shop, 10)
     async with await AsyncConnection.connect(shop.database.service_dsn) as adversary:
         change = "UPDATE statesvc.shipment SET version = version WHERE shipment_id = %s"

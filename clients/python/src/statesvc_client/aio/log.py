@@ -66,7 +66,7 @@ class Log:
                 yield entry
 
     async def feed_pages(self, *, after: str = "-1", page_size: int = 500) -> AsyncIterator[Feed]:
-        """The same by pages; store the `cursor` of a page to go on behind it."""
+        """Iterate over the feed by pages; store the `cursor` of a page to go on behind it."""
         while True:
             page = value((await read_feed.asyncio_detailed(client=self._core, after=after, limit=page_size)).parsed)
             yield page

@@ -14,7 +14,7 @@ from statesvc.subscriptions.subscription_secrets import Secret
 from statesvc_client import signatures
 
 SECRET = "whsec_dGhlIHNlY3JldCBvZiB0aGUgdGVzdGluZyBraXQhISE="  # noqa: S105 - of tests
-"""What notifications of tests are signed with. Known to everyone."""
+"""Secret that notifications of tests are signed with. Known to everyone."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class SignedNotification:
 
     @property
     def json(self) -> dict[str, Any]:
-        """What `verify` returns for it."""
+        """Document that `verify` returns for it."""
         parsed: dict[str, Any] = json.loads(self.body)
         return parsed
 

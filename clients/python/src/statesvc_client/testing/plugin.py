@@ -29,7 +29,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(scope="session")
 def statesvc_settings() -> Mapping[str, str]:
-    """Environment of the embedded service, such as `STATESVC_WEBHOOK_SECRET_UPS`. Override it."""
+    """Return the environment of the embedded service, such as `STATESVC_WEBHOOK_SECRET_UPS`. Override it."""
     return {}
 
 

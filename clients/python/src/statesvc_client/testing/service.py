@@ -1,4 +1,4 @@
-"""What the fixture `statesvc` is: a service, carriers that push to it, and its clock."""
+"""Service of the fixture `statesvc`: carriers that push to it, and its clock."""
 
 import asyncio
 import json
@@ -34,7 +34,7 @@ class Clock:
     def __init__(self, data_dir: Path | None) -> None:
         self._data_dir = data_dir
         self.moved = timedelta()
-        """How far it is ahead."""
+        """Time that it is ahead."""
 
     def advance(self, **by: float) -> None:
         """Move it forward, by `hours=49` as `timedelta` takes it, and let what is due by then happen: retries, parcels that stall.
