@@ -4,7 +4,7 @@
 -- the narrow row that waits, and goes away when the subscriber has it.
 
 -- `owner`: that of the key that made it; other owners' keys do not see it. `shipments`: only of these, each `carrier_id/NUMBER`. `pii`: a full payload holds personal fields, which the maker of
--- the subscription had to be allowed to read. `parcels`: of a parcel that several sources push, all that they say, or each status once. `key_type`: of the current secret. `signature`: a second one, for a receiver that checks an older one; how, not with what. `give_up_after`: seconds by type, after which a
+-- the subscription had to be allowed to read. `parcels`: of a parcel that several sources push, all that they say, or each status once. `signature`: the kind of the current secret. `second_signature`: for a receiver that checks an older one; how, not with what. `give_up_after`: seconds by type, after which a
 -- notification is not tried again. `missed_since`: from then on nothing was collected, or every attempt failed; a replay from there
 -- sends what was missed. `url` is shown, so it never holds a login: that of a message broker is in `sealed_login`, and headers of the receiver's own
 -- are in `sealed_headers`, sealed under the master key and bound to the subscription (NULL: it has none); of those only `header_names` are shown.
@@ -20,8 +20,8 @@ CREATE TABLE statesvc.subscription (
     sealed_headers bytea,
     header_names text[] NOT NULL DEFAULT '{}',
     sealed_secrets bytea[] NOT NULL,
-    key_type text NOT NULL DEFAULT 'hmac' CHECK (key_type IN ('hmac', 'ed25519')),
-    signature jsonb,
+    signature text NOT NULL DEFAULT 'hmac' CHECK (signature IN ('hmac', 'ed25519')),
+    second_signature jsonb,
     carriers text[],
     statuses text[],
     types text[],

@@ -1249,8 +1249,8 @@ CREATE TABLE statesvc.subscription (
     sealed_headers bytea,
     header_names text[] DEFAULT '{}'::text[] NOT NULL,
     sealed_secrets bytea[] NOT NULL,
-    key_type text DEFAULT 'hmac'::text NOT NULL,
-    signature jsonb,
+    signature text DEFAULT 'hmac'::text NOT NULL,
+    second_signature jsonb,
     carriers text[],
     statuses text[],
     types text[],
@@ -1266,10 +1266,10 @@ CREATE TABLE statesvc.subscription (
     disabled_why text,
     missed_since timestamp with time zone,
     deleted_at timestamp with time zone,
-    CONSTRAINT subscription_key_type_check CHECK ((key_type = ANY (ARRAY['hmac'::text, 'ed25519'::text]))),
     CONSTRAINT subscription_parcels_check CHECK ((parcels = ANY (ARRAY['all'::text, 'once'::text]))),
     CONSTRAINT subscription_payload_check CHECK ((payload = ANY (ARRAY['thin'::text, 'full'::text]))),
-    CONSTRAINT subscription_rate_per_second_check CHECK ((rate_per_second > (0)::double precision))
+    CONSTRAINT subscription_rate_per_second_check CHECK ((rate_per_second > (0)::double precision)),
+    CONSTRAINT subscription_signature_check CHECK ((signature = ANY (ARRAY['hmac'::text, 'ed25519'::text])))
 );
 ALTER TABLE ONLY statesvc.subscription
     ADD CONSTRAINT subscription_pkey PRIMARY KEY (subscription_id);

@@ -30,7 +30,7 @@ def statesvc_settings() -> Mapping[str, str]:
 
 @contextmanager
 def served(number: int, folder: Path, statesvc: Service) -> Iterator[httpx.Client]:
-    """The page's program of this number."""
+    """Return the page's program of this number."""
     (folder / "program.py").write_text(PROGRAMS[number])
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))

@@ -102,7 +102,7 @@ class SentNotification:
         return None, "unavailable"
 
     def _thin_bodies(self) -> list[str]:
-        """What may have been sent of the change alone: before or after others were left out, in this epoch of the log or one before."""
+        """Return each body that may have been sent of the change: before or after others were left out, in this epoch or one before."""
         one = self.notification
         epochs = range(one.epoch or FIRST_EPOCH, FIRST_EPOCH - 1, -1)
         of_epochs = [replace(one, epoch=None if epoch == FIRST_EPOCH else epoch) for epoch in epochs]

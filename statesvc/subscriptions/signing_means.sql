@@ -1,6 +1,6 @@
 -- name: read_means
 -- Where a subscription's notifications go, its sealed secrets, login and headers, and the time, for a test.
-SELECT sealed_secrets, statesvc.clock(), url, sealed_login, sealed_headers, signature, payload, pii FROM statesvc.subscription
+SELECT sealed_secrets, statesvc.clock(), url, sealed_login, sealed_headers, second_signature, payload, pii FROM statesvc.subscription
 WHERE subscription_id = %(subscription_id)s AND deleted_at IS NULL;
 
 -- name: read_all_secrets

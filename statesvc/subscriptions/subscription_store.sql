@@ -1,7 +1,7 @@
 -- name: insert
 -- Makes a subscription.
 INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, owner, url, carriers, statuses, types, shipments, parcels, payload, pii,
-    key_type, rate_per_second, coalesces, give_up_after, name, description, header_names, sealed_headers, signature, sealed_secrets, sealed_login)
+    signature, rate_per_second, coalesces, give_up_after, name, description, header_names, sealed_headers, second_signature, sealed_secrets, sealed_login)
 VALUES (%(subscription_id)s, statesvc.clock(), %(created_by)s, %(owner)s, %(url)s, %(carriers)s::text[], %(statuses)s::text[], %(types)s::text[],
     %(shipments)s::text[], %(parcels)s, %(payload)s, %(pii)s, %(key_type)s, %(rate_per_second)s::float8, %(coalesce)s, %(give_up_after)s::jsonb,
     %(name)s, %(description)s, %(header_names)s::text[], %(sealed_headers)b::bytea, %(signature)s::jsonb, %(sealed_secrets)b::bytea[], %(sealed_login)b::bytea)
@@ -9,18 +9,18 @@ ON CONFLICT (subscription_id) DO NOTHING;
 
 -- name: find
 -- One subscription that is not deleted.
-SELECT s.subscription_id, s.created_at, s.created_by, s.owner, s.name, s.description, s.url, s.carriers, s.statuses, s.types, s.shipments, s.parcels, s.payload, s.pii, s.key_type, s.header_names, s.signature,
+SELECT s.subscription_id, s.created_at, s.created_by, s.owner, s.name, s.description, s.url, s.carriers, s.statuses, s.types, s.shipments, s.parcels, s.payload, s.pii, s.signature AS key_type, s.header_names, s.second_signature AS signature,
     s.rate_per_second, s.coalesces AS "coalesce", s.give_up_after, s.sealed_login IS NOT NULL AS has_login,
-    s.key_type = 'ed25519' OR cardinality(s.sealed_secrets) > 1 AS may_have_public_keys, s.paused_at, s.disabled_at, s.disabled_why, s.missed_since, f.since AS failing_since, f.failures,
+    s.signature = 'ed25519' OR cardinality(s.sealed_secrets) > 1 AS may_have_public_keys, s.paused_at, s.disabled_at, s.disabled_why, s.missed_since, f.since AS failing_since, f.failures,
     f.last_outcome, f.last_status_code
 FROM statesvc.subscription s LEFT JOIN statesvc.subscription_failing f ON f.subscription_id = s.subscription_id
 WHERE s.subscription_id = %(subscription_id)s AND s.deleted_at IS NULL;
 
 -- name: page
 -- Subscriptions of one owner (NULL: of all) in one condition (NULL: any) that are not deleted, the oldest first, after a position.
-SELECT s.subscription_id, s.created_at, s.created_by, s.owner, s.name, s.description, s.url, s.carriers, s.statuses, s.types, s.shipments, s.parcels, s.payload, s.pii, s.key_type, s.header_names, s.signature,
+SELECT s.subscription_id, s.created_at, s.created_by, s.owner, s.name, s.description, s.url, s.carriers, s.statuses, s.types, s.shipments, s.parcels, s.payload, s.pii, s.signature AS key_type, s.header_names, s.second_signature AS signature,
     s.rate_per_second, s.coalesces AS "coalesce", s.give_up_after, s.sealed_login IS NOT NULL AS has_login,
-    s.key_type = 'ed25519' OR cardinality(s.sealed_secrets) > 1 AS may_have_public_keys, s.paused_at, s.disabled_at, s.disabled_why, s.missed_since, f.since AS failing_since, f.failures,
+    s.signature = 'ed25519' OR cardinality(s.sealed_secrets) > 1 AS may_have_public_keys, s.paused_at, s.disabled_at, s.disabled_why, s.missed_since, f.since AS failing_since, f.failures,
     f.last_outcome, f.last_status_code
 FROM statesvc.subscription s LEFT JOIN statesvc.subscription_failing f ON f.subscription_id = s.subscription_id
 WHERE s.deleted_at IS NULL AND (%(owner)s::text IS NULL OR s.owner = %(owner)s)
@@ -33,12 +33,12 @@ ORDER BY s.created_at, s.subscription_id LIMIT %(limit)s;
 
 -- name: lock_secrets
 -- A subscription's sealed secrets and the time, for a rotation.
-SELECT sealed_secrets, statesvc.clock(), key_type, signature IS NOT NULL, sealed_headers FROM statesvc.subscription
+SELECT sealed_secrets, statesvc.clock(), signature, second_signature IS NOT NULL, sealed_headers FROM statesvc.subscription
 WHERE subscription_id = %(subscription_id)s AND deleted_at IS NULL FOR NO KEY UPDATE;
 
 -- name: set_secrets
 -- Replaces the secrets.
-UPDATE statesvc.subscription SET sealed_secrets = %(sealed_secrets)b::bytea[], key_type = %(key_type)s WHERE subscription_id = %(subscription_id)s;
+UPDATE statesvc.subscription SET sealed_secrets = %(sealed_secrets)b::bytea[], signature = %(key_type)s WHERE subscription_id = %(subscription_id)s;
 
 -- name: owner
 -- Whose a subscription is; that never changes.
@@ -60,7 +60,7 @@ UPDATE statesvc.subscription SET
         WHEN 'url' = ANY (%(named)s::text[]) AND %(url)s::text <> url THEN NULL ELSE sealed_headers END,
     header_names = CASE WHEN 'headers' = ANY (%(named)s::text[]) THEN %(header_names)s::text[]
         WHEN 'url' = ANY (%(named)s::text[]) AND %(url)s::text <> url THEN '{}' ELSE header_names END,
-    signature = CASE WHEN 'signature' = ANY (%(named)s::text[]) THEN %(signature)s::jsonb ELSE signature END,
+    second_signature = CASE WHEN 'signature' = ANY (%(named)s::text[]) THEN %(signature)s::jsonb ELSE second_signature END,
     name = CASE WHEN 'name' = ANY (%(named)s::text[]) THEN %(name)s::text ELSE name END,
     description = CASE WHEN 'description' = ANY (%(named)s::text[]) THEN %(description)s::text ELSE description END,
     carriers = CASE WHEN 'carriers' = ANY (%(named)s::text[]) THEN %(carriers)s::text[] ELSE carriers END,

@@ -112,7 +112,7 @@ class Shop:
             await self.kill(name)
 
     def told(self) -> list[str]:
-        """The webhook-ids of which a customer was told."""
+        """Return the webhook-ids of which a customer was told."""
         connection = sqlite3.connect(self.database, timeout=20)
         try:
             return [row[0] for row in connection.execute("SELECT webhook_id FROM tracking_told")]
@@ -130,7 +130,7 @@ class Shop:
 
 @asynccontextmanager
 async def broker(name: str, folder: Path) -> AsyncIterator[tuple[Server, str, str, Login | None]]:
-    """The server, its URL for Celery, and the URL and login of a subscription."""
+    """Start the server; return it, its URL for Celery, and the URL and login of a subscription."""
     if name == RabbitMq.name:
         async with running_rabbitmq(folder) as rabbitmq:
             target = f"celery+amqp://127.0.0.1:{rabbitmq.port}/%2F/celery?task={TASK}"
@@ -164,7 +164,7 @@ async def test_no_task_is_lost_and_none_runs_again_unless_a_process_died_in_betw
         shipments = await told.make_shipments(SHIPMENTS)
 
         async def kill(victim: str) -> Callable[[], Awaitable[None]]:
-            """What starts it again."""
+            """Return what starts it again."""
             nonlocal notifier
             killed.append(time.time())
             if victim == "broker":
