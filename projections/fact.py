@@ -42,13 +42,13 @@ class LoggedRaw(Struct, frozen=True, gc=False):
     code: str | None = None
 
 
-class LoggedPlace(Struct, frozen=True, gc=False):
+class LoggedPosition(Struct, frozen=True, gc=False):
     """Place of an event, as far as state is made of it."""
 
     country: str | None = None
 
 
-NOWHERE: Final = LoggedPlace()
+NOWHERE: Final = LoggedPosition()
 
 
 class LoggedFact(Struct, frozen=True, gc=False, kw_only=True):
@@ -73,7 +73,7 @@ class LoggedFact(Struct, frozen=True, gc=False, kw_only=True):
     estimated_delivery: str | None = None
     service: str | None = None
     signer_digest: str | None = None
-    location: LoggedPlace = NOWHERE
+    location: LoggedPosition = NOWHERE
     version: int = 0
 
 

@@ -15,7 +15,7 @@ from events.event import EventPlace, PrintedTime, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate, with_signer
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
-from events.parsing.lines import place_in_line
+from events.parsing.lines import position_in_line
 from events.parsing.lists import JsonObject, child, objects_at
 from events.parsing.meanings import by_code, meanings
 from events.parsing.rejections import Rejections, normalizer
@@ -88,7 +88,7 @@ def _scans(entry: JsonObject, where: str, received_at: datetime, rejections: Rej
 
 def _place(event: JsonObject) -> EventPlace:
     """Read `Hebron, KY, US` and a postal code next to it."""
-    line, postal_code = place_in_line(text(event.get("location")), two_letters="country"), text(event.get("postalCode"))
+    line, postal_code = position_in_line(text(event.get("location")), two_letters="country"), text(event.get("postalCode"))
     return line if postal_code is None else line._replace(postal_code=postal_code)
 
 

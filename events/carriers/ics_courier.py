@@ -15,7 +15,7 @@ from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
 from events.event import NOWHERE, EventPlace, Raw, Reading
 from events.parsing.formats import TimeFormats
-from events.parsing.lines import place_in_line
+from events.parsing.lines import position_in_line
 from events.parsing.meanings import UNMAPPED, meanings
 from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, reading_of
@@ -80,7 +80,7 @@ def _shape(words: str) -> tuple[str, EventPlace]:
         return "delivered at: *", NOWHERE
     branch = _BRANCH.fullmatch(words) if "ics branch" in shape else None
     if branch is not None:
-        return f"{branch['head']} *{branch['tail'] or ''}".lower(), place_in_line(branch["branch"], country="CA")
+        return f"{branch['head']} *{branch['tail'] or ''}".lower(), position_in_line(branch["branch"], country="CA")
     return shape, NOWHERE
 
 

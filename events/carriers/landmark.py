@@ -16,7 +16,7 @@ from events.errors import Cause, UnreadableMessageError
 from events.event import Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import TimeFormats
-from events.parsing.lines import place_in_line
+from events.parsing.lines import position_in_line
 from events.parsing.lists import elements_at
 from events.parsing.meanings import Meaning, finest, meanings
 from events.parsing.rejections import Rejections, normalizer
@@ -56,7 +56,7 @@ def _scans(package: _Element, where: str, received_at: datetime, rejections: Rej
     for index, event in elements_at(package, "Events/Event", where, rejections):
         fields = texts(event)
         code, words = fields.get("EventCode"), fields.get("Status")
-        where_at = place_in_line(fields.get("Location"), two_letters="country")
+        where_at = position_in_line(fields.get("Location"), two_letters="country")
         raw = Raw(code=code)
         yield Scan(
             where=f"{where}/Event[{index}]",

@@ -13,7 +13,7 @@ from events.errors import Cause, UnreadableMessageError
 from events.event import Raw, Reading
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
-from events.parsing.lines import place_in_line
+from events.parsing.lines import position_in_line
 from events.parsing.lists import JsonObject, child, objects, objects_at
 from events.parsing.meanings import by_code, meanings
 from events.parsing.rejections import Rejections, normalizer
@@ -57,7 +57,7 @@ def _orders(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObj
 
 def _scans(order: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
     for index, status in objects_at(order, "History", where, rejections):
-        where_at = place_in_line(text(status.get("Zone")), country="CA")
+        where_at = position_in_line(text(status.get("Zone")), country="CA")
         code = text(status.get("StatusCode"))
         raw = Raw(code=code, reason=text(status.get("StatusReasonCode")))
         yield Scan(

@@ -16,7 +16,7 @@ from events.event import Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate, with_signer
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
-from events.parsing.lines import place_in_line
+from events.parsing.lines import position_in_line
 from events.parsing.lists import JsonObject, as_list, elements_at, objects, objects_at
 from events.parsing.meanings import UNMAPPED, Meaning, finest, meanings
 from events.parsing.rejections import Rejections, normalizer
@@ -74,7 +74,7 @@ def _scans(result: JsonObject, where: str, received_at: datetime, rejections: Re
     if not as_list(result.get("Events")) and ("status", rollup) in CODES:
         events, where = [(0, {"StatusCode": rollup, "DateTime": result.get("DeliveryDate")})], f"{where}/StatusCode"
     for index, event in events:
-        where_at = place_in_line(text(event.get("Location")))
+        where_at = position_in_line(text(event.get("Location")))
         raw = Raw(code=text(event.get("StatusCode")))
         yield Scan(
             where=f"{where}/Events/{index}",
@@ -90,7 +90,7 @@ def _last_mile_scans(body: JsonObject, where: str, received_at: datetime, reject
     for index, event in objects_at(body, "TrackingEvents", where, rejections):
         country, _, city = (text(event.get("Location")) or "").partition(" ")
         is_country = len(country) == 2 and country.isupper()
-        where_at = place_in_line(city if is_country else text(event.get("Location")), country=country if is_country else None)
+        where_at = position_in_line(city if is_country else text(event.get("Location")), country=country if is_country else None)
         code, delivery = text(event.get("Statuscode")), text(event.get("DeliveryStatus"))
         raw = Raw(code=code, reason=delivery)
         yield Scan(
@@ -136,7 +136,7 @@ def _from_xml(document: Document, received_at: datetime, rejections: Rejections)
 def _xml_scans(result: _Element, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
     for index, event in elements_at(result, "Trackings/TrackingResult", where, rejections):
         fields = texts(event)
-        raw, where_at = Raw(code=fields.get("TrackingStatusCode")), place_in_line(fields.get("TrackingLocation"))
+        raw, where_at = Raw(code=fields.get("TrackingStatusCode")), position_in_line(fields.get("TrackingLocation"))
         yield Scan(
             where=f"{where}/TrackingResult[{index}]",
             raw=raw,

@@ -14,7 +14,7 @@ from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
 from events.event import Raw, Reading
 from events.parsing.formats import TimeFormats
-from events.parsing.lines import place_in_line
+from events.parsing.lines import position_in_line
 from events.parsing.lists import elements_at
 from events.parsing.meanings import UNMAPPED, Meaning, codes_without_text, meanings
 from events.parsing.rejections import Rejections, normalizer
@@ -57,7 +57,7 @@ def _scans(info: _Element, where: str, received_at: datetime, rejections: Reject
     for index, scan in elements_at(info, "Scans/Scan", where, rejections):
         fields = texts(scan)
         code, words = fields.get("ScanType"), fields.get("Description")
-        where_at = place_in_line(text_at(scan, "Depot/Name"), country="CA")
+        where_at = position_in_line(text_at(scan, "Depot/Name"), country="CA")
         date, time = fields.get("ScanDate"), fields.get("ScanTime")
         shape = collapse(words or "").rstrip(" -").lower()
         yield Scan(

@@ -13,7 +13,7 @@ from events.errors import Cause, UnreadableMessageError
 from events.event import NOWHERE, Raw, Reading
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
-from events.parsing.lines import place_in_line
+from events.parsing.lines import position_in_line
 from events.parsing.lists import JsonObject, objects, objects_at
 from events.parsing.meanings import by_code, meanings
 from events.parsing.rejections import Rejections, normalizer
@@ -52,11 +52,11 @@ def _consignments(body: object, rejections: Rejections) -> Iterator[tuple[str, J
 
 def _scans(consignment: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
     found = list(objects_at(consignment, "Events", where, rejections))
-    printed = (place_in_line(text(event.get("Location")), two_letters="country") for _, event in found)
+    printed = (position_in_line(text(event.get("Location")), two_letters="country") for _, event in found)
     journey = Journey(origin=next((at for at in printed if at.country), NOWHERE))
     for index, event in found:
         code, own = text(event.get("OmniCode")), text(event.get("Code"))
-        where_at = place_in_line(text(event.get("Location")), two_letters="country")
+        where_at = position_in_line(text(event.get("Location")), two_letters="country")
         raw = Raw(code=code or own, reason=own if code else None)
         yield Scan(
             where=f"{where}/Events/{index}",

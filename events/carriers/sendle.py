@@ -15,7 +15,7 @@ from events.event import EventPlace, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate, with_signer
 from events.parsing.formats import ISO, TimeFormats
 from events.parsing.json import read_json
-from events.parsing.lines import place_in_line
+from events.parsing.lines import position_in_line
 from events.parsing.lists import JsonObject, child, objects_at
 from events.parsing.meanings import UNMAPPED, Meaning, meanings, texts_of
 from events.parsing.places import place
@@ -60,7 +60,7 @@ def _place(event: JsonObject, country: str | None) -> EventPlace:
     """Return the place of a line; a webhook prints its parts as well. `country`: that of the whole shipment."""
     line = text(event.get("location")) or text(event.get("origin_location"))
     parts = child(event, "location_data")
-    at = place_in_line(line, country=text(parts.get("country")) or (country if line else None))
+    at = position_in_line(line, country=text(parts.get("country")) or (country if line else None))
     city, region = at.city or text(parts.get("suburb")), at.region or text(parts.get("state"))
     return place(city=city, region=region, postal_code=at.postal_code or parts.get("postcode"), country=at.country)
 

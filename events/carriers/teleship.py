@@ -14,7 +14,7 @@ from events.event import Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import ISO
 from events.parsing.json import read_json
-from events.parsing.lines import place_in_line
+from events.parsing.lines import position_in_line
 from events.parsing.lists import JsonObject, objects, objects_at
 from events.parsing.meanings import UNMAPPED, Meaning, meanings
 from events.parsing.rejections import Rejections, normalizer
@@ -61,7 +61,7 @@ def _meaning(raw: Raw) -> Meaning:
 
 def _scans(shipment: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
     for index, event in objects_at(shipment, "events", where, rejections):
-        where_at = place_in_line(text(event.get("location")))
+        where_at = position_in_line(text(event.get("location")))
         raw = Raw(code=text(event.get("code")) or text(event.get("status")))
         yield Scan(
             where=f"{where}/events/{index}",

@@ -13,7 +13,7 @@ from events.event import Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
-from events.parsing.lines import place_in_line
+from events.parsing.lines import position_in_line
 from events.parsing.lists import JsonObject, objects, objects_at
 from events.parsing.meanings import UNMAPPED, Meaning, meanings
 from events.parsing.rejections import Rejections, normalizer
@@ -60,7 +60,7 @@ def _meaning(raw: Raw) -> Meaning:
 def _scans(package: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
     for index, event in objects_at(package, "events", where, rejections):
         line = text(event.get("location"))
-        where_at = place_in_line(line, country="US" if line else None)
+        where_at = position_in_line(line, country="US" if line else None)
         raw, date, time = Raw(code=text(event.get("code"))), text(event.get("date")), text(event.get("time"))
         yield Scan(
             where=f"{where}/events/{index}",

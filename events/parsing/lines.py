@@ -25,7 +25,7 @@ _WITHOUT_COMMA: Final = re.compile(r"(?P<city>[A-Za-z .'-]+) (?P<state>[A-Z]{2})
 
 
 @lru_cache(maxsize=4096)
-def place_in_line(line: str | None, *, two_letters: Literal["country", "state"] | None = None, country: str | None = None) -> EventPlace:
+def position_in_line(line: str | None, *, two_letters: Literal["country", "state"] | None = None, country: str | None = None) -> EventPlace:
     """Read city, region, postal code and country of a line with commas between them; a line of another form is the city.
 
     `two_letters`: what those mean that stand behind the city alone and name a country as well as a state of the United States or

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 
 from events.event import NOWHERE, EventPlace
 from events.parsing.cities import Bearer, bearers
-from events.parsing.lines import place_in_line
+from events.parsing.lines import position_in_line
 from events.parsing.places import known_countries
 from events.parsing.zones import LocalZone, agreed, is_region, region_code, rows_of, same_time, zone_at, zone_of
 from events.vocabulary import Status
@@ -105,7 +105,7 @@ def _in_words(place: EventPlace) -> EventPlace:
         return place
     if (named := _WITH_COUNTRY.fullmatch(city)) and named["country"] in known_countries():
         return EventPlace(city=named["city"], country=named["country"], facility=place.facility)
-    line = place_in_line(city)
+    line = position_in_line(city)
     return place if line.country is line.region is None else EventPlace(**_parts(line), facility=place.facility)
 
 

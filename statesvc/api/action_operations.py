@@ -11,7 +11,7 @@ from statesvc.http.operation import operation
 from statesvc.http.paging import Page, PageParameters, decode_cursor, encode_cursor
 from statesvc.http.problem import Code, Problem
 from statesvc.log import action_list
-from statesvc.log.action_list import NEWEST_ACTION, ActionPlace, RecordedAction, WantedActions
+from statesvc.log.action_list import NEWEST_ACTION, ActionPosition, RecordedAction, WantedActions
 
 Beginning = Annotated[str, Field(max_length=200, pattern=r"^[^\x00]*$")]
 
@@ -40,13 +40,13 @@ async def list_actions(context: Context, call: Call[ActionsParameters, None]) ->
     return Page(actions, None if more is None else encode_cursor([*more], bound_to))
 
 
-def _before(cursor: str | None, bound_to: dict[str, Any]) -> ActionPlace:
+def _before(cursor: str | None, bound_to: dict[str, Any]) -> ActionPosition:
     if cursor is None:
         return NEWEST_ACTION
     batch_id, ordinal = decode_cursor(cursor, bound_to, fields=2)
     if type(batch_id) is not int or type(ordinal) is not int or not (0, 0) <= (batch_id, ordinal) < NEWEST_ACTION:
         raise Problem(Code.INVALID_CURSOR, "the cursor names nothing that is here; start again without one")
-    return ActionPlace(batch_id, ordinal)
+    return ActionPosition(batch_id, ordinal)
 
 
 OPERATIONS: Final = (list_actions,)

@@ -14,9 +14,9 @@ from statesvc.background.process_pool import PoolFullError, ProcessDiedError, Pr
 from statesvc.database.pool import Connections
 from statesvc.evidence.bundle import EvidencePart
 from statesvc.evidence.merchant_statement import MerchantStatement
+from statesvc.files.archive_folder import ArchivePath
 from statesvc.http.problem import Code, Problem
-from statesvc.log.archive.folder import ArchivePath
-from statesvc.log.archive.log_archive import LogArchive
+from statesvc.log.history import History
 from statesvc.shipments.find import StoredShipment
 
 EVIDENCE: Final = "evidence"
@@ -32,7 +32,7 @@ class Sources:
     pool: Connections
     keyring: Keyring = field(repr=False)
     folder: ArchivePath | None
-    archive: LogArchive
+    archive: History
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

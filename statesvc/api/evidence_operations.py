@@ -147,7 +147,7 @@ async def print_evidence(sources: Sources, wanted: EvidenceWanted) -> PrintedEvi
         statement=wanted.statement,
     )
     async with sources.pool.connection() as connection:
-        await sources.archive.bring_back_number(connection, asked.carrier_id, asked.number)
+        await sources.archive.restore_number(connection, asked.carrier_id, asked.number)
         try:
             async with connection.transaction():
                 await take_snapshot(connection)

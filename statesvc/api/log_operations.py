@@ -248,7 +248,7 @@ async def prove_consistency(context: Context, call: Call[ConsistencyParameters, 
 
 
 async def _index_of(context: Context, connection: AsyncConnection[Any], carrier_id: str, event_id: str) -> int:
-    known, index = await proofs.place_of_event(connection, carrier_id=carrier_id, event_id=event_id, archive=context.log_archive())
+    known, index = await proofs.position_of_event(connection, carrier_id=carrier_id, event_id=event_id, archive=context.log_archive())
     if not known:
         raise Problem(Code.NOT_FOUND, "the log has no such event")
     if index is None:

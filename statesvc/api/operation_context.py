@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from events.carriers.carrier import Carrier
 from events.crypto.keyring import Keyring
-from statesvc.api.personal_reads import PersonalReadings
+from statesvc.api.personal_reads import PersonalReads
 from statesvc.database.keyring_store import MasterKeyError
 from statesvc.database.kms.kms import KmsError
 from statesvc.database.pool import Connections
 from statesvc.database.wakeups.waker import Wakes
+from statesvc.files.archive_folder import ArchivePath
 from statesvc.http.problem import Code, Problem
-from statesvc.log.archive.folder import ArchivePath
 
 if TYPE_CHECKING:
     # loaded by the operations that use them: a command that reads a queue must not wait for them
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from statesvc.api.replica_reads import StaleReads
     from statesvc.delivery.addresses import Network
     from statesvc.delivery.targets import Targets
-    from statesvc.log.archive.log_archive import LogArchive
+    from statesvc.log.history import History
     from statesvc.log.tombstones import Tombstone, Tombstones
 
 
@@ -37,13 +37,13 @@ class Context:
 
     pool: Connections
     waker: Wakes
-    readings: PersonalReadings
+    readings: PersonalReads
     archive: ArchivePath | None
     keyring: Callable[[], Awaitable[Keyring]]
     carriers: Callable[[], Mapping[str, Carrier]]
     backup_days: int
     tombstones: "Callable[[], Tombstones]"
-    log_archive: "Callable[[], LogArchive]"
+    log_archive: "Callable[[], History]"
     targets: "Callable[[], Awaitable[Targets]]"
     allowed: "Sequence[Network]"
     computing: "Callable[[], Awaitable[Computing]]"

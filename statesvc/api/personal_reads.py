@@ -15,7 +15,14 @@ from statesvc.http.call import Call
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.operation import CALL
 from statesvc.http.problem import Code, Problem
-from statesvc.log.personal_read_entries import CountedHour, PersonalReading, begin_reading, close_hours, count_further, record_reading
+from statesvc.log.personal_read_entries import (
+    CountedHour,
+    PersonalRead,
+    begin_personal_read,
+    close_hours,
+    count_further,
+    record_personal_read,
+)
 
 _COUNTED_EVERY_SECONDS: Final = 15.0
 
@@ -55,7 +62,7 @@ class ReadShipment(Protocol):
         """The key that its personal parts are sealed under."""
 
 
-class PersonalReadings:
+class PersonalReads:
     """Personal readings of one process. Counts in memory are written now and then: a killed process loses a count, never a first."""
 
     def __init__(self, pool: Connections) -> None:
@@ -77,13 +84,13 @@ class PersonalReadings:
     ) -> None:
         """Record one reading by the caller, in the log or in a count, before returning. One that says why is always an entry of its own."""
         details = {"call": name, **({} if carrier_id is None else {"carrier_id": carrier_id}), **call.why}
-        reading = PersonalReading(actor=call.caller.actor, target=target, details=details)
-        begun = await begin_reading(connection, reading)
+        reading = PersonalRead(actor=call.caller.actor, target=target, details=details)
+        begun = await begin_personal_read(connection, reading)
         self._closes_at[begun.counted.hour.timestamp()] = time.monotonic() + begun.seconds_left
         if begun.is_first:
             call.is_recorded = True
         elif call.why:
-            await record_reading(connection, reading)
+            await record_personal_read(connection, reading)
             call.is_recorded = True
         else:
             self._further[begun.counted] += 1

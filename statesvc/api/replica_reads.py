@@ -19,10 +19,10 @@ from pydantic import Field
 
 from statesvc.database.pool import Connections
 from statesvc.database.queries import queries
+from statesvc.files.archive_errors import UnreadableArchiveError
 from statesvc.http.call import Call
 from statesvc.http.problem import Problem
-from statesvc.log.archive.log_archive import LogArchive
-from statesvc.log.archive.log_archive_errors import LogArchiveError
+from statesvc.log.history import History
 
 STALENESS_HEADER: Final = "Statesvc-Staleness"
 STALENESS_SECONDS_MAX: Final = 3600
@@ -46,7 +46,7 @@ STALENESS: Final = {STALENESS_HEADER: "To `max_staleness`: how many seconds old 
 
 _SQL = queries("statesvc.database", "replica")
 R = TypeVar("R")
-Read = Callable[[AsyncConnection[Any], LogArchive], Awaitable[R]]
+Read = Callable[[AsyncConnection[Any], History], Awaitable[R]]
 
 
 @dataclass(slots=True)
@@ -54,7 +54,7 @@ class Replica:
     """A standby. `archive` is its own, and read-only: what it knows of months is as old as its rows. `count` is given the outcome."""
 
     pool: Connections
-    archive: LogArchive
+    archive: History
     count: Callable[[str], None]
     _away_until: float = float("-inf")
     _asked: set[asyncio.Task[Any]] = field(default_factory=set)
@@ -89,7 +89,7 @@ class Replica:
                 return None
             try:
                 answer = await read(connection, self.archive)
-            except (Problem, LogArchiveError, psycopg.errors.SerializationFailure):
+            except (Problem, UnreadableArchiveError, psycopg.errors.SerializationFailure):
                 # not here yet, archived months that only the primary takes in again, or in the way of what the standby replays
                 self.count("passed_on")
                 return None
@@ -108,7 +108,7 @@ class StaleReads:
     """The one way to a connection for reads that take `max_staleness`."""
 
     primary: Connections
-    archive: LogArchive
+    archive: History
     replica: Replica | None
 
     async def read(self, call: Call[Any, Any], read: Read[R], *, max_staleness: float | None) -> R:

@@ -8,14 +8,14 @@ from events.crypto.keyring import Keyring
 from statesvc.api.computations import ComputingHere
 from statesvc.api.computing import Computing, Sources
 from statesvc.api.operation_context import Context, no_targets
-from statesvc.api.personal_reads import PersonalReadings
+from statesvc.api.personal_reads import PersonalReads
 from statesvc.api.replica_reads import Replica, StaleReads
 from statesvc.database.pool import Connections
 from statesvc.database.wakeups.waker import Wakes
 from statesvc.delivery.addresses import Network
 from statesvc.delivery.targets import Targets
-from statesvc.log.archive.folder import ArchivePath
-from statesvc.log.archive.log_archive import LogArchive
+from statesvc.files.archive_folder import ArchivePath
+from statesvc.log.history import History
 from statesvc.log.tombstones import Tombstones
 
 
@@ -24,7 +24,7 @@ def served_context(
     pool: Connections,
     keyring: Keyring,
     waker: Wakes,
-    readings: PersonalReadings,
+    readings: PersonalReads,
     archive: ArchivePath | None = None,
     backup_days: int = 0,
     tombstones: Tombstones = Tombstones(),  # noqa: B008 - a value, without any place
@@ -39,7 +39,7 @@ def served_context(
 
     `computing`: what takes long; in this process, unless it is given. `replica`: a standby for calls that take `max_staleness`.
     """
-    log_archive = LogArchive(archive)
+    log_archive = History(archive)
     computing = computing or ComputingHere(Sources(pool=pool, keyring=keyring, folder=archive, archive=log_archive))
     reads = StaleReads(pool, log_archive, replica)
 

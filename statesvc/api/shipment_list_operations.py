@@ -18,7 +18,7 @@ from statesvc.http.call import Call
 from statesvc.http.operation import operation
 from statesvc.http.paging import Page, PageParameters, decode_cursor, encode_cursor
 from statesvc.http.problem import Code, Problem
-from statesvc.log.archive.log_archive import LogArchive
+from statesvc.log.history import History
 from statesvc.shipments.models import ListedShipment
 from statesvc.shipments.number_search import TooManyMatchesError, number_part, numbers_with
 from statesvc.shipments.references import AttachedTo, ReferenceText, ReferenceTooCommonError, numbers_of_reference
@@ -106,7 +106,7 @@ async def list_shipments(context: Context, call: Call[ListParameters, None]) -> 
     bound_to = wanted.model_dump(mode="json", exclude={"limit", "cursor", "max_staleness"})
     keyring = None if wanted.reference is None else await context.keyring()
 
-    async def read(connection: AsyncConnection[Any], _archive: LogArchive) -> Page[ListedShipment]:
+    async def read(connection: AsyncConnection[Any], _archive: History) -> Page[ListedShipment]:
         position, before = (None, await _before(connection, wanted)) if wanted.cursor is None else _resumed(wanted.cursor, bound_to)
         attached_to = None
         if wanted.reference is not None and keyring is not None:

@@ -22,7 +22,7 @@ from statesvc.http.call import Call
 from statesvc.http.operation import RawAnswer, RequestHeader, operation, printed, tagged
 from statesvc.http.paging import decode_cursor, encode_cursor
 from statesvc.http.problem import NOT_MODIFIED, OK, Code, Problem
-from statesvc.log.archive.log_archive import LogArchive
+from statesvc.log.history import History
 from statesvc.log.snapshot import take_snapshot
 from statesvc.shipments.as_of import Horizon, find_shipment_at, horizon_at
 from statesvc.shipments.audit_trail import EVENTS_MAX, read_audit_trail
@@ -71,7 +71,7 @@ async def get_shipment_by_id(context: Context, call: Call[ShipmentIdParameters, 
     """
     wanted = call.parameters
 
-    async def read(connection: AsyncConnection[Any], archive: LogArchive) -> RawAnswer[Shipment]:
+    async def read(connection: AsyncConnection[Any], archive: History) -> RawAnswer[Shipment]:
         number = await number_of_shipment(connection, wanted.shipment_id)
         if number is None:
             raise Problem(Code.NOT_FOUND, "no event belongs to a shipment of this id")
@@ -104,7 +104,7 @@ async def get_shipment(context: Context, call: Call[StateParameters, None]) -> R
     """
     wanted = call.parameters
 
-    async def read(connection: AsyncConnection[Any], archive: LogArchive) -> RawAnswer[Shipment]:
+    async def read(connection: AsyncConnection[Any], archive: History) -> RawAnswer[Shipment]:
         return await _state(context, call, connection, archive, wanted)
 
     return await context.reads().read(call, read, max_staleness=_bound(call, wanted))
@@ -121,7 +121,7 @@ async def get_shipment_history(context: Context, call: Call[HistoryParameters, N
     personal = reads_personal(call, wanted.include)
     keyring = await context.keyring() if personal else await context.keyring_if_any()
 
-    async def read(connection: AsyncConnection[Any], archive: LogArchive) -> HistoryPage:
+    async def read(connection: AsyncConnection[Any], archive: History) -> HistoryPage:
         await _bring_back(connection, archive, wanted)
         found, horizon = await _find(connection, wanted, resumed)
         opener = found.shipment.opener(keyring) if personal and keyring is not None else None
@@ -172,7 +172,7 @@ async def get_shipment_audit(context: Context, call: Call[AuditParameters, None]
 
 
 async def _state(
-    context: Context, call: Call[Any, None], connection: AsyncConnection[Any], archive: LogArchive, wanted: ShipmentParameters
+    context: Context, call: Call[Any, None], connection: AsyncConnection[Any], archive: History, wanted: ShipmentParameters
 ) -> RawAnswer[Shipment]:
     personal = reads_personal(call, wanted.include)
     await _bring_back(connection, archive, wanted)
@@ -235,9 +235,9 @@ async def _is_long(connection: AsyncConnection[Any], asked: AuditParameters) -> 
 
 
 async def _bring_back(
-    connection: AsyncConnection[Any], archive: LogArchive, asked: ShipmentParameters | HistoryParameters | AuditParameters
+    connection: AsyncConnection[Any], archive: History, asked: ShipmentParameters | HistoryParameters | AuditParameters
 ) -> None:
-    await archive.bring_back_number(connection, asked.carrier_id, number_of(asked.carrier_id, asked.tracking_number))
+    await archive.restore_number(connection, asked.carrier_id, number_of(asked.carrier_id, asked.tracking_number))
 
 
 async def _shipment(

@@ -16,7 +16,7 @@ from statesvc.http.operation import operation
 from statesvc.queue.depths import QueueDepths
 
 
-class ShownTrouble(TypedDict):
+class ShownFinding(TypedDict):
     """A finding, in a sentence."""
 
     urgency: Annotated[
@@ -51,7 +51,7 @@ class ShownStatus(TypedDict):
     """Status of the service."""
 
     needs_human: bool
-    troubles: Annotated[list[ShownTrouble], Field(description="The worst first.")]
+    troubles: Annotated[list[ShownFinding], Field(description="The worst first.")]
     promises: list[PromiseStatus]
     pushes_last_minute: MinuteOfPushes
     queue: QueueDepths
@@ -77,7 +77,7 @@ def shown_status(status: ServiceStatus, *, console_url: str | None = None) -> Sh
     minute = last_minute(sample.running)
     return {
         "needs_human": status.needs_human,
-        "troubles": [shown_trouble(trouble, console_url=console_url) for trouble in status.troubles],
+        "troubles": [shown_finding(trouble, console_url=console_url) for trouble in status.troubles],
         "promises": sample.promises,
         "pushes_last_minute": {"acknowledged": minute.acknowledged, "refused": dict(minute.refused)},
         "queue": status.queue,
@@ -89,8 +89,8 @@ def shown_status(status: ServiceStatus, *, console_url: str | None = None) -> Sh
     }
 
 
-def shown_trouble(trouble: Finding, *, console_url: str | None = None) -> ShownTrouble:
-    shown: ShownTrouble = {**asdict(trouble)}  # type: ignore[typeddict-item]
+def shown_finding(trouble: Finding, *, console_url: str | None = None) -> ShownFinding:
+    shown: ShownFinding = {**asdict(trouble)}  # type: ignore[typeddict-item]
     url = None if trouble.page is None or console_url is None else f"{console_url.rstrip('/')}/console/runbook/{trouble.page}"
     return {**shown, "page": _path(trouble.page), "cause": _path(trouble.cause), "runbook_url": url}
 

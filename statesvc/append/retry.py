@@ -21,9 +21,9 @@ from psycopg import AsyncConnection
 from psycopg.errors import LockNotAvailable
 
 from statesvc.database.sql_errors import Failure, failure
-from statesvc.log.archive.log_archive import LogArchive
-from statesvc.log.archive.log_archive_errors import ArchivedHistoryError, LogArchiveError
+from statesvc.files.archive_errors import ArchivedHistoryError, UnreadableArchiveError
 from statesvc.log.event_store import wait_for_streams
+from statesvc.log.history import History
 
 REDELIVERY_FIRST_SECONDS: Final = 5.0
 REDELIVERY_MAX_SECONDS: Final = 300.0
@@ -84,7 +84,7 @@ def classify(error: BaseException) -> Fault:
             return Fault.LOCKED
         case psycopg.Error() | OSError() | TimeoutError():
             return FAULTS[failure(error)]
-        case LogArchiveError() | ArchivedHistoryError():
+        case UnreadableArchiveError() | ArchivedHistoryError():
             return Fault.TRANSIENT  # a file that an operator restores
         case MemoryError():
             return Fault.TRANSIENT
@@ -112,7 +112,7 @@ class RetryPolicy:
     """No pause lasts beyond it."""
     locked_until: float = float("-inf")
     """Until when it waits for locks that others hold; by default not at all."""
-    archive: LogArchive | None = None
+    archive: History | None = None
     """Restores history that the transaction needs."""
 
     def pause(self, error: Exception, *, failures: int) -> float | None:

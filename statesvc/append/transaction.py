@@ -26,7 +26,7 @@ from statesvc.append.raise_dead_letters import raise_codes, raise_rejections
 from statesvc.append.settlements import settlements_of
 from statesvc.append.write_entries import write_entries, write_streams
 from statesvc.database.pipelined import pipelined_transaction
-from statesvc.log.archive.log_archive_errors import ArchivedHistoryError
+from statesvc.files.archive_errors import ArchivedHistoryError
 from statesvc.log.event_store import count_conflicts, read_events, read_streams
 from statesvc.queue.claim import Settlement, lock_leased, postpone, settle
 from statesvc.reading.pending_trials import write_trials

@@ -18,7 +18,7 @@ from uuid import UUID
 
 import orjson
 
-from statesvc.log.archive.folder import ArchivePath
+from statesvc.files.archive_folder import ArchivePath
 
 _BEGIN: Final = b"statesvc-bodies\x01"
 _END: Final = b"statesvc-b-end\x01\n"

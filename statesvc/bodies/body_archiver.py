@@ -14,7 +14,7 @@ from statesvc.bodies.day_ledger import BODY_LEDGER
 from statesvc.bodies.day_pass import BodyArchiving, DayPassResult, archive_days
 from statesvc.database.session_settings import SessionLimits
 from statesvc.database.wakeups.direct import connect_direct
-from statesvc.log.archive.folder import ArchivePath
+from statesvc.files.archive_folder import ArchivePath
 from statesvc.settings.service_settings import ArchiveSettings
 from statesvc.telemetry.metrics import Telemetry
 

@@ -36,9 +36,9 @@ from statesvc.bodies.retained_bodies import held_among, prune_retained, retain_a
 from statesvc.bodies.verify_day import verify_day
 from statesvc.bodies.write_day import BODY_FILES, Pause, write_day
 from statesvc.database.brief_locks import TRIES, until_let_go
+from statesvc.files.archive_folder import ArchivePath, file_fault, remove
 from statesvc.log.archive.archive_identity import ArchiveIdentity, ArchiveRefusedError
 from statesvc.log.archive.archive_pass import ArchivePass, ArchivePassResult, ArchiveProgress, PeriodFailedError, run_in_archive
-from statesvc.log.archive.folder import ArchivePath, file_fault, remove
 
 log = structlog.get_logger()
 

@@ -14,7 +14,7 @@ from psycopg.rows import class_row
 from statesvc.bodies.archive_file import ArchiveFileError, ArchiveReader, BodyRecord
 from statesvc.database.arrays import timestamps, uuids
 from statesvc.database.queries import queries
-from statesvc.log.archive.folder import ArchivePath
+from statesvc.files.archive_folder import ArchivePath
 
 _SQL = queries("statesvc.bodies", "find_bodies")
 

@@ -15,8 +15,8 @@ from statesvc.bodies.body_key import open_committed
 from statesvc.bodies.day import BodyBatch, day_batches
 from statesvc.bodies.retained_bodies import retain_hot
 from statesvc.bodies.write_day import Pause
+from statesvc.files.archive_folder import ArchivePath
 from statesvc.log.archive.archive_pass import NotVerifiedError
-from statesvc.log.archive.folder import ArchivePath
 
 
 async def verify_day(connection: AsyncConnection[Any], keyring: Keyring, path: ArchivePath, day: date, *, pause: Pause) -> int:

@@ -19,7 +19,7 @@ from events.crypto.sealing import SealError
 from statesvc.bodies.archive_file import ArchiveWriter, BodyRecord, FinishedFile
 from statesvc.bodies.body_key import open_committed
 from statesvc.bodies.day import BodyBatch, HotBody, day_batches
-from statesvc.log.archive.folder import ArchiveNames, ArchivePath
+from statesvc.files.archive_folder import ArchiveNames, ArchivePath
 
 BODY_FILES: Final = ArchiveNames(subject="bodies", mark=b"body archive", suffixes=(".ssb",))
 Pause = Callable[[], Awaitable[None]]

@@ -15,11 +15,11 @@ from statesvc.cli.session import actor, connect, running_database, service_conne
 from statesvc.database.keyring_store import load_keyring
 from statesvc.database.wakeups.channels import LOG
 from statesvc.database.wakeups.waker import notify
+from statesvc.files.archive_errors import NoParquetError
+from statesvc.files.archive_folder import ArchivePath, archive_folder, file_fault
 from statesvc.log.archive.archive_identity import ArchiveRefusedError
 from statesvc.log.archive.archive_pass import ArchivePassResult
 from statesvc.log.archive.file_queries import file_faults
-from statesvc.log.archive.folder import ArchivePath, archive_folder, file_fault
-from statesvc.log.archive.log_archive_errors import NoParquetError
 from statesvc.log.archive.lost_files import NotLostError, give_up
 from statesvc.log.archive.month_ledger import LOG_LEDGER, LogMonth, months
 from statesvc.roles.master_key import open_master_keys

@@ -13,10 +13,10 @@ from uuid import UUID
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.output import write_json_line, write_line, write_table
 from statesvc.cli.session import service_connection
-from statesvc.log.archive.folder import ArchivePath, archive_at, files_of
-from statesvc.log.archive.log_archive_errors import NoQueryError
+from statesvc.files.archive_errors import NoQueryError
+from statesvc.files.archive_folder import ArchivePath, archive_at, files_of
+from statesvc.files.object_path import ObjectStoreError
 from statesvc.log.archive.month_ledger import months
-from statesvc.log.archive.object_path import ObjectStoreError
 from statesvc.settings.service_settings import Settings
 
 _SHOWN_MAX: Final = 1000

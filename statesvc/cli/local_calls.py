@@ -15,7 +15,7 @@ from psycopg.pq import TransactionStatus
 from events.carriers import CARRIERS
 from events.crypto.keyring import Keyring
 from statesvc.api.operation_context import Context
-from statesvc.api.personal_reads import PersonalReadings
+from statesvc.api.personal_reads import PersonalReads
 from statesvc.cli.api_calls import CallRefusedError, File, Json
 from statesvc.cli.operation_table import ListedOperation, operation_named
 from statesvc.cli.session import FINDING, actor, service_connection
@@ -24,12 +24,12 @@ from statesvc.database.keyring_store import load_keyring
 from statesvc.database.open_connection import PATIENT
 from statesvc.database.sql_errors import Failure, failure
 from statesvc.database.wakeups.waker import notify
+from statesvc.files.archive_folder import archive_folder
 from statesvc.http.inner_calls import InnerCalls
 from statesvc.http.keys.api_keys import Caller
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.operation import Operation, routes_of
 from statesvc.http.problem import Problem
-from statesvc.log.archive.folder import archive_folder
 from statesvc.roles.master_key import open_master_keys
 from statesvc.settings.service_settings import Settings, load_settings
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from statesvc.api.computing import Computing
     from statesvc.api.replica_reads import StaleReads
     from statesvc.delivery.targets import Targets
-    from statesvc.log.archive.log_archive import LogArchive
+    from statesvc.log.history import History
     from statesvc.log.tombstones import Tombstones
 
 
@@ -103,7 +103,7 @@ async def local_calls(*, is_finding: bool = False) -> AsyncIterator[LocalCalls]:
     settings = load_settings()
     async with service_connection(settings, limits=FINDING if is_finding else PATIENT) as connection, AsyncExitStack() as stack:
         held = CommandConnection(connection)
-        readings = PersonalReadings(held)
+        readings = PersonalReads(held)
         folder, keyring = archive_folder(settings), _KeyringOnce(settings, connection)
 
         async def computing() -> "Computing":
@@ -145,10 +145,10 @@ def _reads(pool: CommandConnection, settings: Settings) -> "StaleReads":
     return StaleReads(pool, _log_archive(settings), None)
 
 
-def _log_archive(settings: Settings) -> "LogArchive":
-    from statesvc.log.archive.log_archive import LogArchive  # noqa: PLC0415 - few operations read months of the log
+def _log_archive(settings: Settings) -> "History":
+    from statesvc.log.history import History  # noqa: PLC0415 - few operations read months of the log
 
-    return LogArchive(archive_folder(settings))
+    return History(archive_folder(settings))
 
 
 def _targets(settings: Settings) -> "Targets":

@@ -13,7 +13,7 @@ from statesvc.cli.tombstone_places import configured_tombstones
 from statesvc.database.keyring_store import load_keyring
 from statesvc.database.wakeups.channels import LOG
 from statesvc.database.wakeups.waker import notify
-from statesvc.log.archive.folder import archive_folder
+from statesvc.files.archive_folder import archive_folder
 from statesvc.log.checkpoint_store import checkpoint_store_at
 from statesvc.log.tombstones import TombstoneError
 from statesvc.privacy.replay_tombstones import ReplayedTombstones, ReplayTask, replay_tombstones

@@ -10,8 +10,8 @@ from dataclasses import asdict
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.output import show_progress, write_json, write_line, write_table
 from statesvc.cli.session import actor, running_database
-from statesvc.log.archive.folder import archive_folder
-from statesvc.log.archive.log_archive import LogArchive
+from statesvc.files.archive_folder import archive_folder
+from statesvc.log.history import History
 from statesvc.settings.service_settings import load_settings
 from statesvc.shipments.rebuild.drift import Drift
 from statesvc.shipments.rebuild.rebuild import Rebuild
@@ -42,7 +42,7 @@ async def _run(options: argparse.Namespace) -> int:
     async with running_database(settings) as dsns:
         # a pooler in transaction mode would lose the lock that makes us alone
         owner = dsns.owner if settings.database.owner_url is not None or settings.database.database_url is None else dsns.listen
-        archive = LogArchive(archive_folder(settings))
+        archive = History(archive_folder(settings))
         task = Rebuild(owner_dsn=owner, actor=actor(), processes=options.processes, progress=_show_progress, archive=archive)
         if options.compare:
             events, drift = await task.compare()

@@ -9,7 +9,7 @@ from typing import Final
 
 from statesvc.cli.output import write_json, write_line, write_table
 from statesvc.cli.session import service_connection
-from statesvc.log.archive.folder import archive_folder
+from statesvc.files.archive_folder import archive_folder
 from statesvc.maintenance.storage_forecast import DAYS_MAX, Hot, TableSize, days_left, size_text, what_to_change
 from statesvc.maintenance.table_sizes import StoredData, read_stored_data
 from statesvc.settings.service_settings import Settings, load_settings

@@ -24,8 +24,8 @@ from statesvc.database.keyring_store import MasterKeyError
 from statesvc.database.queries import queries
 from statesvc.evidence.check_bundle import check, remarks
 from statesvc.evidence.evidence_files import NotEvidenceError, read_evidence
-from statesvc.log.archive.folder import archive_folder
-from statesvc.log.archive.log_archive import LogArchive
+from statesvc.files.archive_folder import archive_folder
+from statesvc.log.history import History
 from statesvc.log.timestamp import StampError, Trust
 from statesvc.log.verify.fault import FAULTS_MAX, LogFault
 from statesvc.log.verify.verify_log import Verification, VerificationReport, VerificationRequest
@@ -143,7 +143,7 @@ async def _run(options: argparse.Namespace) -> VerificationReport:
 
 async def _compare_projection(access: LogAccess, processes: int, report: VerificationReport) -> None:
     """Report what differs for each shipment whose live state is not what its events add up to."""
-    task = Rebuild(owner_dsn=access.dsn, actor=actor(), processes=processes, progress=_show_slices, archive=LogArchive(access.archive))
+    task = Rebuild(owner_dsn=access.dsn, actor=actor(), processes=processes, progress=_show_slices, archive=History(access.archive))
     _, drift = await task.compare()
     faults = (
         LogFault("shipment", f"shipment_id={one.shipment_id}", ", ".join(one.fields), "is not what the shipment's events add up to")

@@ -77,7 +77,7 @@ async def read_waiting(connection: AsyncConnection[Any], subscription_id: UUID) 
     return [dict(zip(names, row, strict=True)) for row in await cursor.fetchall()]
 
 
-def trouble_sentence(one: Mapping[str, Any], health: ReceiverHealth, now: datetime) -> str | None:
+def finding_sentence(one: Mapping[str, Any], health: ReceiverHealth, now: datetime) -> str | None:
     """Say what is wrong with it and what happens by itself; None: nothing is."""
     if one["state"] == "disabled":
         why = one["disabled_why"] or "no reason given"

@@ -9,7 +9,7 @@ from statesvc.api.subscriptions.subscription_operations import ONE as CALL
 from statesvc.api.subscriptions.subscription_operations import PATH
 from statesvc.console.charts import Bar, bars
 from statesvc.console.limiter_chart import limiter_charts
-from statesvc.console.receiver_health import WAITING_MAX, outcome_words, read_health, read_waiting, trouble_sentence
+from statesvc.console.receiver_health import WAITING_MAX, finding_sentence, outcome_words, read_health, read_waiting
 from statesvc.console.screen import FormAction, PageRequest, PersonalDataRequest, Screen, Shown, Values
 from statesvc.console.shipment_screens import path_of
 from statesvc.console.subscription_forms import LIST, ONE, subscription_actions
@@ -75,7 +75,7 @@ class SubscriptionScreen:
             "title": one.get("name") or one["url"],
             "health": health,
             "waiting_max": WAITING_MAX,
-            "trouble": trouble_sentence(one, health, recent.now),
+            "trouble": finding_sentence(one, health, recent.now),
             "tab": tab,
             "waiting": [(each, path_of(each)) for each in waiting],
             "outcome": wanted,

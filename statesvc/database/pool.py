@@ -65,7 +65,7 @@ class Pool(AsyncConnectionPool[AsyncConnection[Any]]):
         """Return a connection; one with a fault takes its siblings along."""
         if isinstance(conn, ServiceConnection) and conn.fault is not None:
             if isinstance(conn, PooledConnection) and isinstance(conn.fault, psycopg.errors.ReadOnlySqlTransaction):
-                await conn.end_reading_session()
+                await conn.end_read_session()
             await conn.close()
             await self.replace_all(conn)
         await super().putconn(conn)

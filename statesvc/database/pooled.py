@@ -46,10 +46,10 @@ class PooledConnection(RetryingConnection):
         # SET, not a query with set_config: that would fix the snapshot before the transaction can choose its isolation
         return self._limits
 
-    async def end_reading_session(self) -> None:
+    async def end_read_session(self) -> None:
         """Have the pooler log in anew after a refused write: its server connections keep a default that was taken back meanwhile."""
         with suppress(psycopg.Error):
-            await self.execute(_SQL["end_reading_session"], prepare=False)
+            await self.execute(_SQL["end_read_session"], prepare=False)
 
     @asynccontextmanager
     async def transaction(

@@ -18,7 +18,7 @@ from projections.row import rebuilt_row
 from statesvc.database.pending import Sender, columns
 from statesvc.database.queries import queries
 from statesvc.delivery.notification_data import NotifiedShipment
-from statesvc.log.archive.log_archive_errors import ArchivedHistoryError
+from statesvc.files.archive_errors import ArchivedHistoryError
 from statesvc.log.json_compression import decompress_json
 from statesvc.shipments.find import summary_of
 from statesvc.shipments.models import Signer, StatedEvent

@@ -25,7 +25,7 @@ from statesvc.evidence.dispute_fields import dispute_fields
 from statesvc.evidence.evidence_report import page_one_of
 from statesvc.evidence.merchant_statement import MerchantStatement
 from statesvc.evidence.notifications import Reader, read_receivers, read_sent
-from statesvc.log.archive.folder import ArchivePath
+from statesvc.files.archive_folder import ArchivePath
 from statesvc.log.checkpoints import SignedHead, covering_head, latest_head
 from statesvc.log.event_store import read_streams
 from statesvc.log.json_compression import decompress_json

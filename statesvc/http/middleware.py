@@ -18,12 +18,12 @@ from aiohttp.typedefs import Handler as NextHandler
 from pydantic import BaseModel, ValidationError
 
 from statesvc.database.sql_errors import Failure, failure
+from statesvc.files.archive_errors import UnreadableArchiveError
 from statesvc.http.keys.api_keys import CALLER, Keys
 from statesvc.http.keys.key_limits import KeyLimits
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.operation import BODY, PARAMETERS, Handler, Operation, Route
 from statesvc.http.problem import Code, Problem, Violation, from_aiohttp
-from statesvc.log.archive.log_archive_errors import LogArchiveError
 
 LIMITED_KEY: Final = web.RequestKey("limited_key", str)
 """The id of the key whose limits hold for the call."""
@@ -228,7 +228,7 @@ async def problems(request: web.Request, handler: NextHandler) -> web.StreamResp
     """Turn everything that goes wrong into a problem. What the client sees never holds an exception's text."""
     try:
         return await handler(request)
-    except (Problem, LogArchiveError) as error:
+    except (Problem, UnreadableArchiveError) as error:
         return _problem_of(request, error).response()
     except web.HTTPException as error:
         translated = from_aiohttp(error)
@@ -244,7 +244,7 @@ async def problems(request: web.Request, handler: NextHandler) -> web.StreamResp
         return _defect(request, error)
 
 
-def _problem_of(request: web.Request, error: Problem | LogArchiveError) -> Problem:
+def _problem_of(request: web.Request, error: Problem | UnreadableArchiveError) -> Problem:
     if isinstance(error, Problem):
         return error
     _log.error("log_archive_unavailable", route=_route(request), why=str(error))

@@ -98,7 +98,7 @@ class MemoryBound:
                     turn.set_result(None)
 
 
-class HeldMemory:
+class ReservedMemory:
     """The memory that one body has taken; its last owner gives it back."""
 
     __slots__ = ("_bound", "_count", "_is_large")

@@ -24,7 +24,7 @@ from statesvc.database.pool import Pool
 from statesvc.database.sql_errors import Failure, failure
 from statesvc.database.wakeups.channels import INBOX
 from statesvc.database.wakeups.waker import Wakes
-from statesvc.ingress.body_memory import SMALL_BYTES, HeldMemory, MemoryBound
+from statesvc.ingress.body_memory import SMALL_BYTES, MemoryBound, ReservedMemory
 from statesvc.ingress.put import Stored, put
 
 _log = structlog.get_logger()
@@ -116,7 +116,7 @@ class DatabaseBreaker:
 class _Waiting:
     message: SealedMessage
     answer: asyncio.Future[Outcome]
-    held: HeldMemory
+    held: ReservedMemory
 
     def resolve(self, outcome: Outcome) -> None:
         if not self.answer.done():
@@ -207,7 +207,7 @@ class GroupCommit:
                 await asyncio.wait(late)
         self._refuse_waiting(Refusal.STOPPING)
 
-    async def put(self, message: SealedMessage, held: HeldMemory | None = None) -> Outcome:
+    async def put(self, message: SealedMessage, held: ReservedMemory | None = None) -> Outcome:
         """Store a message; return once it is durable, or why that is not known.
 
         `held`: the memory that the body has taken, released here; without it, it is taken now.
@@ -215,7 +215,7 @@ class GroupCommit:
         loop = asyncio.get_running_loop()
         refusal = self._refusal(loop.time())
         if held is None:
-            held = HeldMemory(self._memory)
+            held = ReservedMemory(self._memory)
             if refusal is None and not held.take(message.body_bytes + ROW_BYTES):
                 refusal = Refusal.OVERLOADED
         if refusal is not None:

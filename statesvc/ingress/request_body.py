@@ -13,7 +13,7 @@ from aiohttp import hdrs, web
 
 from statesvc.http.connections.client_connection import ClientConnection
 from statesvc.http.problem import Code, Problem
-from statesvc.ingress.body_memory import SMALL_BYTES, HeldMemory, MemoryBound, NoRoomError
+from statesvc.ingress.body_memory import SMALL_BYTES, MemoryBound, NoRoomError, ReservedMemory
 from statesvc.ingress.compression import ReceivedBody, decompressed, is_compressed
 
 _CHECK_SECONDS: Final = 1.0
@@ -70,7 +70,7 @@ def check_head(request: web.Request, *, bytes_max: int) -> None:
 
 async def read_body(
     request: web.Request, *, bytes_max: int, memory: MemoryBound, overhead_bytes: int = 0
-) -> tuple[ReceivedBody, HeldMemory]:
+) -> tuple[ReceivedBody, ReservedMemory]:
     """Read the body; return it with its memory (and `overhead_bytes`), which the caller releases. Waits for memory before it reads.
 
     `bytes_max` bounds what was sent, and what becomes of it where it is compressed.
@@ -81,7 +81,7 @@ async def read_body(
     if compressed:
         expected += bytes_max
     is_large = expected > SMALL_BYTES
-    held = HeldMemory(memory, is_large=is_large)
+    held = ReservedMemory(memory, is_large=is_large)
     try:
         if is_large:
             await _grow(request, held, overhead_bytes + expected)
@@ -94,7 +94,7 @@ async def read_body(
     return ReceivedBody(content, as_sent), held
 
 
-async def _read(request: web.Request, *, bytes_max: int, held: HeldMemory | None, overhead_bytes: int) -> bytes:
+async def _read(request: web.Request, *, bytes_max: int, held: ReservedMemory | None, overhead_bytes: int) -> bytes:
     """Read the body. `held`: what takes memory for the bytes as they come, with the first the overhead; None where it is taken already."""
     content = request.content
     chunks: list[bytes] = []
@@ -119,13 +119,13 @@ async def _read(request: web.Request, *, bytes_max: int, held: HeldMemory | None
         raise Problem(Code.BAD_REQUEST, "the body broke off, or its framing is wrong") from None
 
 
-async def _grow(request: web.Request, held: HeldMemory, count: int) -> float:
+async def _grow(request: web.Request, held: ReservedMemory, count: int) -> float:
     """Wait for its turn while the rest of the body stays in the network; return for how many seconds."""
     if not count or held.take(count):
         return 0.0
     connection = request.protocol
     if isinstance(connection, ClientConnection):
-        connection.hold_body()
+        connection.keep_body()
     loop = asyncio.get_running_loop()
     started = loop.time()
     try:

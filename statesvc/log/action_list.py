@@ -14,14 +14,14 @@ SCANNED_MAX: Final = 10_000
 """Actions that one page searches."""
 
 
-class ActionPlace(NamedTuple):
+class ActionPosition(NamedTuple):
     """Position of an action in the log; positions ascend."""
 
     batch_id: int
     ordinal: int
 
 
-NEWEST_ACTION: Final = ActionPlace(2**63 - 1, 2**31 - 1)
+NEWEST_ACTION: Final = ActionPosition(2**63 - 1, 2**31 - 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,8 +45,8 @@ class WantedActions:
 
 
 async def list_actions(
-    connection: AsyncConnection[Any], wanted: WantedActions, *, before: ActionPlace, limit: int
-) -> tuple[list[RecordedAction], ActionPlace | None]:
+    connection: AsyncConnection[Any], wanted: WantedActions, *, before: ActionPosition, limit: int
+) -> tuple[list[RecordedAction], ActionPosition | None]:
     """Return a page, and the `before` of the next one (None: this is the last). A page may be short, or empty, and have a next one."""
     rows = await (
         await connection.execute(
@@ -68,5 +68,5 @@ async def list_actions(
         for _, _, recorded_at, actor, verb, target, details in found
     ]
     if len(found) == limit:
-        return listed, ActionPlace(*found[-1][:2])
-    return listed, ActionPlace(*rows[0][1:3]) if rows and rows[0][0] == SCANNED_MAX else None
+        return listed, ActionPosition(*found[-1][:2])
+    return listed, ActionPosition(*rows[0][1:3]) if rows and rows[0][0] == SCANNED_MAX else None

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from events.merkle.checkpoint import NoteError, read_checkpoint
-from statesvc.log.object_store import NoObjectStoreError, client, open_bucket
+from statesvc.files.object_store import NoObjectStoreError, client, open_bucket
 from statesvc.settings.bucket import Bucket
 
 LATEST: Final = "latest"

@@ -13,8 +13,8 @@ from events.event import value
 from statesvc.database.arrays import Array, Columns, bools, byteas, encoded, ints, texts, timestamps, uuids
 from statesvc.database.pending import Sender
 from statesvc.database.queries import queries
+from statesvc.files.archive_errors import ArchivedHistoryError
 from statesvc.log import entry_documents
-from statesvc.log.archive.log_archive_errors import ArchivedHistoryError
 from statesvc.log.batch_row import BatchStamp
 from statesvc.log.event_store import extend_streams
 from statesvc.log.json_compression import compress_json, decompress_json

@@ -11,9 +11,9 @@ from psycopg import AsyncConnection
 
 from events.entry.kinds import FIRST_EPOCH, leaf_hash_of
 from statesvc.database.queries import queries
-from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.checkpoints import latest_head
 from statesvc.log.cursor import LogCursor, resume
+from statesvc.log.history import History
 from statesvc.log.json_compression import decompress_json
 
 _SQL = queries("statesvc.log", "feed")
@@ -48,10 +48,10 @@ class MissingEntryError(LookupError):
         self.index = index
 
 
-async def read_entries(connection: AsyncConnection[Any], *, after: LogCursor, limit: int, archive: LogArchive) -> EntryRange:
+async def read_entries(connection: AsyncConnection[Any], *, after: LogCursor, limit: int, archive: History) -> EntryRange:
     """Read at most `limit` entries after this position; none past the newest checkpoint.
 
-    Raises LostCursorError, MissingEntryError, LogArchiveError.
+    Raises LostCursorError, MissingEntryError, UnreadableArchiveError.
     """
     head = await latest_head(connection)
     size, epoch = (0, FIRST_EPOCH) if head is None else (head.tree_size, head.epoch)
@@ -89,7 +89,7 @@ async def recorded_span(connection: AsyncConnection[Any], begin: int, end: int) 
     return {"since": since, "until": until}
 
 
-async def _archived(connection: AsyncConnection[Any], archive: LogArchive, begin: int, end: int) -> list[SealedEntry]:
+async def _archived(connection: AsyncConnection[Any], archive: History, begin: int, end: int) -> list[SealedEntry]:
     return [
         SealedEntry(entry.index, entry.kind.name, entry.leaf_hash, entry.canonical, sealed_at)
         for entry, sealed_at in await archive.entries(connection, begin, end)

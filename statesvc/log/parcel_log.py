@@ -18,7 +18,7 @@ from projections.parcel import ParcelProgress, ParcelSource, SourceChange, Sourc
 from statesvc.database.arrays import Columns, encoded, uuids
 from statesvc.database.pending import Pending, Sender, send
 from statesvc.database.queries import queries
-from statesvc.log.archive.log_archive_errors import ArchivedHistoryError
+from statesvc.files.archive_errors import ArchivedHistoryError
 from statesvc.log.event_store import ReferencedStream, make_streams
 
 _SQL = queries("statesvc.log", "parcel_log")

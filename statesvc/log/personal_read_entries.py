@@ -25,7 +25,7 @@ _SQL = queries("statesvc.log", "personal_read_entries")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PersonalReading:
+class PersonalRead:
     """One reading. `actor` as operator actions name it; `target` such as `shipment <id>`; `details` go into the first entry."""
 
     actor: str
@@ -50,18 +50,18 @@ class BegunHour:
     seconds_left: float
 
 
-async def begin_reading(connection: AsyncConnection[Any], reading: PersonalReading) -> BegunHour:
+async def begin_personal_read(connection: AsyncConnection[Any], reading: PersonalRead) -> BegunHour:
     """Record the first reading of the hour, durably, in a transaction of its own."""
     async with connection.transaction():
         row = await (await connection.execute(_SQL["begin"], {"actor": reading.actor, "target": reading.target})).fetchone()
         assert row is not None  # noqa: S101 - a SELECT from one tick has one row
         hour, seconds_left, is_first = row
         if is_first:
-            await record_reading(connection, reading)
+            await record_personal_read(connection, reading)
     return BegunHour(CountedHour(reading.actor, reading.target, hour), is_first, seconds_left)
 
 
-async def record_reading(connection: AsyncConnection[Any], reading: PersonalReading) -> None:
+async def record_personal_read(connection: AsyncConnection[Any], reading: PersonalRead) -> None:
     """Record it, even if it is not the first of the hour."""
     async with connection.transaction():
         await record_action(connection, actor=reading.actor, verb=READ, target=reading.target, details=reading.details)
@@ -74,9 +74,9 @@ async def count_further(connection: AsyncConnection[Any], further: Mapping[Count
         await connection.execute(_SQL["count_further"], columns(rows, ("actors", "targets", "hours", "furthers")))
 
 
-async def record_at_once(connection: AsyncConnection[Any], reading: PersonalReading) -> None:
+async def record_at_once(connection: AsyncConnection[Any], reading: PersonalRead) -> None:
     """Record a reading for a command that ends with it."""
-    begun = await begin_reading(connection, reading)
+    begun = await begin_personal_read(connection, reading)
     if not begun.is_first:
         await count_further(connection, {begun.counted: 1})
 

@@ -10,8 +10,8 @@ from events.merkle.node import LeafRange
 from events.merkle.proof import consistency_ranges, inclusion_ranges
 from events.merkle.retained_nodes import MissingHashError
 from statesvc.database.queries import queries
-from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.checkpoints import SignedHead
+from statesvc.log.history import History
 from statesvc.log.tree_nodes import range_roots
 
 _SQL = queries("statesvc.log", "proofs")
@@ -72,10 +72,10 @@ async def prove_consistency(connection: AsyncConnection[Any], first: int, second
     return ConsistencyProof(first=first, second=second, path=path, first_root=first_root, second_root=second_root)
 
 
-async def place_of_event(
-    connection: AsyncConnection[Any], *, carrier_id: str, event_id: str, archive: LogArchive
+async def position_of_event(
+    connection: AsyncConnection[Any], *, carrier_id: str, event_id: str, archive: History
 ) -> tuple[bool, int | None]:
-    """Return whether the log has this event, and its index once it is sealed. Raises LogArchiveError."""
+    """Return whether the log has this event, and its index once it is sealed. Raises UnreadableArchiveError."""
     asked = {"carrier_id": carrier_id, "event_id": event_id}
     holder = await (await connection.execute(_SQL["holder_of_event"], asked)).fetchone()
     if holder is None:
@@ -83,10 +83,10 @@ async def place_of_event(
         return index is not None, index
     shipment_id, since, until = holder
     asked |= {"since": since, "until": until}
-    row = await (await connection.execute(_SQL["place_of_event"], asked, prepare=False)).fetchone()
+    row = await (await connection.execute(_SQL["position_of_event"], asked, prepare=False)).fetchone()
     if row is None:
         await archive.restore_shipments(connection, [shipment_id])
-        row = await (await connection.execute(_SQL["place_of_event"], asked, prepare=False)).fetchone()
+        row = await (await connection.execute(_SQL["position_of_event"], asked, prepare=False)).fetchone()
     return row is not None, None if row is None else row[0]
 
 

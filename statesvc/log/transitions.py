@@ -12,8 +12,8 @@ import orjson
 from psycopg import AsyncConnection
 
 from statesvc.database.queries import queries
-from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.feed import MissingEntryError, recorded_span
+from statesvc.log.history import History
 
 _SQL = queries("statesvc.log", "transitions")
 
@@ -35,10 +35,10 @@ class SealedTransition:
     recorded_at: datetime
 
 
-async def read_transitions(connection: AsyncConnection[Any], *, begin: int, end: int, archive: LogArchive) -> list[SealedTransition]:
+async def read_transitions(connection: AsyncConnection[Any], *, begin: int, end: int, archive: History) -> list[SealedTransition]:
     """Read those among the entries from `begin` up to `end`, which is no further than the newest checkpoint.
 
-    Raises MissingEntryError, LogArchiveError.
+    Raises MissingEntryError, UnreadableArchiveError.
     """
     if begin >= end:
         return []
@@ -63,7 +63,7 @@ def _transition(row: Sequence[Any]) -> SealedTransition:
     return SealedTransition(index, carrier_id, number, from_status, to_status, stated_at, sequence, recorded_at)
 
 
-async def _archived(connection: AsyncConnection[Any], archive: LogArchive, begin: int, end: int) -> list[SealedTransition]:
+async def _archived(connection: AsyncConnection[Any], archive: History, begin: int, end: int) -> list[SealedTransition]:
     # an event stands before its transition in the same batch, perhaps before `begin`
     (first,) = await (await connection.execute(_SQL["batch_begin"], {"begin": begin})).fetchone() or (begin,)
     entries = [entry for entry, _ in await archive.entries(connection, first, end)]

@@ -9,7 +9,7 @@ from statesvc.database.pool import Pool
 from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.waker import Waker
 from statesvc.delivery.targets import Targets
-from statesvc.log.archive.log_archive import LogArchive
+from statesvc.log.history import History
 from statesvc.notifier.operator_webhook import OperatorWebhook
 from statesvc.telemetry.metrics import Telemetry
 
@@ -45,5 +45,5 @@ class NotifierContext:
     """Wakes the sealer when attempts were recorded; without it they are sealed at its next pass."""
     operator: OperatorWebhook | None = None
     """Address to which notices are posted; `GET /v1/notices` lists them in any case."""
-    archive: LogArchive = field(default_factory=lambda: LogArchive(None))
+    archive: History = field(default_factory=lambda: History(None))
     """Archive in which the history of a notification with a full payload may be."""

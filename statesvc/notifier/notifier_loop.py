@@ -31,7 +31,7 @@ from statesvc.database.wakeups.direct import reconnect_delays
 from statesvc.database.wakeups.waker import notify
 from statesvc.delivery.limiter.permits import Permits
 from statesvc.delivery.outcome import AttemptOutcome
-from statesvc.log.archive.log_archive_errors import ArchivedHistoryError, LogArchiveError
+from statesvc.files.archive_errors import ArchivedHistoryError, UnreadableArchiveError
 from statesvc.notifier.attempts import Attempts, UnsettledAttempt
 from statesvc.notifier.claim_outbox import ClaimedRows, Delivery, OutboxClaim, give_back, release
 from statesvc.notifier.context import DatabaseClock, NotifierContext
@@ -245,7 +245,7 @@ class Notifier:
     async def _bring_back(self, connection: AsyncConnection[Any], shipments: frozenset[UUID]) -> None:
         try:
             await self._context.archive.restore_shipments(connection, shipments)
-        except LogArchiveError as error:
+        except UnreadableArchiveError as error:
             # one missing file must not hold back the notifications of others
             _log.error("notified_without_history", why=str(error))
             self._thin |= shipments

@@ -18,8 +18,8 @@ from events.identity.recipes import discriminator_of, number_of
 from events.spelling import normalize_number
 from statesvc.bodies.find_bodies import find_bodies
 from statesvc.database.queries import queries
+from statesvc.files.archive_folder import ArchivePath
 from statesvc.log.actions import ERASE, SHIPMENT, Action, record_actions
-from statesvc.log.archive.folder import ArchivePath
 from statesvc.log.tombstones import Tombstone, TombstoneKind
 from statesvc.reading.pending_trials import erase_trials
 from statesvc.shipments.awaited import forget_awaited

@@ -8,7 +8,7 @@ from psycopg import AsyncConnection
 
 from events.crypto.keyring import Keyring
 from statesvc.database.queries import queries
-from statesvc.log.archive.folder import ArchivePath
+from statesvc.files.archive_folder import ArchivePath
 from statesvc.log.tombstones import Tombstone, TombstoneKind, Tombstones
 from statesvc.privacy.erasure import DeadLetterSearch, Erasure, erase, erase_dead_letters
 from statesvc.subscriptions.key_revocation import revoke_key

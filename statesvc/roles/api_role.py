@@ -17,7 +17,7 @@ from statesvc.api.call_examples import call_examples
 from statesvc.api.computing import ComputingProcesses
 from statesvc.api.event_documents import hooks
 from statesvc.api.event_documents import routes as event_routes
-from statesvc.api.personal_reads import PersonalReadings
+from statesvc.api.personal_reads import PersonalReads
 from statesvc.api.replica_reads import Replica
 from statesvc.api.routes import routes as api_routes
 from statesvc.api.served_context import served_context
@@ -31,20 +31,20 @@ from statesvc.console.portal import routes as portal_routes
 from statesvc.console.routes import routes as console_routes
 from statesvc.database.wakeups.channels import SEALED
 from statesvc.delivery.targets import Targets
+from statesvc.files.archive_folder import archive_folder
 from statesvc.health.database_gauges import DatabaseGauges
 from statesvc.http.documentation import documentation_routes
 from statesvc.http.health import health_routes
 from statesvc.http.keys.key_limits import KeyLimits
 from statesvc.http.keys.signed_token import TokenSigner
-from statesvc.log.archive.folder import archive_folder
-from statesvc.log.archive.log_archive import LogArchive
+from statesvc.log.history import History
 from statesvc.log.tombstones import tombstones_of
 from statesvc.queue.depths import Depths
 from statesvc.roles.connection_limits import api_limits, misrouted_limits, replica_limits
-from statesvc.roles.http_server import api_keys, open_ingress, serve, server_part
+from statesvc.roles.http_server import api_keys, open_ingress, serve, server_component
 from statesvc.roles.runtime import Launch, Runtime, open_runtime, pool_of
 from statesvc.roles.shared_port import SharedPort
-from statesvc.roles.shutdown import Part, ShutdownTimes, run_until_stopped
+from statesvc.roles.shutdown import Component, ShutdownTimes, run_until_stopped
 
 
 async def run(launch: Launch) -> int:
@@ -61,8 +61,8 @@ async def run(launch: Launch) -> int:
         targets = await stack.enter_async_context(Targets(allowed=allowed, source=settings.notifier.event_source))
         keys = api_keys(launch, base)
         ingress = await stack.enter_async_context(open_ingress(launch, base, ingress_pool, keys=keys))
-        log_archive = LogArchive(archive_folder(settings))
-        readings = PersonalReadings(base.pool)
+        log_archive = History(archive_folder(settings))
+        readings = PersonalReads(base.pool)
         readings.start()
         stack.push_async_callback(readings.close)
         streams = Streams(
@@ -82,9 +82,7 @@ async def run(launch: Launch) -> int:
             waiting_max=settings.api.computing_waiting_max,
         )
         stack.push_async_callback(processes.close)
-        replica = await stack.enter_async_context(
-            open_replica(launch, base, archive=LogArchive(archive_folder(settings), is_read_only=True))
-        )
+        replica = await stack.enter_async_context(open_replica(launch, base, archive=History(archive_folder(settings), is_read_only=True)))
         limits = KeyLimits(
             calls_max=settings.api.calls_per_key_max,
             computed_max=settings.api.computed_per_key_max,
@@ -131,8 +129,8 @@ async def run(launch: Launch) -> int:
         stack.push_async_callback(server.stop)
         return await run_until_stopped(
             [
-                server_part(server),
-                Part(name="streams", run=streams.run, stop=streams.stop),
+                server_component(server),
+                Component(name="streams", run=streams.run, stop=streams.stop),
                 *([] if shared is None else [shared.part(server)]),
             ],
             helpers=[*base.helpers, *ingress.group_commit.tasks],
@@ -143,7 +141,7 @@ async def run(launch: Launch) -> int:
 
 
 @asynccontextmanager
-async def open_replica(launch: Launch, base: Runtime, *, archive: LogArchive) -> AsyncIterator[Replica | None]:
+async def open_replica(launch: Launch, base: Runtime, *, archive: History) -> AsyncIterator[Replica | None]:
     """Open the standby of STATESVC_REPLICA_URL. It may be away when the service starts, and come and go."""
     url = launch.settings.database.replica_url
     if url is None:

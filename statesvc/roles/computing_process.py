@@ -10,8 +10,8 @@ from statesvc.api.computing import Sources
 from statesvc.background.process_pool import Task, serve_tasks
 from statesvc.database.keyring_store import load_keyring
 from statesvc.database.pool import PoolLimits, make_pool
-from statesvc.log.archive.folder import archive_folder
-from statesvc.log.archive.log_archive import LogArchive
+from statesvc.files.archive_folder import archive_folder
+from statesvc.log.history import History
 from statesvc.roles.master_key import open_master_keys
 from statesvc.roles.runtime import require_database
 from statesvc.settings.service_settings import Settings, load_settings
@@ -40,7 +40,7 @@ async def compute(settings: Settings) -> None:
         async with pool.connection() as connection:
             keyring = await load_keyring(connection, await open_master_keys(settings, connection))
         folder = archive_folder(settings)
-        tasks |= ComputingHere(Sources(pool=pool, keyring=keyring, folder=folder, archive=LogArchive(folder))).tasks()
+        tasks |= ComputingHere(Sources(pool=pool, keyring=keyring, folder=folder, archive=History(folder))).tasks()
         await serve()
 
 

@@ -24,7 +24,7 @@ from statesvc.http.operation import Route
 from statesvc.http.problem import PROBLEM
 from statesvc.ingress.webhooks import Ingress, build_ingress
 from statesvc.roles.runtime import Launch, Runtime
-from statesvc.roles.shutdown import Part, ShutdownTimes, run_until_stopped
+from statesvc.roles.shutdown import Component, ShutdownTimes, run_until_stopped
 
 _READING: Final = frozenset({hdrs.METH_GET, hdrs.METH_HEAD})
 
@@ -109,7 +109,7 @@ async def serve(
     return server
 
 
-def server_part(server: Server) -> Part:
+def server_component(server: Server) -> Component:
     """Return a listening server as a part: when asked to stop it lets the running requests end."""
     stopping = asyncio.Event()
 
@@ -117,10 +117,10 @@ def server_part(server: Server) -> Part:
         await stopping.wait()
         await server.stop()
 
-    return Part(name="http", run=run, stop=stopping.set)
+    return Component(name="http", run=run, stop=stopping.set)
 
 
-async def run_with_health(launch: Launch, base: Runtime, parts: Sequence[Part]) -> int:
+async def run_with_health(launch: Launch, base: Runtime, parts: Sequence[Component]) -> int:
     """Run the parts of roles without calls of their own until it is asked to stop: their servers answer for their health alone."""
     keys = Keys(base.pool)
     async with AsyncExitStack() as stack:

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 
 from statesvc.http.health import health_routes
 from statesvc.roles.connection_limits import ingress_limits
-from statesvc.roles.http_server import api_keys, open_ingress, serve, server_part
+from statesvc.roles.http_server import api_keys, open_ingress, serve, server_component
 from statesvc.roles.runtime import Launch, open_runtime
 from statesvc.roles.shared_port import SharedPort, without_api
 from statesvc.roles.shutdown import ShutdownTimes, run_until_stopped
@@ -35,7 +35,7 @@ async def run(launch: Launch) -> int:
         )
         stack.push_async_callback(server.stop)
         return await run_until_stopped(
-            [server_part(server), *([] if shared is None else [shared.part(server)])],
+            [server_component(server), *([] if shared is None else [shared.part(server)])],
             helpers=[*base.helpers, *ingress.group_commit.tasks],
             signals=base.signals,
             drain=base.readiness.drain,

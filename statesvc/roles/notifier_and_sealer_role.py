@@ -6,13 +6,13 @@ No message can end it, which only the worker reads. Should it end all the same, 
 from statesvc.database.wakeups.channels import LOG, OUTBOX
 from statesvc.roles.connection_limits import worker_limits
 from statesvc.roles.http_server import run_with_health
-from statesvc.roles.notifier_role import notifier_part
+from statesvc.roles.notifier_role import notifier_component
 from statesvc.roles.runtime import Launch, open_runtime
-from statesvc.roles.sealer_role import sealer_parts
+from statesvc.roles.sealer_role import sealer_components
 
 
 async def run(launch: Launch) -> int:
     """Run until it is asked to stop; return the exit code."""
     limits = worker_limits(launch.settings)
-    async with open_runtime(launch, limits, channels=[OUTBOX, LOG]) as base, notifier_part(launch, base) as notifier:
-        return await run_with_health(launch, base, [notifier, *sealer_parts(launch, base)])
+    async with open_runtime(launch, limits, channels=[OUTBOX, LOG]) as base, notifier_component(launch, base) as notifier:
+        return await run_with_health(launch, base, [notifier, *sealer_components(launch, base)])

@@ -8,8 +8,8 @@ from statesvc.database.wakeups.channels import OUTBOX
 from statesvc.delivery.addresses import EVERY_NETWORK
 from statesvc.delivery.http_sender import HttpSender
 from statesvc.delivery.targets import Targets
-from statesvc.log.archive.folder import archive_folder
-from statesvc.log.archive.log_archive import LogArchive
+from statesvc.files.archive_folder import archive_folder
+from statesvc.log.history import History
 from statesvc.notifier.context import NotifierContext
 from statesvc.notifier.housekeeping import BacklogBound
 from statesvc.notifier.notifier_loop import Notifier, NotifierLimits
@@ -17,18 +17,18 @@ from statesvc.notifier.operator_webhook import OperatorWebhook
 from statesvc.roles.connection_limits import worker_limits
 from statesvc.roles.http_server import run_with_health
 from statesvc.roles.runtime import Launch, Runtime, open_runtime
-from statesvc.roles.shutdown import Part
+from statesvc.roles.shutdown import Component
 from statesvc.telemetry import gauges
 
 
 async def run(launch: Launch) -> int:
     """Run until it is asked to stop; return the exit code."""
-    async with open_runtime(launch, worker_limits(launch.settings), channels=[OUTBOX]) as base, notifier_part(launch, base) as part:
+    async with open_runtime(launch, worker_limits(launch.settings), channels=[OUTBOX]) as base, notifier_component(launch, base) as part:
         return await run_with_health(launch, base, [part])
 
 
 @asynccontextmanager
-async def notifier_part(launch: Launch, base: Runtime) -> AsyncIterator[Part]:
+async def notifier_component(launch: Launch, base: Runtime) -> AsyncIterator[Component]:
     """Open the notifier, with what it sends through, for the time of the block."""
     settings = launch.settings
     base.telemetry.observe_pools({"notifier": base.pool})
@@ -48,7 +48,7 @@ async def notifier_part(launch: Launch, base: Runtime) -> AsyncIterator[Part]:
                 listener=base.listener,
                 telemetry=base.telemetry,
                 targets=targets,
-                archive=LogArchive(archive_folder(settings)),
+                archive=History(archive_folder(settings)),
                 waker=base.waker,
                 operator=operator,
             ),
@@ -62,4 +62,4 @@ async def notifier_part(launch: Launch, base: Runtime) -> AsyncIterator[Part]:
                 backlog=BacklogBound(count_max=settings.notifier.backlog_count_max, age_seconds=settings.notifier.backlog_age_seconds),
             ),
         )
-        yield Part(name="notifier", run=notifier.run, stop=notifier.stop)
+        yield Component(name="notifier", run=notifier.run, stop=notifier.stop)

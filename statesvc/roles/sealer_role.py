@@ -4,7 +4,7 @@ from statesvc.database.wakeups.channels import LOG
 from statesvc.roles.connection_limits import worker_limits
 from statesvc.roles.http_server import run_with_health
 from statesvc.roles.runtime import Launch, Runtime, open_runtime
-from statesvc.roles.shutdown import Part
+from statesvc.roles.shutdown import Component
 from statesvc.roles.usable_settings import checkpoint_store, stamp_trust
 from statesvc.sealer.clock_check import ClockCheck
 from statesvc.sealer.leadership import Publication
@@ -19,10 +19,10 @@ async def run(launch: Launch) -> int:
     """Run until it is asked to stop; return the exit code."""
     async with open_runtime(launch, worker_limits(launch.settings), channels=[LOG]) as base:
         base.telemetry.observe_pools({"sealer": base.pool})
-        return await run_with_health(launch, base, sealer_parts(launch, base))
+        return await run_with_health(launch, base, sealer_components(launch, base))
 
 
-def sealer_parts(launch: Launch, base: Runtime) -> list[Part]:
+def sealer_components(launch: Launch, base: Runtime) -> list[Component]:
     """Return the sealer, and who vouches for its heads."""
     settings = launch.settings
     store = checkpoint_store(settings.checkpoint)
@@ -41,11 +41,11 @@ def sealer_parts(launch: Launch, base: Runtime) -> list[Part]:
     base.telemetry.observe(gauges.CLOCK_OFFSET, lambda: [(sealer.clock.database_ahead_seconds, {})])
     base.telemetry.observe(gauges.SEALER_LEADS, lambda: [(float(sealer.leads), {})])
     base.telemetry.observe(gauges.SEALER_REFUSES, lambda: [(float(sealer.refusal is not None), {})])
-    parts = [Part(name="sealer", run=sealer.run, stop=sealer.stop)]
+    parts = [Component(name="sealer", run=sealer.run, stop=sealer.stop)]
     authority = _authority(settings.checkpoint)
     if authority is not None:
         stamper = Stamper(base.pool, authority, leads=lambda: sealer.leads, sealed=sealer.watch(), telemetry=base.telemetry)
-        parts.append(Part(name="stamper", run=stamper.run, stop=stamper.stop))
+        parts.append(Component(name="stamper", run=stamper.run, stop=stamper.stop))
     if store is not None:
         publisher = Publisher(
             base.pool,
@@ -56,7 +56,7 @@ def sealer_parts(launch: Launch, base: Runtime) -> list[Part]:
             telemetry=base.telemetry,
         )
         base.readiness.watch("publisher", lambda: publisher.refusal)
-        parts.append(Part(name="publisher", run=publisher.run, stop=publisher.stop))
+        parts.append(Component(name="publisher", run=publisher.run, stop=publisher.stop))
     return parts
 
 

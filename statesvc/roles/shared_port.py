@@ -13,7 +13,7 @@ from statesvc.http.app import Server
 from statesvc.http.connections.client_connection import Sharing
 from statesvc.http.connections.handoff import Handoff
 from statesvc.http.problem import Code, Problem
-from statesvc.roles.shutdown import Part
+from statesvc.roles.shutdown import Component
 
 WEBHOOKS: Final = "/v1/webhooks/"
 HEALTH: Final = frozenset({"/livez", "/readyz"})
@@ -62,10 +62,10 @@ class SharedPort:
         self._server: Server | None = None
         self._adopting: set[asyncio.Task[None]] = set()
 
-    def part(self, server: Server) -> Part:
+    def part(self, server: Server) -> Component:
         """Connect the two as long as the process works."""
         self._server = server
-        return Part(name="handoff", run=self._handoff.run, stop=self._handoff.stop)
+        return Component(name="handoff", run=self._handoff.run, stop=self._handoff.stop)
 
     @property
     def is_up(self) -> bool:

@@ -65,7 +65,7 @@ class StopSignals:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class Component:
     """Something that works until `stop`, which is quick, idempotent and may come before `run`."""
 
     name: str
@@ -82,7 +82,12 @@ class ShutdownTimes:
 
 
 async def run_until_stopped(
-    parts: Sequence[Part], *, helpers: Iterable[asyncio.Task[None]], signals: StopSignals, drain: Callable[[], None], times: ShutdownTimes
+    parts: Sequence[Component],
+    *,
+    helpers: Iterable[asyncio.Task[None]],
+    signals: StopSignals,
+    drain: Callable[[], None],
+    times: ShutdownTimes,
 ) -> int:
     """Run until it is asked to stop; return the exit code. `helpers` are tasks started elsewhere that must not end before."""
     # what was built so far lives as long as the process: no collection needs to visit it again

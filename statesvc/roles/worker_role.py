@@ -10,16 +10,16 @@ from statesvc.bodies.body_archiver import BodyArchiver
 from statesvc.database.wakeups.channels import INBOX, TRIALS
 from statesvc.database.wakeups.waker import Waker
 from statesvc.expectations.watcher import watcher
+from statesvc.files.archive_folder import archive_folder
 from statesvc.health.reconciler import reconciler
-from statesvc.log.archive.folder import archive_folder
-from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.archive.log_archiver import LogArchiver
+from statesvc.log.history import History
 from statesvc.maintenance.due_times import inbox_due_times
 from statesvc.maintenance.upkeep import maintenance
 from statesvc.roles.connection_limits import worker_limits
 from statesvc.roles.http_server import run_with_health
 from statesvc.roles.runtime import Launch, open_runtime
-from statesvc.roles.shutdown import Part
+from statesvc.roles.shutdown import Component
 from statesvc.subscriptions.key_revocation import key_expiry
 from statesvc.worker.batch_context import BatchContext
 from statesvc.worker.trial_comparer import TrialComparer
@@ -41,7 +41,7 @@ async def run(launch: Launch) -> int:
             carriers=settings.in_account_zones(CARRIERS),
             telemetry=base.telemetry,
             worker=launch.worker_id,
-            archive=LogArchive(folder),
+            archive=History(folder),
         )
         comparer = TrialComparer(context)
         context = replace(context, on_trials=partial(_trials_written, comparer, base.waker))
@@ -68,22 +68,22 @@ async def run(launch: Launch) -> int:
         due_times = inbox_due_times(base.pool, base.telemetry, base.waker)
         watching = watcher(base.pool, base.telemetry, base.waker, worker=launch.worker_id)
         parts = [
-            Part(name="worker", run=worker.run, stop=worker.stop),
-            Part(name="trial comparer", run=comparer.run, stop=comparer.stop),
-            Part(name=upkeep.name, run=upkeep.run, stop=upkeep.stop),
-            Part(name=expiring.name, run=expiring.run, stop=expiring.stop),
-            Part(name=reconciling.name, run=reconciling.run, stop=reconciling.stop),
-            Part(name=due_times.name, run=due_times.run, stop=due_times.stop),
-            Part(name=watching.name, run=watching.run, stop=watching.stop),
+            Component(name="worker", run=worker.run, stop=worker.stop),
+            Component(name="trial comparer", run=comparer.run, stop=comparer.stop),
+            Component(name=upkeep.name, run=upkeep.run, stop=upkeep.stop),
+            Component(name=expiring.name, run=expiring.run, stop=expiring.stop),
+            Component(name=reconciling.name, run=reconciling.run, stop=reconciling.stop),
+            Component(name=due_times.name, run=due_times.run, stop=due_times.stop),
+            Component(name=watching.name, run=watching.run, stop=watching.stop),
         ]
         if folder is not None:
             archiver = BodyArchiver(
                 base.dsns.listen, folder=folder, keyring=base.keyring, settings=settings.archive, telemetry=base.telemetry
             )
-            parts.append(Part(name="archiver", run=archiver.run, stop=archiver.stop))
+            parts.append(Component(name="archiver", run=archiver.run, stop=archiver.stop))
             if settings.archive.log_hot_months is not None:
                 months = LogArchiver(base.dsns.listen, hot_months=settings.archive.log_hot_months, telemetry=base.telemetry)
-                parts.append(Part(name="log archiver", run=months.run, stop=months.stop))
+                parts.append(Component(name="log archiver", run=months.run, stop=months.stop))
         return await run_with_health(launch, base, parts)
 
 

@@ -36,7 +36,7 @@ class Bucket:
         return f"{_SCHEME}://{self.name}/{self.prefix}".rstrip("/")
 
 
-def checked_place(place: str) -> str:
+def checked_location(place: str) -> str:
     """Return the place, if it is a folder or a bucket. Raises ValueError."""
     if "://" in place:
         Bucket.parse(place)

@@ -5,14 +5,14 @@ from typing import Annotated
 from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
-from statesvc.settings.bucket import checked_place
+from statesvc.settings.bucket import checked_location
 from statesvc.settings.carrier_settings import Network, split
 from statesvc.settings.variable_names import PREFIX
 
 PositiveInt = Annotated[int, Field(gt=0)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Port = Annotated[int, Field(ge=0, le=65535)]
-Place = Annotated[str, Field(max_length=2000), AfterValidator(checked_place)]
+Place = Annotated[str, Field(max_length=2000), AfterValidator(checked_location)]
 """A folder, or a place in an object store."""
 
 

@@ -24,9 +24,9 @@ from statesvc.shipments.models import (
     AuditConflict,
     AuditEvent,
     AuditNotification,
-    AuditPersonalReading,
+    AuditPersonalRead,
     AuditTransition,
-    EntryPlace,
+    EntryPosition,
     MessageSource,
     ShipmentObservation,
 )
@@ -58,7 +58,7 @@ class AuditTrail:
     conflicts: list[AuditConflict]
     observations: list[ShipmentObservation]
     notifications: list[AuditNotification]
-    readings: list[AuditPersonalReading]
+    readings: list[AuditPersonalRead]
     next_after: int | None
 
 
@@ -124,7 +124,7 @@ async def read_audit_trail(
         conflicts=[_conflict(row if horizon is None else row | _NO_COUNTERS, bodies, keyring) for row in contradictions],
         observations=observations,
         notifications=[_notification(key, one, *named[key.sequence], waiting=waiting) for key, one in notified.items()],
-        readings=_checked(AuditPersonalReading, readings),
+        readings=_checked(AuditPersonalRead, readings),
         next_after=None if is_last else window["upto"],
     )
 
@@ -237,7 +237,7 @@ def _transition(row: DictRow) -> AuditTransition:
     }
 
 
-def _place(row: DictRow) -> EntryPlace:
+def _place(row: DictRow) -> EntryPosition:
     return {
         "batch_id": row["batch_id"],
         "ordinal": row["ordinal"],

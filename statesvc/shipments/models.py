@@ -104,7 +104,7 @@ class ShipmentEvent(StatedEvent, ErasureState):
     log_index: int | None
 
 
-class EntryPlace(TypedDict):
+class EntryPosition(TypedDict):
     """Members that the log binds of any entry, and its position there."""
 
     batch_id: int
@@ -126,13 +126,13 @@ class MessageSource(TypedDict):
     body_place: Annotated[BodyLocation, Field(description="Where the message's body is; `GET /v1/messages/{message_id}` shows it.")]
 
 
-class AuditEvent(ShipmentEvent, MessageSource, EntryPlace):
+class AuditEvent(ShipmentEvent, MessageSource, EntryPosition):
     """An event with its message, normalizer and hashes."""
 
     previous_hash: Annotated[Hash, Field(description="Leaf hash of the shipment's event before; zeros for the first.")]
 
 
-class AuditTransition(EntryPlace, StatusChange):
+class AuditTransition(EntryPosition, StatusChange):
     """One change of the status. `sequence` is the version of the event that it names."""
 
     event_id: str
@@ -142,7 +142,7 @@ class AuditTransition(EntryPlace, StatusChange):
     recorded_at: AwareDatetime
 
 
-class ShipmentObservation(EntryPlace):
+class ShipmentObservation(EntryPosition):
     """Something that did not happen, as we noticed it. `version`: of the shipment's last event then."""
 
     kind: Annotated[str, Field(examples=["stalled"])]
@@ -156,7 +156,7 @@ class ShipmentObservation(EntryPlace):
     recorded_at: AwareDatetime
 
 
-class AuditConflict(StatedEvent, MessageSource, EntryPlace):
+class AuditConflict(StatedEvent, MessageSource, EntryPosition):
     """A statement with the same event id and other facts. `shipment_id` holds the event, `claimed_shipment_id` is the one that it named."""
 
     shipment_id: UUID
@@ -166,7 +166,7 @@ class AuditConflict(StatedEvent, MessageSource, EntryPlace):
     last_seen_at: AwareDatetime | None
 
 
-class AuditAttempt(EntryPlace):
+class AuditAttempt(EntryPosition):
     """One try at one notification. `body_commitment` binds what was sent. Its place is that of the entry of the end, which lists all."""
 
     number: int
@@ -178,7 +178,7 @@ class AuditAttempt(EntryPlace):
     body_commitment: Hash
 
 
-class AuditFanout(EntryPlace):
+class AuditFanout(EntryPosition):
     """The entry by which a subscriber is notified of a change: with the change, or later by a replay."""
 
     recorded_at: AwareDatetime
@@ -205,7 +205,7 @@ class AuditNotification(StatusChange):
     attempts: Annotated[list[AuditAttempt], Field(description="Recorded with the end: those at what still waits are not listed yet.")]
 
 
-class AuditPersonalReading(EntryPlace):
+class AuditPersonalRead(EntryPosition):
     """An entry about readings of personal fields: the first of an hour, or how many followed it within the hour."""
 
     actor: str
@@ -322,5 +322,5 @@ class Audit(TypedDict):
     conflicts: list[AuditConflict]
     observations: Annotated[list[ShipmentObservation], Field(description="What did not happen, as it was noticed.")]
     notifications: list[AuditNotification]
-    readings: Annotated[list[AuditPersonalReading], Field(description="Who read personal fields; the newest 1,000.")]
+    readings: Annotated[list[AuditPersonalRead], Field(description="Who read personal fields; the newest 1,000.")]
     next_cursor: Annotated[str | None, Field(description="Null unless the shipment has more than 1,000 events.")]

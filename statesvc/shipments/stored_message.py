@@ -14,7 +14,7 @@ from statesvc.bodies.archive_file import BodyRecord
 from statesvc.bodies.body_key import open_committed, unwrap_body_key
 from statesvc.bodies.find_bodies import ArchiveUnavailableError, BodyLocation, body_locations, find_bodies
 from statesvc.database.queries import queries
-from statesvc.log.archive.folder import ArchivePath
+from statesvc.files.archive_folder import ArchivePath
 from statesvc.log.event_store import read_streams
 
 _SQL = queries("statesvc.shipments", "stored_message")

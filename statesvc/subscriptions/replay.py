@@ -21,9 +21,9 @@ from projections.parcel import SourceFilter
 from statesvc.database.pending import columns
 from statesvc.database.queries import queries
 from statesvc.log.actions import Action, append_actions
-from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.batch_row import begin_batch, write_batch
 from statesvc.log.fanouts import append_fanouts, fanouts_again
+from statesvc.log.history import History
 from statesvc.log.parcel_log import parcels_of, read_present_parcels
 
 PAGE_ROWS: Final = 500
@@ -92,10 +92,10 @@ async def read_status(connection: AsyncConnection[Any], subscription_id: UUID) -
 
 
 async def replay(
-    connection: AsyncConnection[Any], request: ReplayRequest, *, archive: LogArchive, after: ReplayPosition = START
+    connection: AsyncConnection[Any], request: ReplayRequest, *, archive: History, after: ReplayPosition = START
 ) -> RangeProgress:
-    """Replay from `after` on, within the bounds of one call. Raises LogArchiveError."""
-    await archive.bring_back_period(connection, max(request.since, after.at), request.until)
+    """Replay from `after` on, within the bounds of one call. Raises UnreadableArchiveError."""
+    await archive.restore_period(connection, max(request.since, after.at), request.until)
     progress, deadline = RangeProgress(after=after), time.monotonic() + CALL_SECONDS
     while progress.after is not None and progress.matched < CALL_ROWS and time.monotonic() < deadline:
         await _page(connection, request, progress, progress.after)

@@ -33,7 +33,7 @@ NotificationOutcome = Literal["waiting", "delivered", "given_up", "coalesced", "
 BodyState = Literal["shown", "not_sent", "erased", "withheld", "unavailable"]
 
 
-class NotificationPlace(NamedTuple):
+class NotificationPosition(NamedTuple):
     """By which notifications of one subscription are ordered."""
 
     at: datetime
@@ -76,7 +76,7 @@ class SentTry(RecordedAttempt):
 class SentNotification:
     """One notification, how it ended, and its tries. `available_at`: when what waits is due."""
 
-    place: NotificationPlace
+    place: NotificationPosition
     notification: Notification
     outcome: str
     available_at: datetime | None
@@ -121,14 +121,19 @@ async def shipments_of_numbers(connection: AsyncConnection[Any], numbers: Sequen
 
 
 async def read_page(
-    connection: AsyncConnection[Any], wanted: NotificationFilter, *, before: NotificationPlace | None, limit: int, window: int = WINDOW_ROWS
-) -> tuple[list[SentNotification], NotificationPlace | None]:
+    connection: AsyncConnection[Any],
+    wanted: NotificationFilter,
+    *,
+    before: NotificationPosition | None,
+    limit: int,
+    window: int = WINDOW_ROWS,
+) -> tuple[list[SentNotification], NotificationPosition | None]:
     """Return the newest first, and where the next page begins; None: this is the last. A page may hold fewer than there are."""
     found = await _read(connection, wanted, before=before, limit=limit, window=window)
     if len(found) == limit:
         return found, found[-1].place
     row = await (await connection.execute(_SQL["window_end"], {**_bounds(wanted, before), "window": window}, prepare=False)).fetchone()
-    return found, None if row is None else NotificationPlace(*row)
+    return found, None if row is None else NotificationPosition(*row)
 
 
 async def read_notification(connection: AsyncConnection[Any], subscription_id: UUID, webhook_id: str) -> SentNotification | None:
@@ -136,7 +141,7 @@ async def read_notification(connection: AsyncConnection[Any], subscription_id: U
     row = await (await connection.execute(_SQL["place"], {"subscription_id": subscription_id, "webhook_id": webhook_id})).fetchone()
     if row is None:
         return None
-    place = NotificationPlace(*row)
+    place = NotificationPosition(*row)
     behind = place._replace(sequence=place.sequence + 1)
     wanted = NotificationFilter(subscription_id=subscription_id, since=place.at, shipment_ids=[place.shipment_id])
     found = await _read(connection, wanted, before=behind, limit=1, window=1)
@@ -144,7 +149,7 @@ async def read_notification(connection: AsyncConnection[Any], subscription_id: U
 
 
 async def _read(
-    connection: AsyncConnection[Any], wanted: NotificationFilter, *, before: NotificationPlace | None, limit: int, window: int
+    connection: AsyncConnection[Any], wanted: NotificationFilter, *, before: NotificationPosition | None, limit: int, window: int
 ) -> list[SentNotification]:
     filters = {"outcome": wanted.outcome, "carrier_id": wanted.carrier_id, "limit": limit, "window": window}
     cursor = await connection.execute(_SQL["page"], {**_bounds(wanted, before), **filters}, prepare=False)
@@ -158,7 +163,7 @@ async def _read(
             tries[one.webhook_id].append(one)
     return [
         SentNotification(
-            place=NotificationPlace(row[4], row[0], row[1]),
+            place=NotificationPosition(row[4], row[0], row[1]),
             notification=notification_of(row[1], row[2:16]),
             outcome=row[16],
             available_at=row[17],
@@ -168,7 +173,7 @@ async def _read(
     ]
 
 
-def _bounds(wanted: NotificationFilter, before: NotificationPlace | None) -> dict[str, Any]:
+def _bounds(wanted: NotificationFilter, before: NotificationPosition | None) -> dict[str, Any]:
     at, shipment_id, sequence = before or (None, None, None)
     return {
         "subscription_id": wanted.subscription_id,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from events.carriers.carrier import Carrier
 from events.crypto.keyring import Keyring
 from statesvc.database.pool import Pool
-from statesvc.log.archive.log_archive import LogArchive
+from statesvc.log.history import History
 from statesvc.reading.code_mapping import Mappings
 from statesvc.telemetry.metrics import Telemetry
 from statesvc.telemetry.minute_log import Burials, MinuteLog
@@ -22,7 +22,7 @@ class BatchContext:
     telemetry: Telemetry
     worker: str
     mappings: Mappings = field(default_factory=Mappings)
-    archive: LogArchive = field(default_factory=lambda: LogArchive(None))
+    archive: History = field(default_factory=lambda: History(None))
     on_postponed: Callable[[], None] = lambda: None
     """Called when messages were postponed: they are available again soon."""
     on_trials: Callable[[], None] = lambda: None

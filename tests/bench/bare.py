@@ -22,7 +22,7 @@ from statesvc.health.ingest_report import LastMinute
 from statesvc.http.app import Server, build_app
 from statesvc.http.keys.api_keys import Keys
 from statesvc.ingress.ack_counts import AckCounts
-from statesvc.ingress.body_memory import HeldMemory, MemoryBound
+from statesvc.ingress.body_memory import MemoryBound, ReservedMemory
 from statesvc.ingress.carrier_authenticator import build_authenticators
 from statesvc.ingress.group_commit import GroupCommit, Outcome
 from statesvc.ingress.put import Stored
@@ -39,7 +39,7 @@ INSERT = "INSERT INTO pushed (id, carrier, body) VALUES (%s, %s, %s)"
 class Nowhere(GroupCommit):
     """Stores nothing, at once."""
 
-    async def put(self, message: SealedMessage, held: HeldMemory | None = None) -> Outcome:
+    async def put(self, message: SealedMessage, held: ReservedMemory | None = None) -> Outcome:
         if held is not None:
             held.release()
         return Stored(message.message_id, duplicate=False)

@@ -231,7 +231,7 @@ async def what_operators_do(call: Any) -> None:
 
 async def what_subscribers_do(call: Any) -> None:
     url = f"{call.service.api.url}/livez"
-    made = await call("create_subscription", body=call.model("SubscriptionWish", url=url, statuses=["delivered"]), status=201)
+    made = await call("create_subscription", body=call.model("SubscriptionInput", url=url, statuses=["delivered"]), status=201)
     await call("list_subscriptions")
     await call("create_portal_link", body=call.model("PortalLinkRequest"), status=201)
     await call("get_subscription", made.id)
@@ -247,10 +247,10 @@ async def what_subscribers_do(call: Any) -> None:
         await call("put_subscription", chosen[0], body=chosen[1], status=status)
     await call("test_subscription", made.id, body=call.model("TestRequest"))
     await call("list_attempts", made.id)
-    wish = call.model("ReplayWish", since=datetime.now(UTC).isoformat(), dry_run=True)
+    wish = call.model("ReplayInput", since=datetime.now(UTC).isoformat(), dry_run=True)
     await call("replay_subscription", made.id, body=wish)
     # what came before it: each change is written for it
-    await call("replay_subscription", chosen[0], body=call.model("ReplayWish", since="2020-01-01T00:00:00Z"))
+    await call("replay_subscription", chosen[0], body=call.model("ReplayInput", since="2020-01-01T00:00:00Z"))
     told = await call("list_notifications", chosen[0])
     await call("get_notification", chosen[0], told.items[0].webhook_id)
     await call("resend_notification", chosen[0], told.items[0].webhook_id)

@@ -23,7 +23,7 @@ from events.event import EventPlace, PrintedTime, Raw, Reading
 from events.identity.ids import identify
 from events.vocabulary import Kind, Status, TimePrecision, TzSource
 from statesvc.api.operation_context import Context, no_computing, no_targets
-from statesvc.api.personal_reads import PersonalReadings
+from statesvc.api.personal_reads import PersonalReads
 from statesvc.api.replica_reads import StaleReads
 from statesvc.api.routes import routes
 from statesvc.api.served_context import served_context
@@ -38,8 +38,8 @@ from statesvc.delivery.targets import Targets
 from statesvc.http.app import build_app
 from statesvc.http.keys.api_keys import Keys
 from statesvc.http.keys.key_store import Scope, create_key
-from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.checkpoint_store import FolderCheckpointStore
+from statesvc.log.history import History
 from statesvc.log.tombstones import Tombstones
 from statesvc.reading.read_message import Read
 from tests.contract import Contract, contract_of
@@ -124,7 +124,7 @@ class Api:
     keyring: Keyring
     woken: list[str]
     contract: Contract
-    readings: PersonalReadings
+    readings: PersonalReads
     _keys: dict[str, str] = field(default_factory=dict)
 
     async def key(self, scopes: str) -> str:
@@ -171,17 +171,17 @@ def context_of(pool: Connections, *, carriers: Mapping[str, Carrier] = CARRIERS)
     return Context(
         pool=pool,
         waker=Waker(),
-        readings=PersonalReadings(pool),
+        readings=PersonalReads(pool),
         archive=None,
         keyring=keyring,
         carriers=lambda: carriers,
         backup_days=7,
         tombstones=Tombstones,
-        log_archive=lambda: LogArchive(None),
+        log_archive=lambda: History(None),
         targets=no_targets,
         allowed=(),
         computing=no_computing,
-        reads=lambda: StaleReads(pool, LogArchive(None), None),
+        reads=lambda: StaleReads(pool, History(None), None),
     )
 
 
@@ -199,7 +199,7 @@ async def api(database: Database, tmp_path: Path, known_carriers: Mapping[str, C
     async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
         await connection.execute("SET timezone = 'UTC'")
         keyring = await load_keyring(connection, MasterKeys([bytes(range(32))]))
-        readings = PersonalReadings(pool)
+        readings = PersonalReads(pool)
         targets = Targets(total_seconds=2)
         context = served_context(
             pool=pool,

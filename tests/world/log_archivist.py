@@ -12,11 +12,11 @@ from psycopg import AsyncConnection
 from events.crypto.keyring import Keyring
 from events.identity.ids import shipment_id
 from events.spelling import normalize_number
+from statesvc.files.archive_folder import ArchivePath, files_of
 from statesvc.log.archive.archive_identity import MARKER
-from statesvc.log.archive.folder import ArchivePath, files_of
-from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.archive.month_ledger import LOG_LEDGER, LogMonth, months
 from statesvc.log.archive.month_pass import LogArchiving, MonthPassResult, archive_months
+from statesvc.log.history import History
 from statesvc.log.verify.verify_log import VerificationReport
 from tests.world.attack import verify
 from tests.world.database import Database
@@ -47,9 +47,9 @@ class Archivist:
         return folder
 
     @property
-    def archive(self) -> LogArchive:
+    def archive(self) -> History:
         """The archive as a process that starts now has it."""
-        return LogArchive(self.archiving.folder)
+        return History(self.archiving.folder)
 
     async def two_months(self) -> None:
         """Make two months: the first one is over since its hot month; the second one is hot."""

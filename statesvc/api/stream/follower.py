@@ -22,7 +22,7 @@ from aiohttp import web
 
 from statesvc.api.stream.tail import Pages
 from statesvc.api.stream.window import PING, Frame, Selection, Window
-from statesvc.log.archive.log_archive_errors import LogArchiveError
+from statesvc.files.archive_errors import UnreadableArchiveError
 from statesvc.log.feed import MissingEntryError
 
 SEND_BUFFER_BYTES: Final = 128 * 1024
@@ -156,7 +156,7 @@ class Follower:
             return StreamEnd.CLOSED
         except psycopg.Error as error:
             _log.warning("stream_not_read", error=error)
-        except (MissingEntryError, LogArchiveError) as error:
+        except (MissingEntryError, UnreadableArchiveError) as error:
             _log.error("stream_log_incomplete", why=str(error))
         finally:
             self._limit = None

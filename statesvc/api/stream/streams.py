@@ -20,8 +20,8 @@ from statesvc.database.pool import Connections
 from statesvc.http.keys.api_keys import Keys, caller_of
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.problem import Code, Problem
-from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.cursor import LogCursor, LostCursorError
+from statesvc.log.history import History
 from statesvc.settings.service_settings import StreamSettings
 from statesvc.telemetry import gauges
 from statesvc.telemetry.metrics import Telemetry, Values
@@ -57,7 +57,7 @@ class Streams:
         self,
         pool: Connections,
         *,
-        archive: LogArchive,
+        archive: History,
         keys: Keys,
         listener: Hearing,
         woken: asyncio.Event,

@@ -17,11 +17,11 @@ from statesvc.api.stream.window import Frame, Window, frame_of
 from statesvc.background.waiting import set_within
 from statesvc.database.pool import Connections
 from statesvc.database.wakeups.direct import reconnect_delays
-from statesvc.log.archive.log_archive import LogArchive
-from statesvc.log.archive.log_archive_errors import LogArchiveError
+from statesvc.files.archive_errors import UnreadableArchiveError
 from statesvc.log.checkpoints import SignedHead, latest_head
 from statesvc.log.cursor import LogCursor, resume
 from statesvc.log.feed import MissingEntryError
+from statesvc.log.history import History
 from statesvc.log.transitions import read_transitions
 
 ENTRIES_MAX: Final = 2000
@@ -57,7 +57,7 @@ class LogEnd:
 class Pages:
     """Clients that are behind read one after the other: together they hold one connection, the tail at most another."""
 
-    def __init__(self, pool: Connections, archive: LogArchive) -> None:
+    def __init__(self, pool: Connections, archive: History) -> None:
         self._pool = pool
         self._archive = archive
         self._one_at_a_time = asyncio.Semaphore(1)
@@ -69,7 +69,7 @@ class Pages:
             return end, None if after is None else await resume(connection, after, epoch=end.epoch)
 
     async def newest(self, begin: int) -> FramePage:
-        """Read from `begin` on, no further than the newest checkpoint. Raises MissingEntryError, LogArchiveError."""
+        """Read from `begin` on, no further than the newest checkpoint. Raises MissingEntryError, UnreadableArchiveError."""
         async with self._pool.connection() as connection:
             newest = LogEnd.of(await latest_head(connection))
             end = min(begin + ENTRIES_MAX, newest.tree_size)
@@ -77,7 +77,7 @@ class Pages:
         return FramePage([frame_of(transition, epoch=newest.epoch) for transition in transitions], max(begin, end), newest.epoch)
 
     async def older(self, begin: int, *, end: int, epoch: int) -> FramePage:
-        """Read from `begin` on, up to `end` at most, which a checkpoint covers. Raises MissingEntryError, LogArchiveError."""
+        """Read from `begin` on, up to `end` at most, which a checkpoint covers. Raises MissingEntryError, UnreadableArchiveError."""
         end = min(begin + ENTRIES_MAX, end)
         async with self._one_at_a_time, self._pool.connection() as connection:
             transitions = await read_transitions(connection, begin=begin, end=end, archive=self._archive)
@@ -144,7 +144,7 @@ class Tail:
             except psycopg.Error as error:
                 _log.warning("stream_tail_not_read", error=error)
                 await set_within(self._stopping, next(delays))
-            except (MissingEntryError, LogArchiveError) as error:
+            except (MissingEntryError, UnreadableArchiveError) as error:
                 # never skipped: the log was changed, or its archive cannot be read now
                 _log.error("stream_log_incomplete", why=str(error))
                 await set_within(self._stopping, SWEEP_SECONDS)

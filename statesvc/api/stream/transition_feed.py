@@ -21,10 +21,10 @@ from statesvc.api.stream.window import Selection, StreamedTransition, streamed
 from statesvc.http.call import Call
 from statesvc.http.operation import operation
 from statesvc.http.problem import Code, Problem
-from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.checkpoints import latest_head
 from statesvc.log.cursor import CURSOR_PATTERN, LogCursor, LostCursorError, read_cursor, resume
 from statesvc.log.feed import MissingEntryError
+from statesvc.log.history import History
 from statesvc.log.transitions import read_transitions
 
 _PAGES_MAX: Final = 20
@@ -91,7 +91,7 @@ async def list_transitions(context: Context, call: Call[TransitionFeedParameters
     return {"items": found.items, "next_cursor": cursor if more else None, "cursor": cursor}
 
 
-async def _read(connection: AsyncConnection[Any], archive: LogArchive, selection: Selection, entries: range, *, limit: int) -> _Found:
+async def _read(connection: AsyncConnection[Any], archive: History, selection: Selection, entries: range, *, limit: int) -> _Found:
     items: list[StreamedTransition] = []
     begin, end = entries.start, entries.stop
     for _ in range(_PAGES_MAX):

@@ -23,7 +23,7 @@ from statesvc.database.wakeups.waker import Wakes
 from statesvc.http.middleware import whole_body
 from statesvc.http.operation import Operation, Reply, Route, answer, operation
 from statesvc.http.problem import CREATED, OK, Code, Problem, Violation
-from statesvc.log.archive.log_archive import LogArchive
+from statesvc.log.history import History
 from statesvc.shipments.models import text_of
 
 LINES_MAX: Final = 1000
@@ -64,7 +64,7 @@ class Submission:
     keyring: Keyring
     waker: Wakes
     writer: str
-    archive: LogArchive
+    archive: History
 
     async def receive(self, request: web.Request) -> Reply[Verdicts]:
         """Append the events; answer after they are durable, with what they did."""
@@ -137,7 +137,7 @@ def _event(line: bytes, digests: Callable[[str], Digest]) -> Event | InvalidEven
 
 
 def routes(
-    *, pool: AsyncConnectionPool[AsyncConnection[Any]], keyring: Keyring, waker: Wakes, writer: str, archive: LogArchive
+    *, pool: AsyncConnectionPool[AsyncConnection[Any]], keyring: Keyring, waker: Wakes, writer: str, archive: History
 ) -> Sequence[Route]:
     """Return the routes. `writer` names this process in the log."""
     submission = Submission(pool, keyring, waker, writer, archive)

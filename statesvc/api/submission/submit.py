@@ -26,7 +26,7 @@ from statesvc.bodies.sealed_message import SealedMessage, seal_message
 from statesvc.database.pending import Sender, send
 from statesvc.database.pipelined import pipelined_transaction
 from statesvc.database.queries import queries
-from statesvc.log.archive.log_archive import LogArchive
+from statesvc.log.history import History
 from statesvc.reading.read_message import Read
 
 _SQL = queries("statesvc.api.submission", "submit")
@@ -58,7 +58,7 @@ async def submit(
     *,
     body: bytes,
     writer: str,
-    archive: LogArchive,
+    archive: History,
 ) -> Submitted | Held:
     """Apply `events`, which `body` states. A lock or serialization failure is tried again; nothing is applied twice."""
     sealed = seal_message(keyring, canonical.CARRIER_ID, body, "{}")

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from events.identity.recipes import number_of
-from statesvc.api.subscriptions.models import GiveUpAfter, SubscriptionWish, WatchedShipment
+from statesvc.api.subscriptions.models import GiveUpAfter, SubscriptionInput, WatchedShipment
 from statesvc.api.subscriptions.receiver_fields import SecondSignature
 from statesvc.delivery.addresses import Network
 from statesvc.delivery.outgoing import Login
@@ -21,7 +21,7 @@ async def checked_address(text: str, allowed: Sequence[Network]) -> tuple[str, L
         raise Problem(Code.INVALID_REQUEST, "the body breaks the contract", violations=[Violation("/body/url", str(error))]) from None
 
 
-async def requested(asked: SubscriptionWish, allowed: Sequence[Network]) -> SubscriptionRequest:
+async def requested(asked: SubscriptionInput, allowed: Sequence[Network]) -> SubscriptionRequest:
     """Return the request with its URL checked. Raises the problem `invalid_request`."""
     url, login = await checked_address(asked.url, allowed)
     return SubscriptionRequest(

@@ -138,7 +138,7 @@ Coalesce = Annotated[
 _PERSONAL_IS_FULL: JsonDict = {"not": {"required": ["pii"], "properties": {"pii": {"const": True}, "payload": {"const": "thin"}}}}
 
 
-class SubscriptionWish(ClosedModel):
+class SubscriptionInput(ClosedModel):
     """Target of the notifications, and which of them to send."""
 
     model_config = ConfigDict(json_schema_extra=_PERSONAL_IS_FULL)
@@ -190,7 +190,7 @@ SecretText = Annotated[
 ]
 
 
-class ChosenSubscription(SubscriptionWish):
+class ChosenSubscription(SubscriptionInput):
     """A subscription whose id and secret the caller chose."""
 
     secret: SecretText

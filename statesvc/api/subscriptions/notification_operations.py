@@ -32,7 +32,7 @@ from statesvc.subscriptions.sent_notifications import (
     BodyState,
     NotificationFilter,
     NotificationOutcome,
-    NotificationPlace,
+    NotificationPosition,
     SentNotification,
     SentTry,
     read_notification,
@@ -240,10 +240,10 @@ async def _found(connection: AsyncConnection[Any], asked: NotificationParameters
     return found
 
 
-def _place(position: list[Any]) -> NotificationPlace:
+def _place(position: list[Any]) -> NotificationPosition:
     try:
         at, shipment_id, sequence = position
-        return NotificationPlace(datetime.fromisoformat(at), UUID(shipment_id), int(sequence))
+        return NotificationPosition(datetime.fromisoformat(at), UUID(shipment_id), int(sequence))
     except (TypeError, ValueError):
         raise Problem(Code.INVALID_CURSOR, "send `next_cursor` as it was given") from None
 

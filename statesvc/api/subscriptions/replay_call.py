@@ -24,7 +24,7 @@ from statesvc.subscriptions.replay import CALL_SECONDS, START, ReplayPosition, R
 _DEADLINE_SECONDS: Final = CALL_SECONDS + 15
 
 
-class ReplayWish(ClosedModel):
+class ReplayInput(ClosedModel):
     """Range to send again. Bounds are times at which changes were recorded."""
 
     since: Annotated[
@@ -77,7 +77,7 @@ class RangePosition:
     deadline_seconds=_DEADLINE_SECONDS,
     parts=CallParts(summed=("matched", "put", "never_written", "waiting", "delivered")),
 )
-async def replay_subscription(context: Context, call: Call[SubscriptionParameters, ReplayWish]) -> ReplayProgress:
+async def replay_subscription(context: Context, call: Call[SubscriptionParameters, ReplayInput]) -> ReplayProgress:
     """Send a range again.
 
     Puts what was written for the subscription in a range of time back into the outbox, under the same `webhook-id`, and writes changes of

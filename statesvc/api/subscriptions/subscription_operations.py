@@ -14,11 +14,11 @@ from statesvc.api.subscriptions.models import (
     RotationParameters,
     SubscriptionChange,
     SubscriptionDetail,
+    SubscriptionInput,
     SubscriptionListParameters,
     SubscriptionMade,
     SubscriptionParameters,
     SubscriptionShown,
-    SubscriptionWish,
     TestRequest,
     TrialShown,
 )
@@ -48,7 +48,7 @@ ONE: Final = PATH + "/{subscription_id}"
 @operation(
     f"POST {PATH}", scope="subscriptions", rules=(URL_RULE,), statuses={CREATED: "made; `secret` is shown once"}, request_headers=WHY_TAKEN
 )
-async def create_subscription(context: Context, call: Call[None, SubscriptionWish]) -> SubscriptionMade:
+async def create_subscription(context: Context, call: Call[None, SubscriptionInput]) -> SubscriptionMade:
     """Subscribe."""
     asked = call.body
     require_scopes(call, needed(asked.payload, pii=asked.pii))

@@ -10,12 +10,12 @@ from psycopg import AsyncConnection
 
 from statesvc.bodies.day_ledger import DayRecord, archives, due_days
 from statesvc.cli.storage import hot_time
+from statesvc.files.archive_folder import ArchivePath, archive_folder, file_fault, size_fault, size_of
+from statesvc.files.object_path import ObjectStoreError
 from statesvc.health.finding import Finding, fail, ok, warn
 from statesvc.log.archive.archive_identity import read_refusal
 from statesvc.log.archive.file_names import index_of
-from statesvc.log.archive.folder import ArchivePath, archive_folder, file_fault, size_fault, size_of
 from statesvc.log.archive.month_ledger import LogMonth, due_months, months
-from statesvc.log.archive.object_path import ObjectStoreError
 from statesvc.maintenance.storage_forecast import Hot, size_text
 from statesvc.maintenance.table_sizes import read_stored_data
 from statesvc.settings.service_settings import Settings

@@ -48,7 +48,7 @@ class CircuitBreaker:
         self._open_seconds = OPEN_SECONDS
         self._changed_at = float("-inf")
 
-    def held_until(self, now: float) -> float | None:
+    def refuses_until(self, now: float) -> float | None:
         """Return when a probe may be sent; None: at once. A time counted from a future one holds nothing: a clock was ahead."""
         if self.open_until is None or self._changed_at > now + CLOCK_SECONDS_MAX:
             return None

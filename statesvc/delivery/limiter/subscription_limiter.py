@@ -88,7 +88,7 @@ class SubscriptionLimiter:
         if self._asked_to_wait or self.breaker.state is BreakerState.HALF_OPEN:
             return Allowance(free=0, retries=0, in_flight=self.in_flight)
         if self.breaker.state is BreakerState.OPEN:
-            return Allowance(free=1, retries=1, in_flight=self.in_flight, not_before=self.breaker.held_until(now))
+            return Allowance(free=1, retries=1, in_flight=self.in_flight, not_before=self.breaker.refuses_until(now))
         free = max(0, min(self.concurrency.limit - self.in_flight, self.share - self.unsettled))
         retries = min(free, max(0, self._retry_share() - self._retries), max(0, self._budget.available(now)))
         return Allowance(free=free, retries=retries, in_flight=self.in_flight)
@@ -114,8 +114,8 @@ class SubscriptionLimiter:
             case BreakerState.HALF_OPEN:
                 return None
             case BreakerState.OPEN:
-                held_until = self.breaker.held_until(now)
-                if held_until is not None and now < held_until:
+                refuses_until = self.breaker.refuses_until(now)
+                if refuses_until is not None and now < refuses_until:
                     return None
                 self.breaker.probing()
                 is_probe = True

@@ -129,7 +129,7 @@ class ClientConnection(web.RequestHandler):
             self._share = None
         super().connection_lost(exc)
 
-    def hold_body(self) -> None:
+    def keep_body(self) -> None:
         """Read no more of the body for now: what the client sends stays in the network."""
         self._pause_transport_reading()
 

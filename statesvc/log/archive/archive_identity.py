@@ -17,9 +17,9 @@ from psycopg import AsyncConnection
 
 from events.crypto.keyring import Keyring
 from statesvc.database.queries import queries
+from statesvc.files.archive_folder import ArchivePath, file_sizes, sync
+from statesvc.files.object_path import ObjectPath, ObjectStoreError
 from statesvc.log.archive.file_names import LOG_FILES
-from statesvc.log.archive.folder import ArchivePath, file_sizes, sync
-from statesvc.log.archive.object_path import ObjectPath, ObjectStoreError
 
 SQL: Final = queries("statesvc.log.archive", "archive_identity")
 MARKER: Final = "statesvc-archive-"

@@ -25,9 +25,9 @@ from events.crypto.keyring import Keyring
 from statesvc.database.brief_locks import until_let_go
 from statesvc.database.queries import Queries
 from statesvc.database.sql_errors import Failure, failure
+from statesvc.files.archive_folder import ArchiveNames, ArchivePath, file_fault, read_back, remove, version_of
+from statesvc.files.object_path import ObjectStoreError
 from statesvc.log.archive.archive_identity import ArchiveIdentity, ArchiveRefusedError
-from statesvc.log.archive.folder import ArchiveNames, ArchivePath, file_fault, read_back, remove, version_of
-from statesvc.log.archive.object_path import ObjectStoreError
 from statesvc.log.epochs import read_epochs
 
 Connection = AsyncConnection[Any]

@@ -10,10 +10,10 @@ from typing import Any, Final
 
 import duckdb
 
-from statesvc.log.archive.folder import ArchivePath
-from statesvc.log.archive.object_path import ObjectPath
+from statesvc.files.archive_folder import ArchivePath
+from statesvc.files.object_path import ObjectPath
+from statesvc.files.object_store import file_system
 from statesvc.log.entry_columns import ENTRY_KINDS
-from statesvc.log.object_store import file_system
 
 _ROWS_AT_ONCE: Final = 1000
 _NO_INSTALLING: Final = {"autoinstall_known_extensions": "false"}

@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from statesvc.files.archive_errors import EntryFileError
+from statesvc.files.archive_folder import ArchivePath, parquet_source
+from statesvc.files.object_path import ObjectStoreError
 from statesvc.log.archive.entry_row import KINDS_BY_NAME, TIMES, LogEntry
-from statesvc.log.archive.folder import ArchivePath, parquet_source
-from statesvc.log.archive.log_archive_errors import EntryFileError
-from statesvc.log.archive.object_path import ObjectStoreError
 from statesvc.log.entry_columns import ENTRY_KINDS
 
 FORMAT: Final = b"1"

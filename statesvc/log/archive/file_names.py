@@ -2,7 +2,7 @@
 
 from typing import Final, Protocol, Self, TypeVar
 
-from statesvc.log.archive.folder import ArchiveNames
+from statesvc.files.archive_folder import ArchiveNames
 
 
 class _Named(Protocol):

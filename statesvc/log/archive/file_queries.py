@@ -7,10 +7,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import UUID
 
+from statesvc.files.archive_errors import NoParquetError
+from statesvc.files.archive_folder import ArchivePath, file_fault
 from statesvc.log.archive.entry_row import LogEntry
 from statesvc.log.archive.file_names import checkpoint_of, index_of
-from statesvc.log.archive.folder import ArchivePath, file_fault
-from statesvc.log.archive.log_archive_errors import NoParquetError
 from statesvc.log.archive.month_ledger import LogMonth
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from typing import Any
 from psycopg import AsyncConnection
 
 from statesvc.database.queries import queries
+from statesvc.files.archive_folder import ArchivePath, file_fault, file_sizes
 from statesvc.log.actions import record_action
 from statesvc.log.archive.archive_identity import ArchivedFile, file_of_ledger_fault
-from statesvc.log.archive.folder import ArchivePath, file_fault, file_sizes
 
 _SQL = queries("statesvc.log.archive", "lost_files")
 

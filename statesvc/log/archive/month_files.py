@@ -13,11 +13,11 @@ from psycopg import AsyncConnection
 
 from events.merkle.node import LeafRange
 from events.merkle.retained_nodes import range_roots, retained_ranges
+from statesvc.files.archive_folder import ArchivePath, digest_of
 from statesvc.log.archive.archive_pass import NotVerifiedError
 from statesvc.log.archive.entry_file import EntryFile, EntryFileWriter
 from statesvc.log.archive.entry_row import LogEntry
 from statesvc.log.archive.file_names import LOG_FILES, index_of
-from statesvc.log.archive.folder import ArchivePath, digest_of
 from statesvc.log.archive.month import MonthExtent, entry_ranges
 from statesvc.log.archive.month_ledger import WrittenMonth
 from statesvc.log.archive.shipment_index import ShipmentIndexWriter, rows_about

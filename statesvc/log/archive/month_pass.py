@@ -14,17 +14,17 @@ from psycopg import AsyncConnection
 
 from events.crypto.keyring import Keyring
 from statesvc.database.brief_locks import TRIES
+from statesvc.files.archive_errors import UnreadableArchiveError
+from statesvc.files.archive_folder import ArchivePath
+from statesvc.files.object_path import ObjectStoreError
 from statesvc.log.actions import record_action
 from statesvc.log.archive.archive_identity import ArchiveIdentity
 from statesvc.log.archive.archive_pass import ArchivePass, ArchivePassResult, ArchiveProgress, NotVerifiedError, run_in_archive
 from statesvc.log.archive.file_names import LOG_FILES
-from statesvc.log.archive.folder import ArchivePath
 from statesvc.log.archive.key_packing import is_packing_due, pack_keys
-from statesvc.log.archive.log_archive_errors import LogArchiveError
 from statesvc.log.archive.month import MonthExtent, NotSealedError, extent_of
 from statesvc.log.archive.month_files import compare_month, write_month
 from statesvc.log.archive.month_ledger import LOG_LEDGER, begin_month, clock, drop_month, due_months, give_notice, note_written
-from statesvc.log.archive.object_path import ObjectStoreError
 
 log = structlog.get_logger()
 
@@ -107,7 +107,7 @@ class _MonthPass(ArchivePass[MonthExtent]):
             self.result.entries += await compare_month(self.connection, path, period)
         except ObjectStoreError:
             raise
-        except LogArchiveError as error:
+        except UnreadableArchiveError as error:
             raise NotVerifiedError(str(error)) from error
 
     async def may_leave(self, period: MonthExtent, sha256: bytes) -> bool:

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from statesvc.files.archive_errors import EntryFileError
+from statesvc.files.archive_folder import ArchivePath, parquet_source
+from statesvc.files.object_path import ObjectStoreError
 from statesvc.log.archive.entry_row import LogEntry
-from statesvc.log.archive.folder import ArchivePath, parquet_source
-from statesvc.log.archive.log_archive_errors import EntryFileError
-from statesvc.log.archive.object_path import ObjectStoreError
 
 GROUP_ROWS: Final = 16_384
 _BROKEN: Final = (pa.ArrowException, OSError, AttributeError, LookupError, TypeError, ValueError, OverflowError)

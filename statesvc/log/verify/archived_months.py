@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from psycopg import Connection
 
+from statesvc.files.archive_errors import EntryFileError, UnreadableArchiveError
+from statesvc.files.archive_folder import ArchivePath
+from statesvc.files.object_path import ObjectStoreError
 from statesvc.log.archive.entry_row import LogEntry
 from statesvc.log.archive.file_queries import file_faults, open_file
-from statesvc.log.archive.folder import ArchivePath
-from statesvc.log.archive.log_archive_errors import EntryFileError, LogArchiveError
 from statesvc.log.archive.month_ledger import LogMonth, archived_months
-from statesvc.log.archive.object_path import ObjectStoreError
 from statesvc.log.verify.fault import LogFault
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class ArchivedMonths:
             return open_file(self.folder / name)
         except EntryFileError as error:
             return _fault(error)
-        except LogArchiveError as error:
+        except UnreadableArchiveError as error:
             return LogFault(name, _WHOLE, "content", str(error))
 
 

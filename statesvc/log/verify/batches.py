@@ -33,7 +33,7 @@ class BatchRange:
 
 
 @dataclass(slots=True)
-class BatchPlaces:
+class BatchPositions:
     """`seen`: the rank of the kind that took each place, 0 for none yet. Times in microseconds since 2000."""
 
     recorded_from: int
@@ -59,7 +59,7 @@ class BatchPlaces:
         return True
 
 
-def read_batches(cursor: Cursor[Any], batch_range: BatchRange, faults: list[LogFault]) -> dict[int, BatchPlaces]:
+def read_batches(cursor: Cursor[Any], batch_range: BatchRange, faults: list[LogFault]) -> dict[int, BatchPositions]:
     """Read the batches of a range by id. `cursor` reads times as microseconds."""
     batches = {}
     rows = cursor.execute(_SQL["batches"], {"low": batch_range.low, "high": batch_range.high})
@@ -74,11 +74,11 @@ def read_batches(cursor: Cursor[Any], batch_range: BatchRange, faults: list[LogF
         index = first_index if first_index is not None and first_index < batch_range.sealed_below else None
         summed = batch_id in batch_range.waiting or index is not None
         seen, epoch = bytearray(len(leaf_hashes) // HASH_BYTES), epoch_of_batch(batch_range.forks, batch_id)
-        batches[batch_id] = BatchPlaces(recorded_from, recorded_to, leaf_hashes, seen, summed, index, epoch)
+        batches[batch_id] = BatchPositions(recorded_from, recorded_to, leaf_hashes, seen, summed, index, epoch)
     return batches
 
 
-def untaken(batches: Mapping[int, BatchPlaces]) -> Iterator[LogFault]:
+def untaken(batches: Mapping[int, BatchPositions]) -> Iterator[LogFault]:
     """Yield a fault for each place of a batch that is not taken, the kinds in their order."""
     for batch_id, batch in batches.items():
         row = f"batch_id={batch_id}"

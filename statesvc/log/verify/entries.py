@@ -23,7 +23,7 @@ from statesvc.log.archive.entry_row import LogEntry
 from statesvc.log.entry_columns import ENTRY_KINDS, EntryKind
 from statesvc.log.json_compression import decompress_json
 from statesvc.log.verify.archived_months import ArchivedMonths, FileEntries, UnreadBatches
-from statesvc.log.verify.batches import BatchPlaces, BatchRange, read_batches, untaken
+from statesvc.log.verify.batches import BatchPositions, BatchRange, read_batches, untaken
 from statesvc.log.verify.chain import Sums, add_events
 from statesvc.log.verify.conflict_rows import take_conflicts
 from statesvc.log.verify.dedupe_keys import missing_aliases, take_events
@@ -33,7 +33,7 @@ from statesvc.log.verify.fault import FAULTS_MAX, LogFault
 from statesvc.log.verify.message_rows import UNREADABLE, CommittedMessage, compare_messages
 from statesvc.log.verify.notification_rows import COUNTED_KINDS, add_entries
 from statesvc.log.verify.parts import Parts
-from statesvc.log.verify.version_order import places_of
+from statesvc.log.verify.version_order import positions_of
 
 SQL = queries("statesvc.log.verify", "entries")
 _BATCH: Final = itemgetter(0)
@@ -80,7 +80,7 @@ class RangeChecks:
         """Return the checks for entries that were counted already."""
         return replace(self, sums=Sums(), unchecked=Counter(), aliases=set(), places=bytearray())
 
-    def add_notified(self, kind: EntryKind, rows: Iterable[Any], batches: dict[int, BatchPlaces], *, archived: bool) -> None:
+    def add_notified(self, kind: EntryKind, rows: Iterable[Any], batches: dict[int, BatchPositions], *, archived: bool) -> None:
         """Count what fan-outs make and open, and what ends."""
         if kind.name not in COUNTED_KINDS:
             return
@@ -90,12 +90,12 @@ class RangeChecks:
             self.sums, self.secret, kind.name, ((row[_CANONICAL], row[recorded]) for row in summed), self.deletions, archived=archived
         )
 
-    def add_conflicts(self, kind: EntryKind, rows: Iterable[Any], batches: dict[int, BatchPlaces]) -> None:
+    def add_conflicts(self, kind: EntryKind, rows: Iterable[Any], batches: dict[int, BatchPositions]) -> None:
         """Subtract the counters that conflicts should have."""
         if kind.name == "conflict":
             take_conflicts(self.sums, self.secret, (row for row in rows if (batch := batches.get(row[0])) is not None and batch.summed))
 
-    def take(self, events: Sequence[EventIds], batch: BatchPlaces, ordinal: int) -> None:
+    def take(self, events: Sequence[EventIds], batch: BatchPositions, ordinal: int) -> None:
         """Count what the events give that stand in a batch from `ordinal` on."""
         for ids in events:
             if ids.aliases:
@@ -105,7 +105,7 @@ class RangeChecks:
         if batch.summed:
             take_events(self.sums, self.secret, events)
         if batch.first_index is not None:
-            self.places += places_of(events, batch.first_index + ordinal)
+            self.places += positions_of(events, batch.first_index + ordinal)
 
 
 def check_batches(
@@ -184,7 +184,7 @@ def _decompressed(row: Any) -> tuple[Any, ...]:  # noqa: ANN401 - a row
 
 
 def _check(
-    kind: EntryKind, rows: list[Any], batches: dict[int, BatchPlaces], checks: RangeChecks, *, archived: bool = False
+    kind: EntryKind, rows: list[Any], batches: dict[int, BatchPositions], checks: RangeChecks, *, archived: bool = False
 ) -> Iterator[LogFault]:
     for batch_id, entries in groupby(rows, key=_BATCH):
         together = list(entries)
@@ -197,7 +197,7 @@ def _check(
 
 
 def _check_archived(
-    connection: Connection[Any], file: FileEntries, batches: dict[int, BatchPlaces], checks: RangeChecks, checked: CheckedBatches
+    connection: Connection[Any], file: FileEntries, batches: dict[int, BatchPositions], checks: RangeChecks, checked: CheckedBatches
 ) -> Iterator[LogFault]:
     """Check the entries of a file like those of the tables. What the tables have too is checked in both, and counts once."""
     places = {batch_id: replace(batch, seen=bytearray(len(batch.seen))) for batch_id, batch in batches.items()}
@@ -226,12 +226,12 @@ def _verbs_and_targets(actions: Iterable[Any]) -> Iterator[tuple[str, str]]:
     return ((row[FIRST_VALUE + 1], row[FIRST_VALUE + 2]) for row in actions)
 
 
-def _is_seen(batches: dict[int, BatchPlaces], entry: LogEntry) -> bool:
+def _is_seen(batches: dict[int, BatchPositions], entry: LogEntry) -> bool:
     batch = batches.get(entry.batch_id)
     return batch is not None and entry.ordinal < len(batch.seen) and bool(batch.seen[entry.ordinal])
 
 
-def _sound(kind: EntryKind, rows: Sequence[Any], batch: BatchPlaces, checks: RangeChecks, *, archived: bool) -> Sums | None:
+def _sound(kind: EntryKind, rows: Sequence[Any], batch: BatchPositions, checks: RangeChecks, *, archived: bool) -> Sums | None:
     """Return what the rows, all of one batch, add to the sums of chains.
 
     None: something is wrong, or they do not stand in their order, and no place was taken.
@@ -272,7 +272,7 @@ def _sound(kind: EntryKind, rows: Sequence[Any], batch: BatchPlaces, checks: Ran
 
 
 def check_entries(
-    kind: EntryKind, rows: Iterable[Any], batch: BatchPlaces | None, checks: RangeChecks, *, archived: bool = False
+    kind: EntryKind, rows: Iterable[Any], batch: BatchPositions | None, checks: RangeChecks, *, archived: bool = False
 ) -> Iterator[LogFault]:
     """Yield the faults of the rows of one kind that name one batch. What passes takes its place and is added to its chain."""
     for row in rows:
@@ -316,12 +316,12 @@ def _given(kind: EntryKind, document: Any, checks: RangeChecks) -> tuple[list[Ev
     return [], conflict_fault(document, checks.digests) if kind.name == "conflict" else None
 
 
-def fits(kind: EntryKind, recorded_at: int, batch: BatchPlaces) -> bool:
+def fits(kind: EntryKind, recorded_at: int, batch: BatchPositions) -> bool:
     """Return whether an entry may have this time in its batch: events and what they caused may be microseconds later, others not."""
     return recorded_at == batch.recorded_from or (batch.recorded_from < recorded_at <= batch.recorded_to and not kind.exact)
 
 
-def _misplaced(batch: BatchPlaces | None, ordinal: int) -> str:
+def _misplaced(batch: BatchPositions | None, ordinal: int) -> str:
     if batch is None:
         return "its batch does not exist: it was inserted, or the batch was deleted"
     if not 0 <= ordinal < len(batch.seen):

@@ -27,7 +27,7 @@ _PARTS_MAX: Final = 256
 """By the first byte of the shipment's id."""
 
 
-def places_of(events: Iterable[EventIds], first_index: int) -> bytes:
+def positions_of(events: Iterable[EventIds], first_index: int) -> bytes:
     """Return the records of events in succession from an index on, without those that are not of their shipment.
 
     Of versions that follow one another only the first and the last count: no other version belongs between them.

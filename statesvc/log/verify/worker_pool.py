@@ -16,7 +16,7 @@ from statesvc.background.bulk_pool import BulkPool
 from statesvc.database.open_connection import open_sync_connection
 from statesvc.database.password_command import choose_password_command, chosen_password_command
 from statesvc.database.server_niceness import lower_priority
-from statesvc.log.archive.folder import ArchivePath
+from statesvc.files.archive_folder import ArchivePath
 from statesvc.log.verify.archived_months import ArchivedMonths
 from statesvc.log.verify.batches import BatchRange
 from statesvc.log.verify.entries import SQL, CheckedBatches, check_batches

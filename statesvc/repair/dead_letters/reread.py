@@ -13,7 +13,7 @@ from uuid import UUID
 from events.carriers.carrier import Carrier
 from events.crypto.keyring import Keyring
 from statesvc.database.queries import queries
-from statesvc.log.archive.folder import ArchivePath
+from statesvc.files.archive_folder import ArchivePath
 from statesvc.reading.code_mapping import Mappings
 from statesvc.repair.dead_letters.dead_letter import Obstacle
 from statesvc.repair.dead_letters.put_back import resolve

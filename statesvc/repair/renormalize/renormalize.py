@@ -34,9 +34,9 @@ from statesvc.bodies.archive_file import BodyRecord
 from statesvc.bodies.body_key import unwrap_body_key, wrap_body_key
 from statesvc.bodies.find_bodies import find_bodies
 from statesvc.database.queries import queries
-from statesvc.log.archive.folder import ArchivePath
-from statesvc.log.archive.log_archive import LogArchive
+from statesvc.files.archive_folder import ArchivePath
 from statesvc.log.event_store import known_keys, read_packed_keys, read_streams
+from statesvc.log.history import History
 from statesvc.log.json_compression import decompress_json
 from statesvc.queue.claim import Burial, Message
 from statesvc.reading.code_mapping import Mappings
@@ -109,7 +109,7 @@ async def _try_batch(connection: Connection, task: RereadTask, batch: Sequence[S
     ]
     said = [propose([read], task.keyring) if isinstance(read, Read) else [] for read in readings]
     shipments = named | {proposal.shipment_id for proposals in said for proposal in proposals}
-    await LogArchive(task.archive).restore_shipments(connection, shipments)
+    await History(task.archive).restore_shipments(connection, shipments)
     async with connection.transaction(force_rollback=task.rolls_back):
         if not task.dry_run:
             await connection.execute(_SQL["lock_shipments"], {"shipment_ids": sorted(shipments)})

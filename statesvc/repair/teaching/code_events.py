@@ -29,20 +29,20 @@ NO_EVENT: Final = (
 Connection = AsyncConnection[Any]
 
 
-class LogPlace(NamedTuple):
+class LogPosition(NamedTuple):
     """An event's place in the order of the log."""
 
     batch_id: RowNumber = 0
     ordinal: Annotated[int, Field(ge=-1, lt=2**31)] = -1
 
 
-BEGINNING: Final = LogPlace()
+BEGINNING: Final = LogPosition()
 
 
 class LogPage(NamedTuple):
     """A page of the log. `is_last`: there was no more."""
 
-    last: LogPlace
+    last: LogPosition
     message_ids: list[UUID]
     is_last: bool
 
@@ -59,14 +59,14 @@ class CodeEvents:
     """Some, the newest; those of one shipment next to each other."""
 
 
-async def next_of_log(connection: Connection, code: MappedCode, *, after: LogPlace, limit: int = PAGE) -> LogPage:
+async def next_of_log(connection: Connection, code: MappedCode, *, after: LogPosition, limit: int = PAGE) -> LogPage:
     """Return the messages with the code among the next events above a position."""
     parameters = {**_parameters(code), **after._asdict(), "limit": limit}
     row = await (await connection.execute(_SQL["next_of_log"], parameters)).fetchone()
     if row is None:
         return LogPage(after, [], is_last=True)
     batch_id, ordinal, seen, message_ids = row
-    return LogPage(LogPlace(batch_id, ordinal), message_ids, is_last=seen < limit)
+    return LogPage(LogPosition(batch_id, ordinal), message_ids, is_last=seen < limit)
 
 
 async def newest_with_code(connection: Connection, code: MappedCode, *, messages_max: int) -> CodeEvents:

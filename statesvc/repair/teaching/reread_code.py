@@ -22,7 +22,7 @@ from statesvc.repair.dead_letters.replay_run import ReplayBudget, ReplayRun, Run
 from statesvc.repair.dead_letters.reread import MESSAGES_AT_ONCE, CodeDeadLetter, Rereader, conclude_code
 from statesvc.repair.renormalize.correction_plan import RenormalizeReport
 from statesvc.repair.renormalize.late_code import clock, transaction_id, wait_for_older_transactions
-from statesvc.repair.teaching.code_events import BEGINNING, PAGE, LogPlace, next_of_log, open_code_dead_letter
+from statesvc.repair.teaching.code_events import BEGINNING, PAGE, LogPosition, next_of_log, open_code_dead_letter
 
 _LATE_BATCHES: Final = 1_000
 """A batch becomes visible after later ones, but not after more than these."""
@@ -43,7 +43,7 @@ class RereadRequest:
 class RereadPosition:
     """Position of a run. `began`: the database's clock when it began; `is_left`: some events are as unknown as before."""
 
-    place: LogPlace = BEGINNING
+    place: LogPosition = BEGINNING
     began: datetime | None = None
     is_left: bool = False
 
@@ -79,7 +79,7 @@ class CodeReread:
             async with self.connections.connection() as connection:
                 await wait_for_older_transactions(connection, await transaction_id(connection))
             place = self.position.place
-            self.position = replace(self.position, place=LogPlace(max(0, place.batch_id - _LATE_BATCHES)))
+            self.position = replace(self.position, place=LogPosition(max(0, place.batch_id - _LATE_BATCHES)))
             if await self._pass(is_late=True):
                 await self._resolve()
                 self.is_done = True

@@ -12,8 +12,8 @@ from psycopg import AsyncConnection
 from statesvc.background.bulk_pool import BulkPool
 from statesvc.database.password_command import chosen_password_command
 from statesvc.database.queries import queries
-from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.archive.month_ledger import SHARE_MONTHS, LogMonth, months
+from statesvc.log.history import History
 from statesvc.shipments.rebuild.drift import Drift
 from statesvc.shipments.rebuild.folding import begin, compare_slice, connect, fill_slice
 from statesvc.shipments.rebuild.keyspace import EVENT_BYTES, Slice, slices
@@ -39,7 +39,7 @@ class Rebuild:
     actor: str
     processes: int
     progress: Progress
-    archive: LogArchive = field(default_factory=lambda: LogArchive(None))
+    archive: History = field(default_factory=lambda: History(None))
 
     async def rebuild(self) -> int:
         """Build the projection anew and swap it in; return how many events it is made of."""

@@ -17,7 +17,7 @@ from statesvc.database.pending import send
 from statesvc.database.queries import queries
 from statesvc.database.sql_errors import Failure, failure
 from statesvc.log.actions import record_action
-from statesvc.log.archive.log_archive import LogArchive
+from statesvc.log.history import History
 from statesvc.log.json_compression import decompress_json
 from statesvc.shipments.rebuild.folding import add_rows
 
@@ -48,14 +48,14 @@ async def prepare(connection: Connection) -> None:
     await _patiently(empty)
 
 
-async def catch_up(connection: Connection, archive: LogArchive) -> None:
+async def catch_up(connection: Connection, archive: History) -> None:
     """Fold what changed meanwhile, until only a little is left or traffic is as fast as we are."""
     for _ in range(_PASSES_MAX):
         if await _take(connection, archive) <= _FEW:
             return
 
 
-async def swap(connection: Connection, archive: LogArchive, *, actor: str, verb: str, events: int) -> None:
+async def swap(connection: Connection, archive: History, *, actor: str, verb: str, events: int) -> None:
     """Bring the spare table up to date and put it in the live one's place, in one transaction. Raises BusyError."""
 
     async def swapped() -> None:
@@ -84,7 +84,7 @@ async def forget(connection: Connection) -> None:
     await _patiently(ended)
 
 
-async def _take(connection: Connection, archive: LogArchive) -> int:
+async def _take(connection: Connection, archive: History) -> int:
     """Fold some of the noted shipments again; return how many they were. Notes and rows change together."""
     async with connection.transaction():
         asked = await send(connection, _SQL["take_notes"], {"limit": _NOTES}, lambda rows: [shipment_id for (shipment_id,) in rows])

@@ -14,8 +14,8 @@ from tempfile import TemporaryDirectory
 from typing import Final, TypeAlias
 from uuid import UUID
 
+from statesvc.files.archive_folder import ArchivePath
 from statesvc.log.archive.file_queries import open_file
-from statesvc.log.archive.folder import ArchivePath
 from statesvc.shipments.rebuild.keyspace import Slice
 
 BUCKETS_MAX: Final = 4_096
@@ -46,7 +46,7 @@ class Staging:
                 place += length
 
     def add(self, path: ArchivePath) -> None:
-        """Sort in what a month's file has. Raises LogArchiveError."""
+        """Sort in what a month's file has. Raises UnreadableArchiveError."""
         with open_file(path) as file:
             for events in file.histories():
                 sorted_in: dict[int, list[bytes]] = defaultdict(list)

@@ -1,7 +1,7 @@
 import pytest
 
 from events.event import EventPlace
-from events.parsing.lines import place_in_line, reported_place
+from events.parsing.lines import position_in_line, reported_place
 
 
 @pytest.mark.parametrize(
@@ -21,14 +21,14 @@ from events.parsing.lines import place_in_line, reported_place
     ],
 )
 def test_a_line_is_taken_apart_only_as_far_as_it_is_clear(line: str | None, place: EventPlace) -> None:
-    assert place_in_line(line) == place
+    assert position_in_line(line) == place
 
 
 def test_two_letters_are_what_the_carrier_or_its_country_says() -> None:
-    assert place_in_line("Essen, DE", two_letters="country") == EventPlace(city="Essen", country="DE")
-    assert place_in_line("San Francisco, CA", two_letters="state") == EventPlace(city="San Francisco", region="CA", country="US")
-    assert place_in_line("Atlanta, GA", country="US") == EventPlace(city="Atlanta", region="GA", country="US")
-    assert place_in_line("Sydney", country="AU") == EventPlace(city="Sydney", country="AU")
+    assert position_in_line("Essen, DE", two_letters="country") == EventPlace(city="Essen", country="DE")
+    assert position_in_line("San Francisco, CA", two_letters="state") == EventPlace(city="San Francisco", region="CA", country="US")
+    assert position_in_line("Atlanta, GA", country="US") == EventPlace(city="Atlanta", region="GA", country="US")
+    assert position_in_line("Sydney", country="AU") == EventPlace(city="Sydney", country="AU")
 
 
 @pytest.mark.parametrize(

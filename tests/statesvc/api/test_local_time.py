@@ -11,7 +11,7 @@ from events.event import Reading
 from events.vocabulary import Status
 from statesvc.api.stream.window import frame_of
 from statesvc.delivery.notification import body_of, notification_of
-from statesvc.log.archive.log_archive import LogArchive
+from statesvc.log.history import History
 from statesvc.log.json_compression import decompress_json
 from statesvc.log.transitions import read_transitions
 from statesvc.shipments.rebuild.rebuild import Rebuild
@@ -53,7 +53,7 @@ async def test_bodies_audit_and_stream_say_the_local_time(api: Any, scan: Any) -
     audit = (await api.get("/v1/shipments/ups/2/audit", scopes="audit")).body
     assert [one["occurred_at"] for one in audit["notifications"]] == ["2026-03-01T13:45:00+05:45"]
     head = await Story(api.connection, api.keyring).seal()
-    (changed,) = await read_transitions(api.connection, begin=0, end=head.tree_size, archive=LogArchive(None))
+    (changed,) = await read_transitions(api.connection, begin=0, end=head.tree_size, archive=History(None))
     assert b'"occurred_at":"2026-03-01T13:45:00+05:45"' in frame_of(changed, epoch=1).text
 
 

@@ -9,7 +9,7 @@ import pytest
 from psycopg import AsyncConnection
 
 from events.vocabulary import Status
-from statesvc.log.personal_read_entries import CountedHour, PersonalReading, begin_reading, close_hours, count_further
+from statesvc.log.personal_read_entries import CountedHour, PersonalRead, begin_personal_read, close_hours, count_further
 from statesvc.maintenance.upkeep import once
 from tests.world.story import Story
 
@@ -86,11 +86,11 @@ async def test_each_key_each_shipment_and_each_hour_has_a_first_reading(api: Any
 
 
 async def test_processes_that_read_at_once_record_one_first_and_each_answers_after_it(database: Any) -> None:
-    reading = PersonalReading(actor="key:a", target="shipment x", details={"call": "state"})
+    reading = PersonalRead(actor="key:a", target="shipment x", details={"call": "state"})
 
     async def read() -> tuple[bool, int]:
         async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
-            begun = await begin_reading(connection, reading)
+            begun = await begin_personal_read(connection, reading)
             seen = await (await connection.execute("SELECT count(*) FROM statesvc.action WHERE verb = 'read_personal'")).fetchone()
             assert seen is not None
             return begun.is_first, seen[0]
@@ -100,7 +100,7 @@ async def test_processes_that_read_at_once_record_one_first_and_each_answers_aft
 
 
 async def test_a_first_reading_that_fails_leaves_the_next_one_to_be_the_first(api: Any, database: Any, monkeypatch: Any) -> None:
-    reading = PersonalReading(actor="key:a", target="shipment x", details={"call": "state"})
+    reading = PersonalRead(actor="key:a", target="shipment x", details={"call": "state"})
     async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
         with monkeypatch.context() as broken:
 
@@ -109,14 +109,14 @@ async def test_a_first_reading_that_fails_leaves_the_next_one_to_be_the_first(ap
 
             broken.setattr("statesvc.log.personal_read_entries.record_action", dies)
             with pytest.raises(ConnectionError):
-                await begin_reading(connection, reading)
-        assert (await begin_reading(connection, reading)).is_first
+                await begin_personal_read(connection, reading)
+        assert (await begin_personal_read(connection, reading)).is_first
     assert len(await entries(api)) == 1
 
 
 async def test_counts_of_several_processes_add_up_and_a_late_one_is_not_lost(api: Any, database: Any) -> None:
-    reading = PersonalReading(actor="key:a", target="shipment x", details={"call": "state"})
-    hour = (await begin_reading(api.connection, reading)).counted.hour
+    reading = PersonalRead(actor="key:a", target="shipment x", details={"call": "state"})
+    hour = (await begin_personal_read(api.connection, reading)).counted.hour
     counted = CountedHour("key:a", "shipment x", hour)
     for number in (3, 4):
         await count_further(api.connection, {counted: number})

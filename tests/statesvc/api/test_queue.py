@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from statesvc.api.status_operations import shown_trouble
+from statesvc.api.status_operations import shown_finding
 from statesvc.health.finding import Finding, Urgency
 
 QUEUED = (
@@ -72,7 +72,7 @@ async def test_a_count_beyond_the_bound_says_that_it_is_capped(api: Any, monkeyp
 
 def test_a_trouble_leads_to_its_page_in_the_console_where_its_address_is_known() -> None:
     trouble = Finding(urgency=Urgency.NOW, about="processes", text="no worker", page="RoleDown")
-    assert shown_trouble(trouble)["runbook_url"] is None
-    shown = shown_trouble(trouble, console_url="https://statesvc.example.com/")
+    assert shown_finding(trouble)["runbook_url"] is None
+    shown = shown_finding(trouble, console_url="https://statesvc.example.com/")
     assert shown["runbook_url"] == "https://statesvc.example.com/console/runbook/RoleDown"
     assert shown["page"] == "docs/runbook/RoleDown.md"

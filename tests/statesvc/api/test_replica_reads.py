@@ -16,7 +16,7 @@ from psycopg.conninfo import make_conninfo
 from events.crypto.sealing import MasterKeys
 from events.vocabulary import Status
 from statesvc.api import replica_reads
-from statesvc.api.personal_reads import PersonalReadings
+from statesvc.api.personal_reads import PersonalReads
 from statesvc.api.replica_reads import STALENESS_HEADER, Replica
 from statesvc.api.routes import routes
 from statesvc.api.served_context import served_context
@@ -26,8 +26,8 @@ from statesvc.database.pool import Pool, make_pool
 from statesvc.health.finding import Urgency
 from statesvc.http.app import build_app
 from statesvc.http.keys.api_keys import Keys
-from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.checkpoint_store import FolderCheckpointStore
+from statesvc.log.history import History
 from statesvc.log.tombstones import Tombstones
 from tests.contract import contract_of
 from tests.world import postgres
@@ -88,7 +88,7 @@ async def standby(database: Database, server: postgres.Server, scan: Any, tmp_pa
                 scan("7", Status.IN_TRANSIT), scan("7", Status.DELIVERED, minutes=9, signed_by="A. Person")
             )
             outcomes: list[str] = []
-            readings = PersonalReadings(primary)
+            readings = PersonalReads(primary)
             context = served_context(
                 pool=primary,
                 keyring=keyring,
@@ -97,7 +97,7 @@ async def standby(database: Database, server: postgres.Server, scan: Any, tmp_pa
                 backup_days=7,
                 tombstones=Tombstones([(FolderCheckpointStore(tmp_path), "tombstones")]),
                 readings=readings,
-                replica=Replica(replica, LogArchive(tmp_path, is_read_only=True), count=outcomes.append),
+                replica=Replica(replica, History(tmp_path, is_read_only=True), count=outcomes.append),
             )
             calls = routes(context)
             app = build_app(calls, keys=Keys(primary))

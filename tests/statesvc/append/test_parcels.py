@@ -14,7 +14,7 @@ from psycopg import AsyncConnection
 from events.identity.ids import shipment_id
 from projections.parcel import ParcelSource, SourceChange, told_of
 from statesvc.expectations.observe import observe
-from statesvc.log.archive.log_archive import LogArchive
+from statesvc.log.history import History
 from statesvc.shipments.references import AttachedTo, ParcelNumber, References, attach_references
 from statesvc.subscriptions.replay import ReplayRequest, replay
 from tests.statesvc.worker.log_check import check_log
@@ -218,7 +218,7 @@ async def test_a_replay_of_what_was_missed_tells_each_status_once(parcels: Parce
         actor="test",
         run_id=uuid4(),
     )
-    done = await replay(parcels.shop.connection, asked, archive=LogArchive(None))
+    done = await replay(parcels.shop.connection, asked, archive=History(None))
     assert (done.matched, done.put, done.never_written) == (2, 2, 2)
     assert set(await parcels.told(once)) == {("hub_two", "in_transit"), (CARRIER_ID, "delivered")}
 

@@ -10,10 +10,10 @@ import pytest
 
 from statesvc.api.service_status import read_status
 from statesvc.bodies import day_pass
+from statesvc.files.archive_folder import archive_at, read_back
 from statesvc.health.finding import Urgency
 from statesvc.log.archive import archive_pass
 from statesvc.log.archive.archive_identity import MARKER, ArchiveIdentity, read_refusal
-from statesvc.log.archive.folder import archive_at, read_back
 from tests.world.body_archivist import HOT_DAYS, KEEP_MONTHS, Archivist
 from tests.world.mounts import mounted_tmpfs
 from tests.world.object_store import ObjectStore

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from statesvc.bodies.find_bodies import ArchiveUnavailableError
+from statesvc.files.archive_folder import archive_at, writing_folder
 from statesvc.log.archive.archive_identity import MARKER
-from statesvc.log.archive.folder import archive_at, writing_folder
 from tests.world.body_archivist import Archivist
 from tests.world.object_store import ObjectStore
 from tests.world.shop import says

@@ -34,7 +34,7 @@ from statesvc.expectations import observe as observing
 from statesvc.expectations.observe import observe
 from statesvc.expectations.rearm import rearm
 from statesvc.expectations.rule_changes import state_rules
-from statesvc.log.archive.log_archive import LogArchive
+from statesvc.log.history import History
 from statesvc.log.json_compression import decompress_json
 from statesvc.shipments.expectation_rules import RuleBook, read_rules, rule_scope
 from statesvc.shipments.rebuild.rebuild import Rebuild
@@ -324,7 +324,7 @@ async def run_machine(database: Database, run: Callable[[type[Watched]], None]) 
 @pytest.mark.usefixtures("own_processes")
 async def test_what_is_observed_keeps_to_its_model_and_a_rebuild_says_the_same(database: Database) -> None:
     await run_machine(database, by_chance)
-    task = Rebuild(owner_dsn=database.owner_dsn, actor="t", processes=1, progress=lambda *_: None, archive=LogArchive(None))
+    task = Rebuild(owner_dsn=database.owner_dsn, actor="t", processes=1, progress=lambda *_: None, archive=History(None))
     shipments, drift = await task.compare()
     assert (shipments > 0, drift) == (True, [])
 

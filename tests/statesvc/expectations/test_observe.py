@@ -10,7 +10,7 @@ import pytest
 from projections.expectations import FIRST_SEQUENCE
 from statesvc.expectations import observe as observing
 from statesvc.expectations.observe import WatchReport, observe
-from statesvc.log.archive.log_archive import LogArchive
+from statesvc.log.history import History
 from statesvc.log.json_compression import decompress_json
 from statesvc.shipments.rebuild.rebuild import Rebuild
 from tests.world.shop import MORNING, Shop, says, shipment
@@ -165,7 +165,7 @@ async def test_a_rebuild_notifies_nobody_and_says_the_same(shop: Shop) -> None:
     await watch(shop, hours=50)
     rows = await shop.rows("SELECT * FROM statesvc.shipment ORDER BY shipment_id")
     sent = await shop.value("SELECT count(*) FROM statesvc.notification")
-    task = Rebuild(owner_dsn=shop.database.owner_dsn, actor="t", processes=1, progress=lambda *_: None, archive=LogArchive(None))
+    task = Rebuild(owner_dsn=shop.database.owner_dsn, actor="t", processes=1, progress=lambda *_: None, archive=History(None))
     assert (await task.compare())[1] == []
     await shop.as_owner('UPDATE statesvc.shipment SET flags = \'{}\', due_at = NULL, state = \'{"format":0,"status":"lost"}\'')
     await task.rebuild()

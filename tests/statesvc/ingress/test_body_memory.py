@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from statesvc.ingress.body_memory import HeldMemory, MemoryBound, NoRoomError
+from statesvc.ingress.body_memory import MemoryBound, NoRoomError, ReservedMemory
 
 
 async def settle() -> None:
@@ -58,13 +58,13 @@ async def test_one_body_alone_may_take_more_than_its_lane() -> None:
 
 async def test_who_waits_too_long_or_leaves_makes_room_for_the_next() -> None:
     memory = MemoryBound(100, wait_seconds=0.05)
-    held = HeldMemory(memory)
+    held = ReservedMemory(memory)
     assert held.take(60)
     with pytest.raises(NoRoomError):
         await memory.admit(60)
     assert (memory.bodies_waiting, memory.bytes_taken) == (0, 60)
     memory = MemoryBound(100, wait_seconds=10)
-    held = HeldMemory(memory)
+    held = ReservedMemory(memory)
     assert held.take(60)
     first, second = [asyncio.create_task(memory.admit(count)) for count in (70, 10)]
     await settle()
@@ -88,7 +88,7 @@ async def test_a_turn_that_comes_as_it_is_given_up_is_given_back() -> None:
 
 async def test_what_is_held_is_released_once() -> None:
     memory = MemoryBound(100)
-    held = HeldMemory(memory, is_large=True)
+    held = ReservedMemory(memory, is_large=True)
     await held.grow(40)
     held.shrink_to(30)
     assert memory.bytes_taken == 30

@@ -13,10 +13,10 @@ from events.merkle.node import Node
 from events.merkle.proof import inclusion_ranges
 from events.merkle.retained_nodes import RetainedRange, retained_ranges
 from statesvc.database.queries import queries
-from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.cursor import LogCursor
 from statesvc.log.feed import read_entries, recorded_span
-from statesvc.log.proofs import place_of_event, prove_inclusion
+from statesvc.log.history import History
+from statesvc.log.proofs import position_of_event, prove_inclusion
 from statesvc.log.transitions import read_transitions
 from statesvc.log.tree_nodes import batches_by_month, read_retained
 from statesvc.shipments.as_of import find_shipment_at, horizon_at
@@ -117,14 +117,14 @@ async def test_no_reader_of_months_is_prepared(database: Any, tmp_path: Path) ->
         log.connection.prepare_threshold = 0
         found = await find_shipment(log.connection, carrier_id="ups", number="1Z0007")
         assert isinstance(found, FoundShipment)
-        archive, horizon = LogArchive(tmp_path), await horizon_at(log.connection, datetime.now(UTC))
+        archive, horizon = History(tmp_path), await horizon_at(log.connection, datetime.now(UTC))
         assert await timeline(log.connection, found.shipment, after=None, limit=10, opener=None)
         assert await read_audit_trail(log.connection, found.shipment, after=0, limit=10, keyring=log.keyring)
         assert await signed_by(log.connection, replace(found.shipment, signed_by_event_id="none"), log.keyring) is None
         assert (await read_entries(log.connection, after=LogCursor(head.epoch, -1), limit=10, archive=archive)).entries
         assert await read_transitions(log.connection, begin=0, end=head.tree_size, archive=archive)
         assert await prove_inclusion(log.connection, 0, head)
-        assert await place_of_event(log.connection, carrier_id="ups", event_id=event_id, archive=archive) == (True, 0)
+        assert await position_of_event(log.connection, carrier_id="ups", event_id=event_id, archive=archive) == (True, 0)
         assert await find_shipment_at(log.connection, horizon, carrier_id="ups", number="1Z0007")
         rows = await (await log.connection.execute("SELECT statement FROM pg_prepared_statements")).fetchall()
     assert [text for (text,) in rows if "statesvc.stream" in text]

@@ -2,12 +2,12 @@ import asyncio
 
 import pytest
 
-from statesvc.roles.shutdown import Part, ShutdownTimes, StopSignals, run_until_stopped
+from statesvc.roles.shutdown import Component, ShutdownTimes, StopSignals, run_until_stopped
 
 
 class Steady:
     def __init__(self, name: str, order: list[str], *, deaf: bool = False) -> None:
-        self.part = Part(name=name, run=self._run, stop=self._stop)
+        self.part = Component(name=name, run=self._run, stop=self._stop)
         self._name = name
         self._order = order
         self._deaf = deaf
@@ -27,7 +27,7 @@ class Steady:
 
 
 async def run(
-    parts: list[Part],
+    parts: list[Component],
     signals: StopSignals,
     order: list[str],
     *,
@@ -57,7 +57,7 @@ async def test_a_part_that_ends_by_itself_stops_the_process(death: str) -> None:
             raise ValueError("gone")
 
     order: list[str] = []
-    dying = Part(name="dying", run=die, stop=lambda: None)
+    dying = Component(name="dying", run=die, stop=lambda: None)
     assert await run([dying, Steady("worker", order).part], StopSignals(), order) == 1
     assert order[-1] == "worker ended"
 
@@ -117,5 +117,5 @@ async def test_a_process_that_lost_a_part_does_not_serve_on() -> None:
         raise ValueError("gone")
 
     order: list[str] = []
-    dying = Part(name="dying", run=die, stop=lambda: None)
+    dying = Component(name="dying", run=die, stop=lambda: None)
     assert await run([dying, Steady("http", order).part], StopSignals(), order, drain_seconds=60) == 1

@@ -148,7 +148,7 @@ STEPS = st.lists(
 )
 
 
-class History:
+class ShipmentHistory:
     """One history, with numbers of its own."""
 
     def __init__(self, log: Story, scans: Sequence[Scan]) -> None:

@@ -20,11 +20,11 @@ from events.vocabulary import Kind, Reason, Status
 from projections.fact import decode_event
 from projections.observed import is_observation
 from projections.row import ShipmentRow, rebuilt_row
-from statesvc.log.archive.log_archive import LogArchive
+from statesvc.log.history import History
 from statesvc.log.json_compression import decompress_json
 from statesvc.shipments.expectation_rules import read_rules
 from statesvc.shipments.rebuild.rebuild import Rebuild
-from tests.statesvc.shipments.shipment_history import SCANS, STEPS, Erased, History, Look, Messages, Push, Reread, Scan, Step
+from tests.statesvc.shipments.shipment_history import SCANS, STEPS, Erased, Look, Messages, Push, Reread, Scan, ShipmentHistory, Step
 from tests.world.database import Database
 from tests.world.story import Story, story
 
@@ -72,7 +72,7 @@ IF (SELECT erased_at IS NOT NULL FROM statesvc.stream WHERE shipment_id = NEW.sh
 END IF;"""
 
 
-async def compare(history: History, rebuilt: Rebuilt) -> None:
+async def compare(history: ShipmentHistory, rebuilt: Rebuilt) -> None:
     """Compare every column of every row of this history."""
     connection = history.log.connection
     live = {
@@ -90,7 +90,7 @@ async def compare(history: History, rebuilt: Rebuilt) -> None:
 
 async def play(log: Story, scans: Sequence[Scan], steps: Sequence[Step], rebuilt: Rebuilt = rebuilt_row) -> None:
     """Play the steps; compare after each."""
-    history = History(log, scans)
+    history = ShipmentHistory(log, scans)
     for step in steps:
         await history.take(step)
         await compare(history, rebuilt)
@@ -132,7 +132,7 @@ async def test_the_row_kept_up_to_date_is_the_fold_of_its_history(log: Story) ->
 async def test_a_rebuild_finds_no_drift_in_a_number_of_several_spellings(database: Database, log: Story) -> None:
     for steps in (TOLD_STEPS, ERASED_STEPS):
         await play(log, TOLD_SCANS, steps)
-    task = Rebuild(owner_dsn=database.owner_dsn, actor="t", processes=1, progress=lambda *_: None, archive=LogArchive(None))
+    task = Rebuild(owner_dsn=database.owner_dsn, actor="t", processes=1, progress=lambda *_: None, archive=History(None))
     assert (await task.compare())[1] == []
 
 

@@ -9,8 +9,8 @@ from psycopg import AsyncConnection
 from events.vocabulary import Status
 from statesvc.database.pipelined import Pipeline, PipelinedRows
 from statesvc.expectations.observe import observe
-from statesvc.log.archive.log_archive import LogArchive
-from statesvc.log.personal_read_entries import PersonalReading, record_reading
+from statesvc.log.history import History
+from statesvc.log.personal_read_entries import PersonalRead, record_personal_read
 from statesvc.subscriptions import subscription_store as store
 from statesvc.subscriptions.replay import ReplayRequest, replay
 from tests.world.deliver import deliver
@@ -89,14 +89,14 @@ async def test_attempts_observations_replays_and_readings_of_later_months_are_fo
         run_id=uuid4(),
     )
     async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as own:
-        await replay(own, again, archive=LogArchive(tmp_path))
+        await replay(own, again, archive=History(tmp_path))
     first, *_ = sorted((await get(api, "5", "/audit"))["notifications"], key=lambda one: one["created_at"])
     assert [each["replayed"] for each in first["fanouts"]] == [False, True]
 
     await carriers.execute(SETTLED, [message_id, now, now, [shipment_id]])
     for target in (f"shipment {shipment_id}", f"message {message_id}"):
         await clock.advance(FORTY_DAYS)
-        await record_reading(api.connection, PersonalReading(actor="key 1", target=target, details={"call": "state"}))
+        await record_personal_read(api.connection, PersonalRead(actor="key 1", target=target, details={"call": "state"}))
         assert (await get(api, "5", "/audit"))["readings"][-1]["target"] == target
     assert 5 <= await months(api, "5") <= 7
 

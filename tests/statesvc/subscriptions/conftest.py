@@ -11,7 +11,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from psycopg import AsyncConnection
 
 from events.crypto.sealing import MasterKeys
-from statesvc.api.personal_reads import PersonalReadings
+from statesvc.api.personal_reads import PersonalReads
 from statesvc.api.served_context import served_context
 from statesvc.api.subscriptions.routes import routes
 from statesvc.database.keyring_store import load_keyring
@@ -81,9 +81,7 @@ async def api(database: Any) -> AsyncIterator[Api]:
         keyring = await load_keyring(connection, MasterKeys([os.urandom(32)]))
         _, key = await create_key(connection, name="test", scopes=[Scope.SUBSCRIPTIONS], created_by="test", owner="shop")
         wakes = Wakes()
-        context = served_context(
-            pool=pool, keyring=keyring, waker=wakes, readings=PersonalReadings(pool), targets=targets, allowed=LOOPBACK
-        )
+        context = served_context(pool=pool, keyring=keyring, waker=wakes, readings=PersonalReads(pool), targets=targets, allowed=LOOPBACK)
         calls = routes(context)
         async with TestClient(TestServer(build_app(calls, keys=Keys(pool)))) as client:
             yield Api(client, key, wakes, connection, contract_of(calls))

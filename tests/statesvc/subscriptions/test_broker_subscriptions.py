@@ -13,7 +13,7 @@ from psycopg import AsyncConnection
 
 from events.crypto.keyring import Keyring
 from events.crypto.sealing import MasterKeys, SealError
-from statesvc.api.personal_reads import PersonalReadings
+from statesvc.api.personal_reads import PersonalReads
 from statesvc.api.served_context import served_context
 from statesvc.api.subscriptions.routes import routes
 from statesvc.database.keyring_store import load_keyring
@@ -71,9 +71,7 @@ async def api(database: Any) -> AsyncIterator[Api]:
     ):
         keyring = await load_keyring(connection, MasterKeys([os.urandom(32)]))
         _, key = await create_key(connection, name="test", scopes=[Scope.SUBSCRIPTIONS], created_by="test")
-        context = served_context(
-            pool=pool, keyring=keyring, waker=Wakes(), readings=PersonalReadings(pool), targets=targets, allowed=LOOPBACK
-        )
+        context = served_context(pool=pool, keyring=keyring, waker=Wakes(), readings=PersonalReads(pool), targets=targets, allowed=LOOPBACK)
         calls = routes(context)
         async with TestClient(TestServer(build_app(calls, keys=Keys(pool)))) as client:
             yield Api(client, key, connection, keyring)

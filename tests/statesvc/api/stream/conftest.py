@@ -30,7 +30,7 @@ from statesvc.http.app import build_app
 from statesvc.http.keys.api_keys import Keys
 from statesvc.http.keys.key_store import Scope, create_key
 from statesvc.http.keys.signed_token import TokenSigner
-from statesvc.log.archive.log_archive import LogArchive
+from statesvc.log.history import History
 from statesvc.log.json_compression import decompress_json
 from statesvc.reading.read_message import Read
 from statesvc.telemetry.metrics import Telemetry
@@ -141,7 +141,7 @@ def staged(database: Any) -> StageMaker:
         keys = Keys(opened)
         streams = Streams(
             pool(opened),
-            archive=LogArchive(None),
+            archive=History(None),
             keys=keys,
             listener=listener,
             woken=listener.event(SEALED),

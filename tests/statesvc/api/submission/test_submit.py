@@ -19,7 +19,7 @@ from statesvc.api.submission.submit import Held, Submitted, submit
 from statesvc.database.keyring_store import load_keyring
 from statesvc.database.pool import Pool, PoolLimits, make_pool
 from statesvc.database.wakeups.waker import Waker
-from statesvc.log.archive.log_archive import LogArchive
+from statesvc.log.history import History
 from statesvc.privacy.erasure import Erasure, erase
 from tests.statesvc.privacy.legible_values import legible
 
@@ -42,7 +42,7 @@ class Desk:
 
     async def submit(self, *lines: bytes) -> Submitted | Held:
         events: list[Event] = [read_line(line, lambda _: bytes) for line in lines]
-        return await submit(self.pool, self.keyring, events, body=b"\n".join(lines), writer="api-1", archive=LogArchive(None))
+        return await submit(self.pool, self.keyring, events, body=b"\n".join(lines), writer="api-1", archive=History(None))
 
     async def verdicts(self, *lines: bytes) -> list[Verdict]:
         submitted = await self.submit(*lines)
@@ -154,7 +154,7 @@ async def test_a_line_that_is_no_event_is_not_stored_with_the_others(desk: Desk)
     invalid = _line("CN2", "e-2", "nowhere", signed_by="Zebedee Quux")
     body = b"\n".join((_line(signed_by="Mortimer Other"), b"Zebedee Quux lives here", invalid))
     waker = Waker(desk.owner_dsn)
-    submission = Submission(desk.pool, desk.keyring, waker, "api-1", LogArchive(None))
+    submission = Submission(desk.pool, desk.keyring, waker, "api-1", History(None))
     reply: Any = await submission.receive(cast("Any", Lines(body)))
     await waker.stop()
     assert [each["verdict"] for each in json.loads(reply.body)["results"]] == ["appended", "invalid", "invalid"]

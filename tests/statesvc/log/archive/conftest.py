@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from statesvc.log.archive import log_archive as reading
-from statesvc.log.archive.folder import archive_at
+from statesvc.files.archive_folder import archive_at
+from statesvc.log import history as reading
 from tests.world.database import Database
 from tests.world.log_archivist import Archivist, archiving
 from tests.world.postgres import fill_database

@@ -10,11 +10,11 @@ from typing import Any, Final
 from psycopg import AsyncConnection
 
 from statesvc.database.keyring_store import load_keyring
+from statesvc.files.archive_folder import UnfinishedFiles, archive_at
+from statesvc.files.object_path import ObjectPath
 from statesvc.log.archive import archive_identity, archive_pass, month_pass
 from statesvc.log.archive.archive_pass import ArchiveLedger
-from statesvc.log.archive.folder import UnfinishedFiles, archive_at
 from statesvc.log.archive.month_ledger import LOG_LEDGER
-from statesvc.log.archive.object_path import ObjectPath
 from tests.world.log_archivist import archiving
 from tests.world.story import MASTER
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from statesvc.cli.doctor.archive_checks import check_body_archive, check_log_archive
-from statesvc.log.archive.folder import archive_at, writing_folder
-from statesvc.log.archive.object_path import ObjectStoreError
+from statesvc.files.archive_folder import archive_at, writing_folder
+from statesvc.files.object_path import ObjectStoreError
 from statesvc.settings.service_settings import load_settings
 from tests.statesvc.log.archive.test_round import killed_everywhere
 from tests.world.attack import places

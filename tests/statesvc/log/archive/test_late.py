@@ -17,7 +17,7 @@ from statesvc.api.submission.submit import Submitted, submit
 from statesvc.append.append_batch import AppendBatch
 from statesvc.append.transaction import append
 from statesvc.database.pool import Pool
-from statesvc.log.archive.log_archive_errors import ArchivedHistoryError, EntryFileError
+from statesvc.files.archive_errors import ArchivedHistoryError, EntryFileError
 from statesvc.reading.read_message import Read
 from statesvc.subscriptions import subscription_store as store
 from statesvc.telemetry.metrics import Telemetry
@@ -68,7 +68,7 @@ async def test_a_shipment_comes_back_once_and_whole(archivist: Archivist) -> Non
     await archivist.archived()
     assert await archivist.log.rows(held.format("event", shipment("1Z0002"))) == []
     for _ in range(2):
-        await archivist.archive.bring_back_number(archivist.connection, "ups", "1Z0002")
+        await archivist.archive.restore_number(archivist.connection, "ups", "1Z0002")
         assert {kind: await archivist.log.rows(held.format(kind, shipment("1Z0002"))) for kind in kinds} == before
     assert await archivist.log.rows(held.format("event", shipment("1Z0001"))) == []
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from statesvc.files.archive_folder import read_back
 from statesvc.log.archive import archive_pass
 from statesvc.log.archive.archive_identity import MARKER, read_refusal
-from statesvc.log.archive.folder import read_back
 from tests.statesvc.log.archive import dying
 from tests.world.attack import places
 from tests.world.forked import fork

@@ -45,7 +45,7 @@ async def test_a_rebuild_folds_archive_and_tables(archivist: Archivist) -> None:
 @pytest.mark.usefixtures("two_months")
 async def test_a_period_brings_back_all_that_was_said_of_in_it(archivist: Archivist) -> None:
     month = await archivist.archived()
-    await archivist.archive.bring_back_period(archivist.connection, month.begins, datetime(2040, 1, 1, tzinfo=UTC))
+    await archivist.archive.restore_period(archivist.connection, month.begins, datetime(2040, 1, 1, tzinfo=UTC))
     for number in OLD:
         count = await archivist.log.rows(f"SELECT count(*) FROM statesvc.event WHERE shipment_id = '{shipment(number)}'")
         assert count[0][0] >= 5, number

@@ -14,8 +14,8 @@ from events.vocabulary import Kind, Status
 from statesvc.append.append_batch import AppendBatch
 from statesvc.append.transaction import append
 from statesvc.database.pool import SingleConnection
+from statesvc.files.archive_folder import ArchivePath
 from statesvc.http.paging import encode_position, position_of
-from statesvc.log.archive.folder import ArchivePath
 from statesvc.queue.claim import settle
 from statesvc.reading.code_mapping import Mappings, add_mapping
 from statesvc.reading.mapped_code import MappedCode, PrintedCode

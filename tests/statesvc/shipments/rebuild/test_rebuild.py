@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 from psycopg import AsyncConnection
 
-from statesvc.log.archive.log_archive import LogArchive
+from statesvc.log.history import History
 from statesvc.shipments.rebuild import rebuild as rebuild_run
 from statesvc.shipments.rebuild.drift import MISSING, UNFOUNDED, Drift
 from statesvc.shipments.rebuild.keyspace import EVENT_BYTES, SLICE_EVENTS, slices
@@ -118,7 +118,7 @@ async def test_an_append_that_began_before_and_commits_after_the_reading_is_not_
 async def test_what_changes_while_it_runs_is_folded_again(shop: Shop, monkeypatch: pytest.MonkeyPatch, is_noted: bool) -> None:  # noqa: FBT001
     await tell_stories(shop, 10)
 
-    async def meanwhile(connection: Any, archive: LogArchive) -> None:
+    async def meanwhile(connection: Any, archive: History) -> None:
         await shop.say({"number": "P1", "status": "delivered", "minute": 950})
         await shop.say({"number": "NEW", "status": "picked_up"})
         if not is_noted:

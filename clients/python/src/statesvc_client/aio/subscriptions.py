@@ -28,12 +28,12 @@ from statesvc_client.core.models.list_notifications_outcome_type_0 import ListNo
 from statesvc_client.core.models.notification_detail import NotificationDetail
 from statesvc_client.core.models.notification_shown import NotificationShown
 from statesvc_client.core.models.replay_progress import ReplayProgress
-from statesvc_client.core.models.replay_wish import ReplayWish
+from statesvc_client.core.models.replay_wish import ReplayInput
 from statesvc_client.core.models.subscription_change import SubscriptionChange
 from statesvc_client.core.models.subscription_detail import SubscriptionDetail
 from statesvc_client.core.models.subscription_made import SubscriptionMade
 from statesvc_client.core.models.subscription_shown import SubscriptionShown
-from statesvc_client.core.models.subscription_wish import SubscriptionWish
+from statesvc_client.core.models.subscription_wish import SubscriptionInput
 from statesvc_client.core.models.trial_shown import TrialShown
 from statesvc_client.core.types import UNSET
 
@@ -46,7 +46,7 @@ class Subscriptions:
 
     async def create(self, url: str, *, why: str | None = None, **fields: Any) -> SubscriptionMade:
         """Subscribe; the answer has the `secret`, which is shown this once."""
-        body = SubscriptionWish.from_dict({"url": url, **fields})
+        body = SubscriptionInput.from_dict({"url": url, **fields})
         return value((await create_subscription.asyncio_detailed(client=self._core, body=body, statesvc_why=why or UNSET)).parsed)
 
     async def list(self, *, page_size: int = 100) -> AsyncIterator[SubscriptionShown]:
@@ -100,7 +100,7 @@ class Subscriptions:
         """Send a range again, in parts: iterate to the end."""
         cursor: str | None = None
         while True:
-            body = ReplayWish(since=since, until=until, cursor=cursor)
+            body = ReplayInput(since=since, until=until, cursor=cursor)
             part = value((await replay_subscription.asyncio_detailed(subscription_id, client=self._core, body=body)).parsed)
             yield part
             cursor = part.next_cursor

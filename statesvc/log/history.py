@@ -22,15 +22,15 @@ from psycopg import AsyncConnection, Rollback
 from events.identity.ids import webhook_id
 from projections.notification_type import type_of_change
 from statesvc.database.queries import queries
+from statesvc.files.archive_errors import OnlyArchivedError, UnreadableArchiveError
+from statesvc.files.archive_folder import ArchivePath
 from statesvc.log import entry_documents
 from statesvc.log.archive.entry_row import KINDS_BY_NAME, LogEntry
 from statesvc.log.archive.file_queries import EntriesByKind, FileQuery, of_event, of_period, of_range, of_shipments
-from statesvc.log.archive.folder import ArchivePath
-from statesvc.log.archive.log_archive_errors import LogArchiveError, OnlyArchivedError
 from statesvc.log.entry_documents import FanoutDocument
 from statesvc.log.json_compression import decompress_json
 
-_SQL = queries("statesvc.log.archive", "log_archive")
+_SQL = queries("statesvc.log", "history")
 _AGAIN_SECONDS: Final = 10.0
 """Age that the horizon may have: well below the notice that a month is given before it goes."""
 _COLUMNS: Final = ("batch_id", "ordinal", "canonical", "sealed_part")
@@ -46,7 +46,7 @@ class _Horizon:
 
 
 @dataclass(slots=True)
-class LogArchive:
+class History:
     """The files in `folder`. None: this installation has none, and what was archived elsewhere cannot be read."""
 
     folder: ArchivePath | None
@@ -55,16 +55,16 @@ class LogArchive:
     _horizon: _Horizon = field(default_factory=_Horizon)
 
     async def restore_shipments(self, connection: Connection, shipments: Iterable[UUID]) -> None:
-        """Restore all entries of these shipments to the database. Raises LogArchiveError."""
+        """Restore all entries of these shipments to the database. Raises UnreadableArchiveError."""
         if await self._known(connection):
             await self._take_in(connection, await _rows(connection, "away", {"shipment_ids": list(set(shipments))}))
 
-    async def bring_back_number(self, connection: Connection, carrier_id: str, number: str) -> None:
+    async def restore_number(self, connection: Connection, carrier_id: str, number: str) -> None:
         """Restore all shipments that bear a (normalized) number."""
         if await self._known(connection):
             await self._take_in(connection, await _rows(connection, "away_of_number", {"carrier_id": carrier_id, "number": number}))
 
-    async def bring_back_period(self, connection: Connection, since: datetime, until: datetime) -> None:
+    async def restore_period(self, connection: Connection, since: datetime, until: datetime) -> None:
         """Restore all shipments whose status changed in a period: many, where the period is long."""
         await self._known(connection)
         if self._horizon.until is None or since >= self._horizon.until:
@@ -83,7 +83,7 @@ class LogArchive:
     async def entries(self, connection: Connection, begin: int, end: int) -> list[tuple[LogEntry, datetime]]:
         """Return the archived entries from index `begin` up to but not including `end`, with when each was sealed.
 
-        Raises LogArchiveError.
+        Raises UnreadableArchiveError.
         """
         files = await _rows(connection, "files_of_range", {"begin": begin, "end": end})
         found: dict[int, LogEntry] = {}
@@ -94,7 +94,10 @@ class LogArchive:
         return [(found[index], sealed[index]) for index in sorted(found)]
 
     async def index_of(self, connection: Connection, carrier_id: str, event_id: str) -> int | None:
-        """Return the index of an event whose dedupe key was packed, so that only the files know its shipment. Raises LogArchiveError."""
+        """Return the index of an event whose dedupe key was packed, so that only the files know its shipment.
+
+        Raises UnreadableArchiveError.
+        """
         files = await _rows(connection, "files_of_packed", {}) if await self._known(connection) else []
         return await _in_child(of_event, [self.path_of(name) for _, name in files], carrier_id, event_id) if files else None
 
@@ -130,9 +133,9 @@ class LogArchive:
         return [FileQuery(self.path_of(name), tuple(shipment for shipment, own in away if own == month)) for month, name in gone]
 
     def path_of(self, file_name: str) -> ArchivePath:
-        """Return where a file of the ledger is. Raises LogArchiveError."""
+        """Return where a file of the ledger is. Raises UnreadableArchiveError."""
         if self.folder is None:
-            raise LogArchiveError(f"a part of the log is archived in {file_name}, and no STATESVC_ARCHIVE_DIR is set here")
+            raise UnreadableArchiveError(f"a part of the log is archived in {file_name}, and no STATESVC_ARCHIVE_DIR is set here")
         return self.folder / file_name
 
 

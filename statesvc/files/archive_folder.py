@@ -23,7 +23,7 @@ from typing import IO, Final, TypeAlias
 
 from events.crypto.keyring import Keyring
 from events.entry.kinds import FIRST_EPOCH
-from statesvc.log.archive.object_path import ObjectPath, ObjectStoreError
+from statesvc.files.object_path import ObjectPath, ObjectStoreError
 from statesvc.settings.bucket import Bucket
 from statesvc.settings.service_settings import Settings
 

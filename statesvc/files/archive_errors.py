@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from uuid import UUID
 
 
-class LogArchiveError(RuntimeError):
+class UnreadableArchiveError(RuntimeError):
     """An archived month cannot be read now: its file is missing, altered, or this installation cannot read it."""
 
 
-class EntryFileError(LogArchiveError):
+class EntryFileError(UnreadableArchiveError):
     """A file is not as it was written. `place` says where."""
 
     def __init__(self, name: str, place: str, why: str) -> None:
@@ -21,21 +21,21 @@ class EntryFileError(LogArchiveError):
         return f"{self.name}, {self.place}: {self.why}; put the copy from the backup of the archive's folder back"
 
 
-class OnlyArchivedError(LogArchiveError):
+class OnlyArchivedError(UnreadableArchiveError):
     """Entries are in files, and asked for of a standby: only the primary takes them in again."""
 
     def __str__(self) -> str:
         return "a part of the log is archived, and only the primary reads it"
 
 
-class NoParquetError(LogArchiveError):
+class NoParquetError(UnreadableArchiveError):
     """pyarrow is not installed."""
 
     def __str__(self) -> str:
         return "archived months of the log are Parquet files, which need pyarrow: pip install 'statesvc[archive]'"
 
 
-class NoQueryError(LogArchiveError):
+class NoQueryError(UnreadableArchiveError):
     """DuckDB is not installed."""
 
     def __str__(self) -> str:

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, Self
 
-from statesvc.log.archive.log_archive_errors import LogArchiveError
-from statesvc.log.object_store import NoObjectStoreError, client, open_bucket
+from statesvc.files.archive_errors import UnreadableArchiveError
+from statesvc.files.object_store import NoObjectStoreError, client, open_bucket
 from statesvc.settings.bucket import Bucket
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _BLOCK_BYTES: Final = 256 << 10
 _BLOCKS: Final = 8
 
 
-class ObjectStoreError(LogArchiveError, OSError):
+class ObjectStoreError(UnreadableArchiveError, OSError):
     """The object store did not answer as it should: nothing is known about the file."""
 
     def __init__(self, what: str, why: str) -> None:
