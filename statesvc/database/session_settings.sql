@@ -6,6 +6,6 @@ SELECT set_config(s.name, s.setting, false) FROM unnest(%(names)b::text[], %(set
 -- The same for the transaction alone.
 SELECT set_config(s.name, s.setting, true) FROM unnest(%(names)b::text[], %(settings)b::text[]) AS s(name, setting);
 
--- name: end_reading_session
+-- name: end_read_session
 -- Ends the server connection behind a pooler that only reads because it logged in while that was the default; of a standby all only read.
 SELECT pg_terminate_backend(pg_backend_pid()) WHERE current_setting('transaction_read_only')::boolean AND NOT pg_is_in_recovery();

@@ -4,7 +4,7 @@ SELECT k.shipment_id, t.first_recorded_at, t.recorded_at
 FROM statesvc.event_key k JOIN statesvc.stream t ON t.shipment_id = k.shipment_id
 WHERE k.carrier_id = %(carrier_id)s AND k.event_id = %(event_id)s;
 
--- name: place_of_event
+-- name: position_of_event
 -- The index of an event by its dedupe key, recorded from `since` until `until`; no index: it is not sealed yet.
 SELECT s.first_index + e.ordinal
 FROM statesvc.event_key k

@@ -83,7 +83,7 @@ export class Client {
 
   readonly subscriptions = {
     /** Subscribe; the answer has the `secret`, which is shown this once. */
-    create: async (wish: Schemas['SubscriptionWish']): Promise<Schemas['SubscriptionMade']> =>
+    create: async (wish: Schemas['SubscriptionInput']): Promise<Schemas['SubscriptionMade']> =>
       value(await this.calls.POST('/v1/subscriptions', { body: wish })),
 
     /** The notifications of a subscription with their attempts, the newest first. */
