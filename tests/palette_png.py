@@ -54,7 +54,7 @@ def _chunk(kind: bytes, content: bytes) -> bytes:
 
 
 def _unfiltered(raw: bytes, length: int) -> Iterator[bytearray]:
-    """The rows as they are seen: each was stored as a difference to its neighbours (PNG, section 9)."""
+    """Yield the rows as they are seen: each was stored as a difference to its neighbours (PNG, section 9)."""
     above = bytearray(length)
     for start in range(0, len(raw), length + 1):
         kind, row = raw[start], bytearray(raw[start + 1 : start + 1 + length])

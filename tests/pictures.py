@@ -48,7 +48,7 @@ PICTURES: Final = (
 
 
 def shown(reader: httpx.Client) -> dict[str, str]:
-    """What stands in the paths: a parcel of UPS's with a long history that was delivered, and the subscription that is quick."""
+    """Return what stands in the paths: a parcel of UPS's with a long history that was delivered, and the subscription that is quick."""
     query = {"carrier_id": "ups", "status": "delivered", "limit": "100"}
     delivered = answered(reader.get("/v1/shipments", params=query))["items"]
     parcel: dict[str, Any] = max(delivered, key=lambda shipment: (shipment["version"], shipment["tracking_number"]))
