@@ -97,6 +97,7 @@ LISTS: Final = {
     "list_notices": ListCall("/v1/notices", Planter.notice, "notice_id"),
     "list_subscriptions": ListCall("/v1/subscriptions", Planter.subscription, "id"),
     "list_attempts": ListCall("/v1/subscriptions/{subscription_id}/attempts", Planter.attempt, "webhook_id"),
+    "list_notifications": ListCall("/v1/subscriptions/{subscription_id}/notifications", Planter.attempt, "webhook_id"),
     "list_code_mappings": ListCall("/v1/carriers/ups/mappings", Planter.mapping, "revision"),
     "list_mapped_codes": ListCall("/v1/code-mappings", Planter.mapping, "revision"),
     "list_api_keys": ListCall("/v1/keys", Planter.key, "key_id"),
