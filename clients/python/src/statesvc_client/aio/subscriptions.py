@@ -27,13 +27,13 @@ from statesvc_client.core.models.attempt_shown import AttemptShown
 from statesvc_client.core.models.list_notifications_outcome_type_0 import ListNotificationsOutcomeType0
 from statesvc_client.core.models.notification_detail import NotificationDetail
 from statesvc_client.core.models.notification_shown import NotificationShown
+from statesvc_client.core.models.replay_input import ReplayInput
 from statesvc_client.core.models.replay_progress import ReplayProgress
-from statesvc_client.core.models.replay_wish import ReplayInput
 from statesvc_client.core.models.subscription_change import SubscriptionChange
 from statesvc_client.core.models.subscription_detail import SubscriptionDetail
+from statesvc_client.core.models.subscription_input import SubscriptionInput
 from statesvc_client.core.models.subscription_made import SubscriptionMade
 from statesvc_client.core.models.subscription_shown import SubscriptionShown
-from statesvc_client.core.models.subscription_wish import SubscriptionInput
 from statesvc_client.core.models.trial_shown import TrialShown
 from statesvc_client.core.types import UNSET
 
