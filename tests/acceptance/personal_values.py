@@ -49,6 +49,12 @@ def leaks(values: set[str], output: str) -> set[str]:
     return {value for value in candidates if re.search(rf"(?<!\w){re.escape(value)}(?!\w)", lowered)}
 
 
+def excerpt(value: str, output: str) -> str:
+    """Return where a value stands first in the output, with what is around it."""
+    position = output.casefold().find(value)
+    return output[max(0, position - 60) : position + len(value) + 60]
+
+
 def _members(body: bytes) -> Iterator[tuple[str, str]]:
     try:
         yield from _of_json("", json.loads(body))

@@ -15,6 +15,7 @@ pytestmark = pytest.mark.slow
 OLD = "old@1"
 BACKLOG = int(os.environ.get("STATESVC_TEST_BACKLOG", "20000"))
 PAGES_MAX = 3_000
+_TRIES = 4
 """A claim that took 64 messages touches about 1,200, most of them to lease and to read these."""
 
 
@@ -189,11 +190,14 @@ async def test_a_shared_carrier_that_floods_leaves_the_others_their_part_of_each
 
 
 async def _cost(inbox: Any, *, backlog: str, **asked: Any) -> tuple[int, float]:
-    """Return pages that a claim touches, and milliseconds."""
+    """Return pages that a claim touches, and milliseconds: the least of a few, since a vacuum meanwhile keeps dead index entries alive."""
+    return min([await _cost_once(inbox, backlog=backlog, **asked) for _ in range(_TRIES)])
+
+
+async def _cost_once(inbox: Any, *, backlog: str, **asked: Any) -> tuple[int, float]:
     arguments = ", ".join(f"p_{name} => '{value}'" for name, value in asked.items())
     query = f"SELECT * FROM statesvc.claim('w', 64, '30 s', {arguments})"
-    for _ in range(3):
-        await inbox.rows(query)
+    await inbox.rows(query)
     (found,) = await inbox.value(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {query}")
     pages = found["Plan"]["Shared Hit Blocks"] + found["Plan"]["Shared Read Blocks"]
     print(f"{backlog}: {pages} pages, {found['Execution Time']:.1f} ms, {found['Plan']['Actual Rows']} rows")  # noqa: T201
