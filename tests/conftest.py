@@ -6,6 +6,7 @@ import os
 import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import hypothesis
@@ -69,6 +70,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("slow")
         if item.get_closest_marker("soak"):
             item.add_marker(pytest.mark.timeout(0))
+    items[:] = _spread(items, workers=int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
+
+
+def _spread(items: list[pytest.Item], *, workers: int) -> list[pytest.Item]:
+    """Order tests so that each worker, which gets a stretch of them, begins with its part of those that take longest.
+
+    Left in the order of the tree one worker would get all of them, and the run would end with one that takes a minute.
+    """
+    modules: dict[Path, list[pytest.Item]] = {}
+    for item in items:
+        modules.setdefault(item.path, []).append(item)
+    is_long = [path for path in modules if "acceptance" in path.parts]
+    others = [path for path in modules if "acceptance" not in path.parts]
+    order = [path for worker in range(workers) for path in (*is_long[worker::workers], *others[worker::workers])]
+    return [item for path in order for item in modules[path]]
 
 
 def pytest_collection_finish() -> None:
