@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from celery import Celery
-from kombu import Connection, Exchange, Queue
+from kombu import Connection, Exchange, Queue, pools
 from kombu.transport.native_delayed_delivery import (
     bind_queue_to_native_delayed_delivery_exchange,
     declare_native_delayed_delivery_exchanges_and_queues,
@@ -31,6 +31,8 @@ QUORUM_NAMES: Final = ("fast-quorum", "slow-quorum")
 
 def make_app(broker: str, *, quorum: bool = False, names: Sequence[str] = ("fast", "slow"), **settings: Any) -> Celery:
     """Make an app of classic queues with priorities; with `quorum` quorum queues, so that delays go through native delayed delivery."""
+    # a pool of an earlier app would hold what it declared for declared, on a server that may have been emptied since
+    pools.reset()
     app = Celery("shop", broker=broker, set_as_current=False)
     kind = {"x-queue-type": "quorum"} if quorum else {"x-max-priority": 10} if broker.startswith("amqp") else None
     kind_of_exchange = "topic" if quorum else "direct"
