@@ -41,7 +41,6 @@ from statesvc.reading.code_mapping import (
     teach,
 )
 from statesvc.reading.mapped_code import PrintedCode
-from statesvc.repair.dead_letters.reread import Rereader
 from statesvc.repair.renormalize.renormalize import RereadTask
 from statesvc.repair.teaching.code_events import NO_EVENT, as_events_have_it, has_events
 from statesvc.repair.teaching.mapping_list import ListedMapping, MappingExport, export, listed
@@ -251,9 +250,7 @@ async def renormalize_code_mapping(context: Context, call: Call[RenormalizeParam
     cursor = call.body.cursor
     run = CodeReread(
         connections=context.pool,
-        rereader=Rereader(
-            keyring=await context.keyring(), carriers=context.carriers(), writer=writer("renormalize"), archive=context.archive
-        ),
+        rereader=await context.rereader("renormalize"),
         request=RereadRequest(code=row.code, revision=row.revision, actor=call.caller.actor, why=call.body.why),
         wake=context.wake,
         position=RereadPosition() if cursor is None else position_of(cursor, RereadPosition, bound_to),

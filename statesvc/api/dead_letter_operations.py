@@ -22,7 +22,7 @@ from statesvc.api.dead_letter_replay_models import (
     ReplayMany,
     ReplayOne,
 )
-from statesvc.api.operation_context import Context, writer
+from statesvc.api.operation_context import Context
 from statesvc.api.parameters import Instant, Name
 from statesvc.http.call import Call
 from statesvc.http.call_progress import CallParts
@@ -43,7 +43,6 @@ from statesvc.repair.dead_letters.put_back import discard
 from statesvc.repair.dead_letters.replay_pace import ReplayEnd, ReplayLimits
 from statesvc.repair.dead_letters.replay_plan import RepairRequest, plan_replay
 from statesvc.repair.dead_letters.replay_run import ReplayBudget, ReplayRun, RunPosition, RunProgress
-from statesvc.repair.dead_letters.reread import Rereader
 
 REPLAY_SECONDS: Final = 30.0
 BUDGET: Final = ReplayBudget(dead_letters_max=REPLAY_LIMIT_MAX)
@@ -280,7 +279,7 @@ async def _run(
     patience_seconds: float,
     waits: bool = False,
 ) -> ReplayRun:
-    rereader = Rereader(keyring=await context.keyring(), carriers=context.carriers(), writer=writer("replay"), archive=context.archive)
+    rereader = await context.rereader("replay")
     return ReplayRun(
         connections=context.pool,
         request=request,

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from statesvc.delivery.targets import Targets
     from statesvc.log.history import History
     from statesvc.log.tombstones import Tombstone, Tombstones
+    from statesvc.repair.renormalize.history_walk import Rereader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +64,12 @@ class Context:
         if carrier is None:
             raise Problem(Code.UNKNOWN_CARRIER, "no such carrier_id; `statesvc carriers` lists them")
         return carrier
+
+    async def rereader(self, work: str) -> "Rereader":
+        """Return what reads messages again for this work."""
+        from statesvc.repair.renormalize.history_walk import Rereader  # noqa: PLC0415 - as above
+
+        return Rereader(keyring=await self.keyring(), carriers=self.carriers(), writer=writer(work), archive=self.archive)
 
     async def publish(self, tombstones: "Sequence[Tombstone]") -> list[str]:
         """Publish tombstones and return where. Raises Problem: the erasure is done here, and not complete."""

@@ -7,7 +7,7 @@ from pydantic import AwareDatetime, BaseModel, Field
 
 from statesvc.api.code_mapping_models import WHY_LENGTH_MAX, CarrierMappingParameters
 from statesvc.api.code_mapping_operations import LONG_SECONDS, MESSAGES_MAX, SECONDS_MAX
-from statesvc.api.operation_context import Context, writer
+from statesvc.api.operation_context import Context
 from statesvc.http.call import Call
 from statesvc.http.call_progress import CallParts
 from statesvc.http.closed_model import ClosedModel
@@ -15,7 +15,6 @@ from statesvc.http.faces import Asked
 from statesvc.http.operation import operation
 from statesvc.http.paging import encode_position, position_of
 from statesvc.http.problem import Code, Problem, Violation
-from statesvc.repair.dead_letters.reread import Rereader
 from statesvc.repair.history_reread import HistoryPosition, HistoryRequest, HistoryReread
 from statesvc.repair.renormalize.correction_plan import COUNTERS, CodeKey
 from statesvc.repair.teaching.preview import ReadingChange, StatusChange
@@ -110,9 +109,7 @@ async def renormalize_carrier(context: Context, call: Call[CarrierMappingParamet
     bound_to = {"renormalize": carrier.carrier_id, **wanted.model_dump(mode="json", include={"since", "read_by", "dry_run"})}
     run = HistoryReread(
         connections=context.pool,
-        rereader=Rereader(
-            keyring=await context.keyring(), carriers=context.carriers(), writer=writer("renormalize"), archive=context.archive
-        ),
+        rereader=await context.rereader("renormalize"),
         request=HistoryRequest(
             carrier_id=carrier.carrier_id,
             actor=call.caller.actor,

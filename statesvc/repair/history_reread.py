@@ -4,23 +4,17 @@ A call answers the position where the next one goes on. Each is an operator acti
 the run ends; the last call resolves the dead letters of codes whose events are all known.
 """
 
-import asyncio
-import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from statesvc.database.pool import Connections
 from statesvc.database.queries import queries
-from statesvc.database.wakeups.channels import OUTBOX
-from statesvc.log.actions import record_action
-from statesvc.repair.dead_letters.dead_letter import DeadLetterFilter
 from statesvc.repair.dead_letters.replay_plan import RepairRequest
-from statesvc.repair.dead_letters.replay_run import Wake
-from statesvc.repair.dead_letters.reread import MESSAGES_AT_ONCE, CodeDeadLetter, Rereader, conclude_code
+from statesvc.repair.dead_letters.reread import CodeDeadLetter, conclude_code
 from statesvc.repair.renormalize.correction_plan import RenormalizeReport
+from statesvc.repair.renormalize.history_walk import Connection, HistoryPage, HistoryWalk, Rereader, Wake
 from statesvc.repair.renormalize.late_code import FIRST, clock
 
 _SQL = queries("statesvc.repair", "history_reread")
@@ -81,110 +75,76 @@ class HistoryReread:
     messages_max: int | None = None
     seconds: float | None = None
     page: int = _SCANNED_AT_ONCE
-    report: RenormalizeReport = field(init=False, default_factory=RenormalizeReport)
+    report: RenormalizeReport = field(init=False)
     is_done: bool = field(init=False, default=False)
     remaining: int = field(init=False, default=0)
     """About how many messages of all carriers the run has still to pass."""
-    _began: float = field(init=False, default_factory=time.monotonic)
 
     async def run(self) -> RenormalizeReport:
         """Read from the position on. The corrections are in the log, and on record, when it returns."""
+        request = self.request
+        walk = HistoryWalk(
+            connections=self.connections,
+            rereader=self.rereader,
+            wake=self.wake,
+            carrier_id=request.carrier_id,
+            messages_max=self.messages_max,
+            seconds=self.seconds,
+            per_second=request.per_second,
+            dry_run=request.dry_run,
+        )
         if self.position.began is None:
             async with self.connections.connection() as connection:
                 self.position = replace(self.position, began=await clock(connection))
-        self.is_done = await self._pass()
-        if not self.request.is_partial:
-            await self._settle_codes()
-        if not self.request.dry_run:
-            await self._record()
+        self.report = walk.report
+        self.position, self.is_done = await walk.read(self._next_page, self.position)
+        if not request.is_partial:
+            await self._settle_codes(walk)
+        if not request.dry_run:
+            await self._record(walk)
         await self._count()
         return self.report
 
-    async def _pass(self) -> bool:
-        """Run a pass; return whether it came to the end of the messages before the budget was spent."""
-        while True:
-            async with self.connections.connection() as connection:
-                parameters = {**self.request.scope, "after": self.position.after, "limit": self.page}
-                scanned = await (await connection.execute(_SQL["next_messages"], parameters, binary=True)).fetchall()
-            wanted = [(index, message_id) for index, (message_id, is_wanted) in enumerate(scanned, start=1) if is_wanted]
-            passed = self.position.scanned
-            for start in range(0, len(wanted), MESSAGES_AT_ONCE):
-                batch = wanted[start : start + MESSAGES_AT_ONCE]
-                await self._read([message_id for _, message_id in batch])
-                index, last = batch[-1]
-                self.position = replace(self.position, after=last, scanned=passed + index)
-                if self._is_spent():
-                    return False
-            if scanned:
-                self.position = replace(self.position, after=scanned[-1][0], scanned=passed + len(scanned))
-            if len(scanned) < self.page:
-                return True
-            if self._is_spent():
-                return False
+    async def _next_page(self, connection: Connection, position: HistoryPosition) -> HistoryPage[HistoryPosition]:
+        parameters = {**self.request.scope, "after": position.after, "limit": self.page}
+        scanned = await (await connection.execute(_SQL["next_messages"], parameters, binary=True)).fetchall()
+        wanted = [
+            (message_id, replace(position, after=message_id, scanned=position.scanned + count))
+            for count, (message_id, is_wanted) in enumerate(scanned, start=1)
+            if is_wanted
+        ]
+        after = scanned[-1][0] if scanned else position.after
+        return HistoryPage(
+            wanted, replace(position, after=after, scanned=position.scanned + len(scanned)), is_last=len(scanned) < self.page
+        )
 
-    async def _read(self, message_ids: Sequence[UUID]) -> None:
-        request = self.request
-        async with self.connections.connection() as connection:
-            report = await self.rereader.read(connection, request.carrier_id, message_ids, dry_run=request.dry_run)
-        self.report.add(report)
-        if report.notifications:
-            await self.wake(frozenset({OUTBOX}))
-        if request.per_second is not None:
-            await asyncio.sleep(max(0.0, self._began + self.report.messages / request.per_second - time.monotonic()))
-
-    def _is_spent(self) -> bool:
-        is_late = self.seconds is not None and time.monotonic() >= self._began + self.seconds
-        return is_late or (self.messages_max is not None and self.report.messages >= self.messages_max)
-
-    async def _settle_codes(self) -> None:
+    async def _settle_codes(self, walk: HistoryWalk) -> None:
         """Note which open dead letters are about the codes of this call, and at the end resolve those whose code is known everywhere."""
         async with self.connections.connection() as connection:
             rows = await (await connection.execute(_SQL["open_codes"], self.request.scope)).fetchall()
         is_open = {dead_letter_id: (raw_type, raw_code) for dead_letter_id, raw_type, raw_code in rows}
-        position = self.position
-        learned = position.learned | {dead_letter_id for dead_letter_id, code in is_open.items() if code in self.report.codes}
-        left = position.left | {dead_letter_id for dead_letter_id, code in is_open.items() if code in self.report.codes_left}
+        position, report = self.position, walk.report
+        learned = position.learned | {dead_letter_id for dead_letter_id, code in is_open.items() if code in report.codes}
+        left = position.left | {dead_letter_id for dead_letter_id, code in is_open.items() if code in report.codes_left}
         # one too many says that there were more
         self.position = replace(position, learned=frozenset(sorted(learned)[:CODES_MAX]), left=frozenset(sorted(left)[: CODES_MAX + 1]))
         if self.is_done and len(left) <= CODES_MAX:
             for dead_letter_id in sorted((self.position.learned - left) & is_open.keys()):
-                await self._resolve(CodeDeadLetter(self.request.carrier_id, *is_open[dead_letter_id], dead_letter_id))
+                await self._resolve(walk, CodeDeadLetter(self.request.carrier_id, *is_open[dead_letter_id], dead_letter_id))
 
-    async def _resolve(self, code: CodeDeadLetter) -> None:
-        request = RepairRequest(
-            wanted=DeadLetterFilter(),
-            ids=(code.dead_letter_id,),
-            carriers=frozenset(self.rereader.carriers),
-            actor=self.request.actor,
-            why=self.request.why or "read again",
-            run_id=uuid4(),
-        )
+    async def _resolve(self, walk: HistoryWalk, code: CodeDeadLetter) -> None:
+        request = RepairRequest.of_one(code.dead_letter_id, self.rereader, actor=self.request.actor, why=self.request.why or "read again")
         if self.position.began is not None:
-            async with self.connections.connection() as connection:
-                late = await conclude_code(connection, request, self.rereader, code, began=self.position.began)
-            self.report.messages += late.messages
-            self.report.corrected += late.corrected
-            self.report.added += late.added
-            self.report.transitions += late.transitions
-            if late.transitions:
-                await self.wake(frozenset({OUTBOX}))
+            await conclude_code(walk, request, code, began=self.position.began)
 
-    async def _record(self) -> None:
-        request, report = self.request, self.report
-        details: dict[str, Any] = {
-            "why": request.why,
-            "version": self.rereader.carriers[request.carrier_id].stable,
-            **report.recorded,
-            "done": self.is_done,
-        }
+    async def _record(self, walk: HistoryWalk) -> None:
+        request = self.request
+        details: dict[str, Any] = {"why": request.why}
         if request.since is not None:
             details["since"] = request.since.isoformat()
         if request.read_by is not None:
             details["read_by"] = request.read_by
-        async with self.connections.connection() as connection, connection.transaction():
-            await record_action(
-                connection, actor=request.actor, verb="renormalize", target=f"carrier {request.carrier_id}", details=details
-            )
+        await walk.record(request.actor, details, is_done=self.is_done)
 
     async def _count(self) -> None:
         if not self.is_done:

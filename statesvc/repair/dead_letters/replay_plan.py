@@ -4,13 +4,14 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from psycopg import AsyncConnection
 from pydantic import BaseModel, Field
 
 from statesvc.database.queries import queries
 from statesvc.repair.dead_letters.dead_letter import CauseWord, DeadLetterFilter, DeadLetterKind, Obstacle, Way, way_of
+from statesvc.repair.renormalize.history_walk import Rereader
 
 _SQL = queries("statesvc.repair.dead_letters", "replay_plan")
 Connection = AsyncConnection[Any]
@@ -36,6 +37,12 @@ class RepairRequest:
     def parameters(self) -> dict[str, Any]:
         """Parameters of the queries."""
         return {**self.wanted.parameters, "ids": None if self.ids is None else list(self.ids), "carriers": sorted(self.carriers)}
+
+    @classmethod
+    def of_one(cls, dead_letter_id: int, rereader: Rereader, *, actor: str, why: str) -> "RepairRequest":
+        """Request the repair of one dead letter, as a run of its own."""
+        carriers = frozenset(rereader.carriers)
+        return cls(wanted=DeadLetterFilter(), ids=(dead_letter_id,), carriers=carriers, actor=actor, why=why, run_id=uuid4())
 
     @property
     def resolution(self) -> dict[str, Any]:

@@ -9,7 +9,7 @@ to release, and answers the position where the next call goes on with the same r
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Annotated, Any, Final
@@ -25,17 +25,10 @@ from statesvc.repair.dead_letters.dead_letter import Obstacle, Way
 from statesvc.repair.dead_letters.put_back import ReplayVerdict, put_back, put_back_by, replayed_by, verdicts
 from statesvc.repair.dead_letters.replay_pace import ReplayEnd, ReplayLimits, ReplayPace
 from statesvc.repair.dead_letters.replay_plan import OpenDeadLetter, RepairRequest, ReplayPlan, count_remaining, next_dead_letters
-from statesvc.repair.dead_letters.reread import (
-    MESSAGES_AT_ONCE,
-    CodeDeadLetter,
-    Rereader,
-    RereadResult,
-    conclude_code,
-    find_code,
-    reread_members,
-    still_unknown,
-)
-from statesvc.repair.renormalize.late_code import FIRST, clock, messages_of
+from statesvc.repair.dead_letters.reread import CodeDeadLetter, conclude_code, find_code, reread_members
+from statesvc.repair.renormalize.correction_plan import RenormalizeReport
+from statesvc.repair.renormalize.history_walk import MESSAGES_AT_ONCE, HistoryWalk, Rereader, Wake
+from statesvc.repair.renormalize.late_code import FIRST, clock, messages_with
 
 STEPS: Final[tuple[tuple[Way, ...], ...]] = ((Way.PUT_BACK, Way.SEND_AGAIN), (Way.READ_AGAIN,), (Way.READ_CODE,))
 BATCH: Final = 200
@@ -88,10 +81,6 @@ class RunProgress:
     """None: it goes on."""
     remaining: int = 0
     """Dead letters that a call has not come to."""
-
-
-Wake = Callable[[frozenset[str]], Awaitable[None]]
-"""Notifies listeners on these channels; called after the commit."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -227,35 +216,35 @@ class ReplayRun:
                 return ReplayEnd.LIMIT_REACHED
             await self._record_begin()
             async with self.connections.connection() as connection:
-                result = await reread_members(connection, self.request, self.rereader, batch)
+                report, obstacles = await reread_members(connection, self.request, self.rereader, batch)
             self.position = replace(self.position, after=batch[-1].dead_letter_id)
-            resolved = len(batch) - result.obstacles.total()
+            resolved = len(batch) - obstacles.total()
             self.progress.replayed += resolved
-            self.progress.reread += result.messages
-            await self._take(result)
+            self.progress.refused += obstacles
+            self._count_reread(report)
+            if report.notifications:
+                await self.wake(frozenset({OUTBOX}))
             pace.release(len(batch))
             pace.judge(time.monotonic() - began, settled=resolved, failed=len(batch) - resolved)
             self.show(self.progress)
             if stopped := pace.stop():
                 return stopped
-            await self._pause(began, pace.released)
+            if self.limits.per_second is not None:
+                await asyncio.sleep(max(0.0, began + pace.released / self.limits.per_second - time.monotonic()))
 
     async def _reread_codes(self) -> ReplayEnd | None:
-        began, before = time.monotonic(), self.progress.reread
         while batch := await self._next(1):
             if self._is_spent():
                 return ReplayEnd.LIMIT_REACHED
             async with self.connections.connection() as connection:
-                if self.position.code_began is None:
-                    self.position = replace(self.position, code_began=await clock(connection))
+                began = self.position.code_began or await clock(connection)
                 code = await find_code(connection, self.rereader, batch[0].dead_letter_id)
             if isinstance(code, Obstacle):
                 self.progress.refused[code] += 1
             else:
                 await self._record_begin()
-                if not await self._reread_events(code, began=began, before=before):
+                if not await self._reread_code(code, began=began):
                     return ReplayEnd.LIMIT_REACHED
-                await self._conclude(code)
             self.show(self.progress)
             self.position = RunPosition(
                 up_to=self.position.up_to,
@@ -265,44 +254,38 @@ class ReplayRun:
             )
         return None
 
-    async def _reread_events(self, code: CodeDeadLetter, *, began: float, before: int) -> bool:
-        """Read the messages with the code again, from the position on; return False where the budget is spent before the last one."""
-        while True:
-            async with self.connections.connection() as connection:
-                unread = await messages_of(connection, code, after=self.position.code_after)
-            if not unread:
-                return True
-            while unread:
-                if self._is_spent():
-                    return False
-                size = MESSAGES_AT_ONCE if self.budget is None else min(MESSAGES_AT_ONCE, self.budget.messages_max - self.progress.reread)
-                part, unread = unread[:size], unread[size:]
-                async with self.connections.connection() as connection:
-                    report = await self.rereader.read(connection, code.carrier_id, part)
-                result = RereadResult()
-                result.add(report)
-                await self._take(result)
-                left = self.position.code_left or still_unknown(report, code, len(part))
-                self.position = replace(self.position, code_after=part[-1], code_left=left)
-                self.progress.reread += len(part)
-                self.progress.reread_planned = self.progress.reread + len(unread)
-                self.show(self.progress)
-                await self._pause(began, self.progress.reread - before)
-
-    async def _conclude(self, code: CodeDeadLetter) -> None:
-        if self.position.code_left or self.position.code_began is None:
+    async def _reread_code(self, code: CodeDeadLetter, *, began: datetime) -> bool:
+        """Read the messages with the code again, and conclude it; return False where the budget is spent before the last one."""
+        budget = self.budget
+        walk = HistoryWalk(
+            connections=self.connections,
+            rereader=self.rereader,
+            wake=self.wake,
+            carrier_id=code.carrier_id,
+            messages_max=None if budget is None else budget.messages_max - self.progress.reread,
+            seconds=None if budget is None else self._began + budget.seconds - time.monotonic(),
+            per_second=self.limits.per_second,
+            after_part=self._show_part,
+        )
+        after, is_whole = await walk.read(messages_with(code), self.position.code_after)
+        left = self.position.code_left or walk.leaves_unknown(code.key)
+        self.position = replace(self.position, code_after=after, code_began=began, code_left=left)
+        if is_whole and left:
             self.progress.refused[Obstacle.STILL_UNKNOWN] += 1
-            return
-        async with self.connections.connection() as connection:
-            await self._take(await conclude_code(connection, self.request, self.rereader, code, began=self.position.code_began))
-        self.progress.replayed += 1
+        elif is_whole:
+            await conclude_code(walk, self.request, code, began=began)
+            self.progress.replayed += 1
+        return is_whole
 
-    async def _take(self, result: RereadResult) -> None:
-        self.progress.refused += result.obstacles
-        self.progress.corrected += result.corrected
-        self.progress.added += result.added
-        if result.transitions:
-            await self.wake(frozenset({OUTBOX}))
+    def _show_part(self, report: RenormalizeReport, left: int) -> None:
+        self._count_reread(report)
+        self.progress.reread_planned = self.progress.reread + left
+        self.show(self.progress)
+
+    def _count_reread(self, report: RenormalizeReport) -> None:
+        self.progress.reread += report.messages
+        self.progress.corrected += report.corrected
+        self.progress.added += report.added
 
     async def _next(self, limit: int) -> list[OpenDeadLetter]:
         async with self.connections.connection() as connection:
@@ -322,10 +305,6 @@ class ReplayRun:
             return False
         is_late = time.monotonic() - self._began >= budget.seconds
         return is_late or self._left() <= 0 or self.progress.reread >= budget.messages_max
-
-    async def _pause(self, began: float, done: int) -> None:
-        if self.limits.per_second is not None:
-            await asyncio.sleep(max(0.0, began + done / self.limits.per_second - time.monotonic()))
 
     async def _record_begin(self) -> None:
         if self._is_recorded:

@@ -7,20 +7,18 @@ meanwhile.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
-from psycopg import AsyncConnection
-
 from events.identity.ids import listed_prefix
 from statesvc.database.queries import queries
+from statesvc.repair.renormalize.correction_plan import CodeKey
+from statesvc.repair.renormalize.history_walk import Connection, HistoryPage, HistoryPages
 
 _SQL = queries("statesvc.repair.renormalize", "late_code")
 
-Connection = AsyncConnection[Any]
 LISTED_AT_ONCE: Final = 20_000
 FIRST: Final = UUID(int=0)
 _WRITERS_SECONDS: Final = 10.0
@@ -46,19 +44,23 @@ class UnknownCode:
             "carrier_code": listed_prefix(self.raw_type, self.raw_code),
         }
 
-    def is_in(self, codes: set[tuple[str | None, str | None]]) -> bool:
-        """Return whether a report names it."""
-        return (self.raw_type, self.raw_code) in codes
+    @property
+    def key(self) -> CodeKey:
+        """The code as reports name it."""
+        return self.raw_type, self.raw_code
 
 
-async def messages_of(
-    connection: Connection, code: UnknownCode, *, after: UUID = FIRST, since: datetime | None = None, limit: int = LISTED_AT_ONCE
-) -> list[UUID]:
-    """Return the next messages with the code from when it was unknown, in the order of their ids."""
-    cursor = await connection.execute(
-        _SQL["messages_of_code"], {**code.parameters, "after": after, "since": since, "limit": limit}, binary=True
-    )
-    return [message_id for (message_id,) in await cursor.fetchall()]
+def messages_with(code: UnknownCode, *, since: datetime | None = None, limit: int = LISTED_AT_ONCE) -> HistoryPages[UUID]:
+    """Return the pages of a walk over the messages with a code from when it was unknown. `since`: of those appended since then."""
+
+    async def page(connection: Connection, after: UUID) -> HistoryPage[UUID]:
+        late = None if since is None else since - _LATE
+        parameters = {**code.parameters, "after": after, "since": late, "limit": limit}
+        rows = await (await connection.execute(_SQL["messages_of_code"], parameters, binary=True)).fetchall()
+        message_ids = [message_id for (message_id,) in rows]
+        return HistoryPage([*zip(message_ids, message_ids, strict=True)], [after, *message_ids][-1], is_last=len(message_ids) < limit)
+
+    return page
 
 
 async def clock(connection: Connection) -> datetime:
@@ -81,11 +83,3 @@ async def wait_for_older_transactions(connection: Connection, resolved_by: int) 
         if not writing:
             break
         await asyncio.sleep(0.05)
-
-
-async def messages_appended_since(connection: Connection, code: UnknownCode, *, since: datetime, at_once: int) -> AsyncIterator[list[UUID]]:
-    """Yield the messages whose events with the code were recorded since then and were not corrected, some at a time."""
-    after = FIRST
-    while late := await messages_of(connection, code, after=after, since=since - _LATE, limit=at_once):
-        after = late[-1]
-        yield late

@@ -13,6 +13,7 @@ from events.identity.ids import carrier_code
 from statesvc.database.queries import queries
 from statesvc.http.paging import RowNumber
 from statesvc.reading.mapped_code import MappedCode, PrintedCode
+from statesvc.repair.renormalize.late_code import UnknownCode
 
 _SQL = queries("statesvc.repair.teaching", "code_events")
 
@@ -97,11 +98,9 @@ async def as_events_have_it(connection: Connection, printed: PrintedCode, digest
     return printed
 
 
-async def open_code_dead_letter(connection: Connection, listed: tuple[str, str | None, str | None]) -> int | None:
-    """Return the open dead letter of a code as dead letters list it: (carrier, type, code)."""
-    carrier_id, raw_type, raw_code = listed
-    parameters = {"carrier_id": carrier_id, "raw_type": raw_type, "raw_code": raw_code}
-    row = await (await connection.execute(_SQL["open_code_dead_letter"], parameters)).fetchone()
+async def open_code_dead_letter(connection: Connection, code: UnknownCode) -> int | None:
+    """Return the open dead letter of a code."""
+    row = await (await connection.execute(_SQL["open_code_dead_letter"], code.parameters)).fetchone()
     return None if row is None else int(row[0])
 
 

@@ -17,7 +17,7 @@ from statesvc.repair.dead_letters.dead_letter import DeadLetterFilter
 from statesvc.repair.dead_letters.replay_pace import ReplayLimits
 from statesvc.repair.dead_letters.replay_plan import RepairRequest, ReplayPlan, plan_replay
 from statesvc.repair.dead_letters.replay_run import ReplayBudget, ReplayRun, RunPosition, RunProgress
-from statesvc.repair.dead_letters.reread import Rereader
+from statesvc.repair.renormalize.history_walk import Rereader
 from tests.statesvc.repair.dead_letters.planted import MENDED, unread
 from tests.world.shop import CARRIER_ID, Shop
 

@@ -21,10 +21,10 @@ from statesvc.reading.code_mapping import Mappings, add_mapping
 from statesvc.reading.mapped_code import MappedCode, PrintedCode
 from statesvc.reading.read_message import Read, read_message
 from statesvc.reading.rollout_store import RolloutSettings, set_rollout
-from statesvc.repair.dead_letters.reread import Rereader
 from statesvc.repair.history_reread import CODES_MAX, HistoryPosition, HistoryRequest, HistoryReread
 from statesvc.repair.renormalize.correction_plan import RenormalizeReport, plan_unread
 from statesvc.repair.renormalize.effective_readings import effective_readings
+from statesvc.repair.renormalize.history_walk import Rereader
 from tests.statesvc.reading.planted import CARRIER, MISREAD
 from tests.statesvc.worker.log_check import check_log
 from tests.world.shop import CARRIER_ID, Shop, says, shipment

@@ -13,7 +13,7 @@ from statesvc.database.pool import SingleConnection
 from statesvc.reading.code_mapping import MappingChangedError, current_mappings, teach
 from statesvc.reading.mapped_code import PrintedCode
 from statesvc.repair.dead_letters.dead_letter import Obstacle
-from statesvc.repair.dead_letters.reread import Rereader
+from statesvc.repair.renormalize.history_walk import Rereader
 from statesvc.repair.renormalize.renormalize import RereadTask
 from statesvc.repair.teaching.preview import MappingPreview, preview_mapping
 from statesvc.repair.teaching.reread_code import CodeReread, RereadRequest
