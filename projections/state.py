@@ -5,6 +5,7 @@ and digests, no personal data. `_FORMAT` grows when the meaning of what is remem
 from the log when its next event comes.
 """
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final, NamedTuple, Self
 
@@ -204,6 +205,13 @@ def _last_scan(stored: list[str] | int | None, newest_key: SortKey, last_event_a
     if isinstance(stored, list):
         return LastScan(stored[0], datetime.fromisoformat(stored[1]))
     return LastScan(newest_key[2], last_event_at) if stored and last_event_at else None
+
+
+def last_scan_id(state: Mapping[str, Any]) -> str | None:
+    """Return the event id of the newest scan of a parsed state, whichever format it has; None where nothing was scanned."""
+    scanned = state.get("scanned")
+    event_id: str | None = scanned[0] if isinstance(scanned, list) else state["newest"][2] if scanned else None
+    return event_id
 
 
 def _key(fields: list[Any]) -> SortKey:

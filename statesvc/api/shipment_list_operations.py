@@ -19,7 +19,7 @@ from statesvc.http.operation import operation
 from statesvc.http.paging import Page, PageParameters, decode_cursor, encode_cursor
 from statesvc.http.problem import Code, Problem
 from statesvc.log.history import History
-from statesvc.shipments.models import ListedShipment
+from statesvc.shipments.models import DetailedShipment
 from statesvc.shipments.number_search import TooManyMatchesError, number_part, numbers_with
 from statesvc.shipments.references import AttachedTo, ReferenceText, ReferenceTooCommonError, numbers_of_reference
 from statesvc.shipments.shipment_list import (
@@ -80,6 +80,7 @@ class ListParameters(PageParameters):
             "where one that changes while you read the pages is not shown again."
         ),
     ] = "oldest"
+    details: Annotated[bool, Field(description="Each with `last_location` and `order_id`, too.")] = False
     max_staleness: MaxStaleness = None
 
 
@@ -94,7 +95,7 @@ class ListParameters(PageParameters):
     response_headers=STALENESS,
     problems=(Code.INVALID_CURSOR, Code.TOO_MANY),
 )
-async def list_shipments(context: Context, call: Call[ListParameters, None]) -> Page[ListedShipment]:
+async def list_shipments(context: Context, call: Call[ListParameters, None]) -> Page[DetailedShipment]:
     """Find and list shipments.
 
     In the order of their last change: one that changes while you read the pages comes again at the end, with its new state, and none is
@@ -103,10 +104,10 @@ async def list_shipments(context: Context, call: Call[ListParameters, None]) -> 
     fields.
     """
     wanted = call.parameters
-    bound_to = wanted.model_dump(mode="json", exclude={"limit", "cursor", "max_staleness"})
-    keyring = None if wanted.reference is None else await context.keyring()
+    bound_to = wanted.model_dump(mode="json", exclude={"limit", "cursor", "details", "max_staleness"})
+    keyring = await context.keyring() if wanted.details or wanted.reference is not None else None
 
-    async def read(connection: AsyncConnection[Any], _archive: History) -> Page[ListedShipment]:
+    async def read(connection: AsyncConnection[Any], _archive: History) -> Page[DetailedShipment]:
         position, before = (None, await _before(connection, wanted)) if wanted.cursor is None else _resumed(wanted.cursor, bound_to)
         attached_to = None
         if wanted.reference is not None and keyring is not None:
@@ -125,7 +126,13 @@ async def list_shipments(context: Context, call: Call[ListParameters, None]) -> 
             is_open=wanted.stalled_for is not None,
             newest_first=wanted.order == "newest",
         )
-        shipments, end = await list_with_awaited(connection, sought, after=position or sought.beginning, limit=wanted.limit)
+        shipments, end = await list_with_awaited(
+            connection,
+            sought,
+            after=position or sought.beginning,
+            limit=wanted.limit,
+            details_by=keyring if wanted.details else None,
+        )
         cursor = None
         if end is not None:
             cursor = encode_cursor([end.recorded_at.isoformat(), str(end.shipment_id), before.isoformat()], bound_to)

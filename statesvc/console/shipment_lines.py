@@ -98,6 +98,14 @@ def place_of(event: Event) -> str:
     return ", ".join(place[part] for part in ("facility", "city", "region", "postal_code", "country") if place[part])
 
 
+def town_of(place: Event | None) -> str:
+    """Return the town of a place, as a list has room for it; where the carrier names none, its own name of the place."""
+    if place is None:
+        return ""
+    names = [place[part] for part in ("city", "region", "country") if place[part]]
+    return ", ".join(names[:2]) or place["facility"] or ""
+
+
 def conflict_sentences(conflict: Event, known: Event | None) -> list[str]:
     """Return what contradicted what, and what came of it. `known`: the event that came first, where it is at hand."""
     sentences = [

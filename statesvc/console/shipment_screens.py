@@ -13,7 +13,7 @@ from yarl import URL
 from events.carriers import CARRIERS
 from events.vocabulary import Reason, Status
 from statesvc.console.screen import MenuGroup, PageRequest, PersonalDataRequest, Redirect, Screen, Shown, Values
-from statesvc.console.shipment_lines import causes_of, conflict_sentences, flag_sentences, seals_of, timeline_lines
+from statesvc.console.shipment_lines import causes_of, conflict_sentences, flag_sentences, seals_of, timeline_lines, town_of
 from statesvc.console.shipment_story import answer_of, came_late, contradicting, status_style, told_of, told_times
 from statesvc.evidence.dispute_fields import carrier_name
 from statesvc.evidence.wording import REMARKS
@@ -79,6 +79,7 @@ async def show_list(visit: PageRequest) -> Mapping[str, Any] | Redirect:
         "next_cursor": page["next_cursor"],
         "quick": [(name, f"{LIST}?{urlencode(chosen)}" if chosen else LIST, _is_chosen(wanted, chosen)) for name, chosen in _QUICK],
         "style": status_style,
+        "town": town_of,
         "reasons": list(Reason),
         "carriers": sorted(CARRIERS),
         "statuses": list(Status),
@@ -92,13 +93,15 @@ def _is_chosen(wanted: Mapping[str, str], chosen: Mapping[str, str]) -> bool:
 
 async def _page(visit: PageRequest, wanted: Mapping[str, str]) -> Json:
     given = {name: value for name, value in wanted.items() if value}
-    return await visit.call_api("GET /v1/shipments", **given, order="newest", cursor=visit.query("cursor") or None)
+    return await visit.call_api("GET /v1/shipments", **given, order="newest", details=True, cursor=visit.query("cursor") or None)
 
 
 async def _found(visit: PageRequest, sought: str) -> Json:
     """Find by the number, whichever carrier's it is, by what a shipper attached, by a part of the number; by the id."""
     for wanted in () if _is_uuid(sought) else searches(sought):
-        page = await _unless(Code.INVALID_REQUEST, visit.call_api("GET /v1/shipments", **wanted, order="newest", limit=LIMIT_MAX))
+        page = await _unless(
+            Code.INVALID_REQUEST, visit.call_api("GET /v1/shipments", **wanted, order="newest", details=True, limit=LIMIT_MAX)
+        )
         if page is not None and page["items"]:
             return page
     found = (

@@ -10,11 +10,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
+import orjson
 from psycopg import AsyncConnection
 from psycopg.rows import DictRow, dict_row
 
 from events.crypto.keyring import Keyring
 from projections.row import ShipmentRow
+from projections.state import last_scan_id
 from statesvc.database.queries import queries
 from statesvc.log.json_compression import decompress_json
 from statesvc.shipments.local_time import local_times
@@ -56,6 +58,8 @@ class StoredShipment:
     """In a later month nothing of any kind is recorded about it: what is looked for may be as late as the end of this one."""
     parcel_id: UUID | None = None
     """Parcel that others may push, too."""
+    last_scan_id: str | None = None
+    """Event id of the newest scan; None: nothing was scanned."""
 
     def recorded(self) -> dict[str, Any]:
         """Return what bounds a query for the shipment's entries, and its id.
@@ -169,8 +173,8 @@ def month_end(instant: datetime) -> datetime:
 
 def stored_shipment(row: DictRow) -> StoredShipment:
     """Build a shipment from its row; what a carrier stated reads in its own offset, live as in the past."""
-    times = local_times(decompress_json(row.pop("state")))
-    return StoredShipment(**{**row, **times})
+    state = orjson.loads(decompress_json(row.pop("state")))
+    return StoredShipment(**{**row, **local_times(state)}, last_scan_id=last_scan_id(state))
 
 
 def summary_of(shipment: StoredShipment | ShipmentRow) -> ShipmentSummary:

@@ -2,9 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
-from typing import Final
-
-import orjson
+from typing import Any, Final
 
 _STATED: Final = {"since": "status_since", "last_event_at": "last_event_at", "delivered_at": "delivered_at"}
 
@@ -14,7 +12,6 @@ def in_offset(instant: datetime, offset_seconds: int) -> datetime:
     return instant.astimezone(timezone(timedelta(seconds=offset_seconds)))
 
 
-def local_times(state: bytes) -> Mapping[str, datetime]:
-    """Return the times of a projected state, by the name of their column: the state keeps them as the events stated them."""
-    document = orjson.loads(state)
-    return {column: datetime.fromisoformat(document[name]) for name, column in _STATED.items() if document.get(name)}
+def local_times(state: Mapping[str, Any]) -> Mapping[str, datetime]:
+    """Return the times of a parsed state, by the name of their column: the state keeps them as the events stated them."""
+    return {column: datetime.fromisoformat(state[name]) for name, column in _STATED.items() if state.get(name)}

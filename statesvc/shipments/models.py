@@ -258,6 +258,20 @@ class ListedShipment(ShipmentFields):
     erased: bool
 
 
+class DetailedShipment(ListedShipment):
+    """A shipment as lists show it with `details`."""
+
+    last_location: NotRequired[
+        Annotated[
+            EventLocation | None,
+            Field(description="Only with `details`: where it was scanned last; null where it never was, or the scan is archived."),
+        ]
+    ]
+    order_id: NotRequired[
+        Annotated[str | None, Field(description="Only with `details`: what a shipper attached to the number as order id.")]
+    ]
+
+
 class OtherShipment(TypedDict):
     """A further shipment of the same number."""
 

@@ -188,6 +188,14 @@ async def numbers_of_reference(connection: AsyncConnection[Any], keyring: Keyrin
     return [AttachedTo(*row) for row in rows]
 
 
+async def order_ids(connection: AsyncConnection[Any], keyring: Keyring, numbers: Sequence[AttachedTo]) -> dict[AttachedTo, str]:
+    """Return the order ids that are attached to these numbers, as far as there are any."""
+    wanted = {"carrier_ids": [each.carrier_id for each in numbers], "numbers": [each.number for each in numbers]}
+    rows = await (await connection.execute(_SQL["attached_to_numbers"], wanted, binary=True)).fetchall()
+    attached = {(number := AttachedTo(carrier_id, text)): _opened(keyring, number, sealed) for carrier_id, text, sealed in rows}
+    return {number: references.order_id for number, references in attached.items() if references.order_id is not None}
+
+
 async def awaited_numbers(connection: AsyncConnection[Any], numbers: Sequence[AttachedTo]) -> list[AwaitedNumber]:
     """Return those of these numbers of which nothing was said yet."""
     wanted = {"carrier_ids": [each.carrier_id for each in numbers], "numbers": [each.number for each in numbers]}

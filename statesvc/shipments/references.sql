@@ -8,6 +8,12 @@ WHERE r.carrier_id = %(carrier_id)s AND r.number = %(number)s FOR UPDATE;
 SELECT r.sealed, r.changed_at FROM statesvc.shipment_references r
 WHERE r.carrier_id = %(carrier_id)s AND r.number = %(number)s AND r.sealed IS NOT NULL;
 
+-- name: attached_to_numbers
+-- What is attached to each of these numbers.
+SELECT r.carrier_id, r.number, r.sealed
+FROM unnest(%(carrier_ids)s::text[], %(numbers)s::text[]) AS n(carrier_id, number)
+JOIN statesvc.shipment_references r ON r.number = n.number AND r.carrier_id = n.carrier_id AND r.sealed IS NOT NULL;
+
 -- name: attach
 -- Puts this in place of what was attached; no row where the number was erased.
 INSERT INTO statesvc.shipment_references AS r (carrier_id, number, sealed, digests, changed_at)

@@ -4,19 +4,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from operator import itemgetter
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 from uuid import UUID
 
 from psycopg import AsyncConnection
 from psycopg.rows import dict_row
 
 from events.carriers import CARRIERS
+from events.crypto.keyring import Keyring
 from events.identity.recipes import number_of, recipe_of
 from events.vocabulary import Status
 from projections.lifecycle import TERMINAL
 from statesvc.database.queries import queries
 from statesvc.shipments.find import StoredShipment, listed, stored_shipment
-from statesvc.shipments.models import ListedShipment
+from statesvc.shipments.list_details import with_details
+from statesvc.shipments.models import DetailedShipment
 from statesvc.shipments.references import AttachedTo, awaited_numbers
 
 _SQL = queries("statesvc.shipments", "shipment_list")
@@ -140,9 +142,12 @@ async def list_shipments(
 
 
 async def list_with_awaited(
-    connection: AsyncConnection[Any], wanted: ShipmentFilter, *, after: ListPosition, limit: int
-) -> tuple[list[ListedShipment], ListPosition | None]:
-    """Return a page with the numbers that a reference is attached to and of which nothing was said yet."""
+    connection: AsyncConnection[Any], wanted: ShipmentFilter, *, after: ListPosition, limit: int, details_by: Keyring | None = None
+) -> tuple[list[DetailedShipment], ListPosition | None]:
+    """Return a page with the numbers that a reference is attached to and of which nothing was said yet.
+
+    `details_by`: with the details of each; it opens them.
+    """
     found, end = await list_shipments(connection, wanted, after=after, limit=limit)
     lines = [(ListPosition(each.recorded_at, each.shipment_id), listed(each)) for each in found]
     if wanted.attached_to is not None and wanted.status in {None, Status.UNKNOWN} and (wanted.reason, wanted.service) == (None, None):
@@ -153,7 +158,11 @@ async def list_with_awaited(
         lines.sort(key=_POSITION, reverse=wanted.newest_first)
         if len(lines) > limit:
             end = lines[limit - 1][0]
-    return [line for _, line in lines[:limit]], end
+    shown = [line for _, line in lines[:limit]]
+    if details_by is None:
+        # what `details` adds is left out
+        return cast("list[DetailedShipment]", shown), end
+    return await with_details(connection, details_by, shown, found), end
 
 
 def _wanted_numbers(wanted: ShipmentFilter) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from projections.fact import fact_from_canonical
 from statesvc.database.queries import queries
 from statesvc.log.json_compression import decompress_json
 from statesvc.shipments.find import StoredShipment
-from statesvc.shipments.models import ErasureState, ShipmentEvent, StatedEvent
+from statesvc.shipments.models import ErasureState, EventLocation, ShipmentEvent, StatedEvent
 from statesvc.shipments.personal import HIDDEN, OpenedPart, Opener
 
 _SQL = queries("statesvc.shipments", "timeline")
@@ -65,7 +65,6 @@ def stated_event(document: dict[str, Any], personal: OpenedPart) -> StatedEvent:
     The log leaves out what is not known; the contract shows it as null.
     """
     known = document.get
-    place = known("location", {}).get
     return {
         "carrier_id": document["carrier_id"],
         "event_id": document["event_id"],
@@ -80,13 +79,7 @@ def stated_event(document: dict[str, Any], personal: OpenedPart) -> StatedEvent:
         "reason": known("reason"),
         "carrier_code": personal.carrier_code or known("carrier_code"),
         "by_category": known("by_category", False),
-        "location": {
-            "city": place("city"),
-            "region": place("region"),
-            "postal_code": personal.postal_code or place("postal_code"),
-            "country": place("country"),
-            "facility": personal.facility or place("facility"),
-        },
+        "location": event_location(document, personal),
         "piece": known("piece"),
         "estimated_delivery": known("estimated_delivery"),
         "service": known("service"),
@@ -94,6 +87,18 @@ def stated_event(document: dict[str, Any], personal: OpenedPart) -> StatedEvent:
         "corrects": known("corrects"),
         "anchor": known("anchor"),
         **personal.fields,
+    }
+
+
+def event_location(document: dict[str, Any], personal: OpenedPart) -> EventLocation:
+    """Return where it happened, as `stated_event` does."""
+    place = document.get("location", {}).get
+    return {
+        "city": place("city"),
+        "region": place("region"),
+        "postal_code": personal.postal_code or place("postal_code"),
+        "country": place("country"),
+        "facility": personal.facility or place("facility"),
     }
 
 

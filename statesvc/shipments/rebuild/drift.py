@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
+import orjson
+
 from projections.row import ShipmentRow
 from projections.state import ShipmentState
 from statesvc.shipments.local_time import local_times
@@ -51,5 +53,5 @@ def _differing(live: ShipmentRow, rebuilt: ShipmentRow) -> tuple[str, ...]:
 
 def _other_offsets(mine: bytes, theirs: bytes) -> set[str]:
     """Return the times that read differently on the wall clock; equal instants compare as equal."""
-    ours, rebuilt = local_times(mine), local_times(theirs)
+    ours, rebuilt = local_times(orjson.loads(mine)), local_times(orjson.loads(theirs))
     return {name for name in ours.keys() & rebuilt.keys() if ours[name].isoformat() != rebuilt[name].isoformat()}

@@ -109,6 +109,13 @@ async def test_quick_filters_leave_what_is_in_trouble_silent_or_contradicted(tab
         assert [number for number in ("1ZWELL", "1ZLOST", "1ZODD") if number in shown] == [found]
 
 
+async def test_the_list_names_the_place_of_the_last_scan_and_the_order(tab: Tab, scan: Statement) -> None:
+    await tab.api.carriers.say(scan("1Z1", Status.IN_TRANSIT), scan("1Z2", Status.IN_TRANSIT))
+    await tab.api.call("PUT", "/v1/shipments/ups/1Z1/references", scopes="ingest", json={"order_id": "<b>A-1</b>"})
+    await tab.log_in("read")
+    assert re.search(r"Springfield, IL .* <b>A-1</b>", await tab.text("/console/shipments"))
+
+
 async def test_the_timeline_has_both_clocks_places_and_what_moved_the_status(tab: Tab, scan: Statement) -> None:
     await _steps(tab, scan, Status.PICKED_UP, Status.DELIVERED)
     await tab.log_in("audit read")

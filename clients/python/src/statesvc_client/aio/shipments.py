@@ -23,9 +23,9 @@ from statesvc_client.core.client import AuthenticatedClient
 from statesvc_client.core.models.audit import Audit
 from statesvc_client.core.models.awaited_shown import AwaitedShown
 from statesvc_client.core.models.awaited_within import AwaitedWithin
+from statesvc_client.core.models.detailed_shipment import DetailedShipment
 from statesvc_client.core.models.erasure_answer import ErasureAnswer
 from statesvc_client.core.models.erasure_request import ErasureRequest
-from statesvc_client.core.models.listed_shipment import ListedShipment
 from statesvc_client.core.models.looked_up_number import LookedUpNumber
 from statesvc_client.core.models.number_to_look_up import NumberToLookUp
 from statesvc_client.core.models.numbers_to_look_up import NumbersToLookUp
@@ -90,9 +90,13 @@ class Shipments:
         updated_after: datetime | None = None,
         updated_before: datetime | None = None,
         stalled_for: str | None = None,
+        details: bool = False,
         page_size: int = 100,
-    ) -> AsyncIterator[ListedShipment]:
-        """Iterate over shipments in the order of their last change, page by page. `stalled_for`: an ISO 8601 duration (`P3D`)."""
+    ) -> AsyncIterator[DetailedShipment]:
+        """Iterate over shipments in the order of their last change, page by page.
+
+        `stalled_for`: an ISO 8601 duration (`P3D`). `details`: each with the place of its last scan and the order id.
+        """
         cursor: str | None = None
         while True:
             answer = await list_shipments.asyncio_detailed(
@@ -107,6 +111,7 @@ class Shipments:
                 updated_after=updated_after,
                 updated_before=updated_before,
                 stalled_for=stalled_for,
+                details=details,
             )
             page = value(answer.parsed)
             for shipment in page.items:
