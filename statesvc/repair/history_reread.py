@@ -14,7 +14,7 @@ from statesvc.database.queries import queries
 from statesvc.repair.dead_letters.replay_plan import RepairRequest
 from statesvc.repair.dead_letters.reread import CodeDeadLetter, conclude_code
 from statesvc.repair.renormalize.correction_plan import RenormalizeReport
-from statesvc.repair.renormalize.history_walk import Connection, HistoryPage, HistoryWalk, Rereader, Wake
+from statesvc.repair.renormalize.history_walk import Connection, HistoryWalk, Rereader, Wake, WalkPage
 from statesvc.repair.renormalize.late_code import FIRST, clock
 
 _SQL = queries("statesvc.repair", "history_reread")
@@ -105,7 +105,7 @@ class HistoryReread:
         await self._count()
         return self.report
 
-    async def _next_page(self, connection: Connection, position: HistoryPosition) -> HistoryPage[HistoryPosition]:
+    async def _next_page(self, connection: Connection, position: HistoryPosition) -> WalkPage[HistoryPosition]:
         parameters = {**self.request.scope, "after": position.after, "limit": self.page}
         scanned = await (await connection.execute(_SQL["next_messages"], parameters, binary=True)).fetchall()
         wanted = [
@@ -114,9 +114,7 @@ class HistoryReread:
             if is_wanted
         ]
         after = scanned[-1][0] if scanned else position.after
-        return HistoryPage(
-            wanted, replace(position, after=after, scanned=position.scanned + len(scanned)), is_last=len(scanned) < self.page
-        )
+        return WalkPage(wanted, replace(position, after=after, scanned=position.scanned + len(scanned)), is_last=len(scanned) < self.page)
 
     async def _settle_codes(self, walk: HistoryWalk) -> None:
         """Note which open dead letters are about the codes of this call, and at the end resolve those whose code is known everywhere."""

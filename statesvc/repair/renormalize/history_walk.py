@@ -56,7 +56,7 @@ class Rereader:
         return await reread(connection, task, message_ids, self.mappings)
 
 
-class HistoryPage(NamedTuple, Generic[Position]):
+class WalkPage(NamedTuple, Generic[Position]):
     """Some messages, each with the position after it (None: no walk stops there), and the position after the page."""
 
     messages: Sequence[tuple[UUID, Position | None]]
@@ -64,7 +64,7 @@ class HistoryPage(NamedTuple, Generic[Position]):
     is_last: bool
 
 
-HistoryPages = Callable[[Connection, Position], Awaitable[HistoryPage[Position]]]
+WalkPages = Callable[[Connection, Position], Awaitable[WalkPage[Position]]]
 """Returns the page after a position."""
 
 
@@ -86,7 +86,7 @@ class HistoryWalk:
     asked: int = field(init=False, default=0)
     _began: float = field(init=False, default_factory=time.monotonic)
 
-    async def read(self, pages: HistoryPages[Position], position: Position, *, is_bounded: bool = True) -> tuple[Position, bool]:
+    async def read(self, pages: WalkPages[Position], position: Position, *, is_bounded: bool = True) -> tuple[Position, bool]:
         """Read from a position on; return the position that was reached, and whether nothing is left."""
         while True:
             async with self.connections.connection() as connection:

@@ -15,7 +15,7 @@ from uuid import UUID
 from events.identity.ids import listed_prefix
 from statesvc.database.queries import queries
 from statesvc.repair.renormalize.correction_plan import CodeKey
-from statesvc.repair.renormalize.history_walk import Connection, HistoryPage, HistoryPages
+from statesvc.repair.renormalize.history_walk import Connection, WalkPage, WalkPages
 
 _SQL = queries("statesvc.repair.renormalize", "late_code")
 
@@ -50,15 +50,15 @@ class UnknownCode:
         return self.raw_type, self.raw_code
 
 
-def messages_with(code: UnknownCode, *, since: datetime | None = None, limit: int = LISTED_AT_ONCE) -> HistoryPages[UUID]:
+def messages_with(code: UnknownCode, *, since: datetime | None = None, limit: int = LISTED_AT_ONCE) -> WalkPages[UUID]:
     """Return the pages of a walk over the messages with a code from when it was unknown. `since`: of those appended since then."""
 
-    async def page(connection: Connection, after: UUID) -> HistoryPage[UUID]:
+    async def page(connection: Connection, after: UUID) -> WalkPage[UUID]:
         late = None if since is None else since - _LATE
         parameters = {**code.parameters, "after": after, "since": late, "limit": limit}
         rows = await (await connection.execute(_SQL["messages_of_code"], parameters, binary=True)).fetchall()
         message_ids = [message_id for (message_id,) in rows]
-        return HistoryPage([*zip(message_ids, message_ids, strict=True)], [after, *message_ids][-1], is_last=len(message_ids) < limit)
+        return WalkPage([*zip(message_ids, message_ids, strict=True)], [after, *message_ids][-1], is_last=len(message_ids) < limit)
 
     return page
 

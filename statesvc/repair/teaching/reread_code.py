@@ -18,7 +18,7 @@ from statesvc.repair.dead_letters.replay_plan import RepairRequest
 from statesvc.repair.dead_letters.replay_run import ReplayBudget, ReplayRun, RunPosition
 from statesvc.repair.dead_letters.reread import CodeDeadLetter, conclude_code
 from statesvc.repair.renormalize.correction_plan import RenormalizeReport
-from statesvc.repair.renormalize.history_walk import HistoryPage, HistoryWalk, Rereader, Wake
+from statesvc.repair.renormalize.history_walk import HistoryWalk, Rereader, Wake, WalkPage
 from statesvc.repair.renormalize.late_code import UnknownCode, clock, transaction_id, wait_for_older_transactions
 from statesvc.repair.teaching.code_events import BEGINNING, PAGE, Connection, LogPosition, next_of_log, open_code_dead_letter
 
@@ -93,12 +93,12 @@ class CodeReread:
         await walk.record(self.request.actor, details, is_done=self.is_done)
         return walk.report
 
-    async def _next_page(self, connection: Connection, after: LogPosition) -> HistoryPage[LogPosition]:
+    async def _next_page(self, connection: Connection, after: LogPosition) -> WalkPage[LogPosition]:
         page = await next_of_log(connection, self.request.code, after=after, limit=self.page)
         known = set(self._newest_read)
         unread = [message_id for message_id in page.message_ids if message_id not in known]
         self._newest_read.extend(unread)
-        return HistoryPage([(message_id, None) for message_id in unread], page.last, page.is_last)
+        return WalkPage([(message_id, None) for message_id in unread], page.last, page.is_last)
 
     async def _resolve(self, walk: HistoryWalk, listed: UnknownCode) -> None:
         """Resolve the dead letter of the code. Where it is one of several texts or reasons, all events of the dead letter decide."""

@@ -10,7 +10,7 @@ from events.vocabulary import Kind, Status
 from statesvc.database.pool import SingleConnection
 from statesvc.reading.code_mapping import add_mapping
 from statesvc.reading.mapped_code import MappedCode
-from statesvc.repair.renormalize.history_walk import HistoryPage, HistoryWalk, Rereader
+from statesvc.repair.renormalize.history_walk import HistoryWalk, Rereader, WalkPage
 from statesvc.repair.renormalize.late_code import FIRST, UnknownCode, messages_with
 from tests.statesvc.reading.planted import CARRIER
 from tests.world.shop import CARRIER_ID, Shop
@@ -49,8 +49,8 @@ async def test_a_bounded_walk_answers_where_the_next_one_goes_on(shop: Shop, mes
 
 
 async def test_a_walk_stops_only_where_its_page_has_a_position(shop: Shop, message_ids: list[UUID]) -> None:
-    async def page(_connection: Any, after: int) -> HistoryPage[int]:
-        return HistoryPage([(message_id, None) for message_id in message_ids], after + 1, is_last=after > 0)
+    async def page(_connection: Any, after: int) -> WalkPage[int]:
+        return WalkPage([(message_id, None) for message_id in message_ids], after + 1, is_last=after > 0)
 
     bounded = walk(shop, messages_max=1)
     assert await bounded.read(page, 0) == (1, False)
