@@ -1,6 +1,7 @@
 """The attempts in progress: each is a task that holds a permit for as long as its request lasts."""
 
 import asyncio
+import math
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -63,18 +64,24 @@ class Started:
 
 
 class Attempts:
-    """The attempts of one notifier. `ended` receives those that end; `wake` is set at each end."""
+    """The attempts of one notifier. `ended` receives those that end, to be settled until `settle_at`; `wake` is set at each end."""
 
-    def __init__(self, context: NotifierContext, permits: Permits, wake: asyncio.Event) -> None:
+    def __init__(self, context: NotifierContext, permits: Permits, wake: asyncio.Event, *, settle_within_seconds: float) -> None:
         self.ended: asyncio.Queue[UnsettledAttempt] = asyncio.Queue()
+        self.settle_at = math.inf
+        """On the monotonic clock."""
         self._context = context
         self._permits = permits
         self._wake = wake
+        self._settle_within_seconds = settle_within_seconds
         self._sending: dict[asyncio.Task[None], UUID] = {}
+        self._claim = 0
+        """Number of the last claim."""
 
     def start(self, group: asyncio.TaskGroup, offer: Offer, deliveries: Sequence[Delivery]) -> Started:
         """Start the deliveries of a claim. An answer that came during the claim may forbid some of them."""
         claimed, refused = time.monotonic(), []
+        self._claim += 1
         found, found_retries = Counter[UUID](), Counter[UUID]()
         for delivery in deliveries:
             subscription_id, is_retry = delivery.subscription_id, delivery.attempts > 1
@@ -84,7 +91,8 @@ class Attempts:
             if permit is None:
                 refused.append(delivery)
                 continue
-            task = group.create_task(self._attempt(delivery, permit, claimed), name=f"notifier delivery {delivery.notification.webhook_id}")
+            attempt = self._attempt(delivery, permit, claimed, self._claim)
+            task = group.create_task(attempt, name=f"notifier delivery {delivery.notification.webhook_id}")
             self._sending[task] = delivery.token
             if delivery.attempts == 1 and not delivery.earlier_attempts:
                 self._note_lag(delivery)
@@ -113,7 +121,7 @@ class Attempts:
         lag = (delivery.claimed_at - delivery.notification.created_at).total_seconds()
         self._context.telemetry.first_attempt_lag.record(max(0.0, lag), {"state": "limited" if limited else "ready"})
 
-    async def _attempt(self, delivery: Delivery, permit: Permit, claimed: float) -> None:
+    async def _attempt(self, delivery: Delivery, permit: Permit, claimed: float, claim: int) -> None:
         started_at = delivery.claimed_at + timedelta(seconds=time.monotonic() - claimed)
         body = body_of(delivery.notification)
         expired = delivery.gives_up_at is not None and started_at >= delivery.gives_up_at
@@ -122,10 +130,28 @@ class Attempts:
         self._permits.give(delivery.subscription_id, permit, end)
         ended = UnsettledAttempt(AttemptResult(delivery=delivery, answer=answer, started_at=started_at, body=body, expired=expired), end)
         self.ended.put_nowait(ended)
-        self._wake.set()
+        self._settle_within(0.0 if self._is_waited_for(ended, claim) else self._settle_within_seconds)
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - a coroutine of a task group runs in a task
         del self._sending[task]
+
+    def take_ended(self, at_most: int) -> list[UnsettledAttempt]:
+        """Return those that have ended; when there are more, they are to be settled at once."""
+        taken = [self.ended.get_nowait() for _ in range(min(at_most, self.ended.qsize()))]
+        self.settle_at = math.inf
+        if not self.ended.empty():
+            self._settle_within(0.0)
+        return taken
+
+    def _settle_within(self, seconds: float) -> None:
+        self.settle_at = min(self.settle_at, time.monotonic() + seconds)
+        self._wake.set()
+
+    def _is_waited_for(self, ended: UnsettledAttempt, claim: int) -> bool:
+        """Return whether a claim may find more once this is settled: behind it, a claim since its own may have passed over something."""
+        answer, delivery = ended.result.answer, ended.result.delivery
+        delivered = answer is not None and answer.outcome is AttemptOutcome.DELIVERED
+        return not delivered or delivery.has_followers or claim != self._claim or self._permits.wants_more(delivery.subscription_id)
 
     async def _answer(self, delivery: Delivery, started_at: datetime, body: bytes) -> Answer:
         telemetry = self._context.telemetry

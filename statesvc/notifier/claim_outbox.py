@@ -42,6 +42,8 @@ class Delivery(QueuedNotification):
     traceparent: str | None = None
     has_rate: bool = False
     """Its subscription has a contracted rate, which may have delayed it."""
+    has_followers: bool = False
+    """Another notification of its shipment waited for its end when it was claimed."""
     gives_up_at: datetime | None = None
     """Time at which it becomes too old to be tried."""
     destination: Destination
@@ -131,6 +133,7 @@ class _Row(NamedTuple):
     signature: dict[str, str] | None
     sealed_key: bytes | None
     has_rate: bool
+    has_followers: bool
     attempts: int
     earlier_attempts: int
     queued_at: datetime
@@ -176,6 +179,7 @@ def _delivery(row: _Row, past: Past | None, *, token: UUID, keyring: Keyring) ->
         received_at=row.received_at,
         traceparent=row.traceparent,
         has_rate=row.has_rate,
+        has_followers=row.has_followers,
         gives_up_at=None if row.give_up_seconds is None else row.queued_at + timedelta(seconds=row.give_up_seconds),
         notification=notification,
         destination=destination,

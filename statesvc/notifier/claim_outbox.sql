@@ -63,12 +63,12 @@ WITH tick AS MATERIALIZED (
     WHERE o.ctid = ANY (ARRAY(SELECT row_id FROM taken))
     RETURNING o.subscription_id, o.shipment_id, o.sequence, o.attempts, o.earlier_attempts, o.created_at, o.received_at, o.traceparent
 )
--- the notification, where it goes, with which login, headers and secrets, and the key that the attempt is sealed under (NULL once erased); each
--- looked up by itself, for the planner expects more than there are. The time by which it was decided, also where nothing is leased.
+-- the notification, where it goes, with which login, headers and secrets, the key that the attempt is sealed under (NULL once erased), and whether
+-- another one of its shipment waits; each looked up by itself, for the planner expects more than there are. The time by which it was decided, also where nothing is leased.
 SELECT l.subscription_id, l.shipment_id, l.sequence, n.webhook_id, n.type, n.created_at, n.occurred_at, n.occurred_offset_seconds, n.epoch,
     n.carrier_id, n.tracking_number, n.from_status, n.to_status, g.skipped, g.from_sequence, g.to_sequence, n.observed, s.url,
     s.payload = 'full', s.pii, (s.give_up_after ->> n.type)::float8, s.sealed_secrets, s.sealed_login, s.sealed_headers, s.second_signature,
-    k.sealed_key, s.rate_per_second IS NOT NULL, l.attempts, l.earlier_attempts, l.created_at, l.received_at, l.traceparent, t.at
+    k.sealed_key, s.rate_per_second IS NOT NULL, f.shipment_id IS NOT NULL, l.attempts, l.earlier_attempts, l.created_at, l.received_at, l.traceparent, t.at
 FROM tick t
 LEFT JOIN leased l ON true
 LEFT JOIN statesvc.subscription s ON s.subscription_id = l.subscription_id
@@ -80,7 +80,11 @@ LEFT JOIN LATERAL (
     SELECT * FROM statesvc.notification_gap o
     WHERE o.shipment_id = l.shipment_id AND o.sequence = l.sequence AND o.subscription_id = l.subscription_id LIMIT 1
 ) g ON true
-LEFT JOIN LATERAL (SELECT o.sealed_key FROM statesvc.stream o WHERE o.shipment_id = l.shipment_id LIMIT 1) k ON true;
+LEFT JOIN LATERAL (SELECT o.sealed_key FROM statesvc.stream o WHERE o.shipment_id = l.shipment_id LIMIT 1) k ON true
+LEFT JOIN LATERAL (
+    SELECT o.shipment_id FROM statesvc.outbox o
+    WHERE o.subscription_id = l.subscription_id AND o.shipment_id = l.shipment_id AND o.sequence <> l.sequence LIMIT 1
+) f ON true;
 
 -- name: release
 -- Gives back what these tokens still hold, uncharged (a notifier that shuts down).

@@ -2,9 +2,10 @@
 
 ```
 turn: settle, claim --> send, many at once --(gives permits back)--> ended
-  ^ wake-up, earliest due time, safety sweep   | a permit became free   | at once, for what is not settled is sent again after a crash
+  ^ wake-up, earliest due time, safety sweep   | a permit became free   | at once if more may wait for it, otherwise with the next claim
   +--------------------------------------------+------------------------+
 ```
+What is not settled is sent again after a crash, so it waits for a claim only a moment (`NotifierLimits.settle_within_seconds`).
 The wake-up event is cleared before a turn, never after, so a hint that comes meanwhile survives. A permit is held for as long as its
 attempt lasts; deliveries that are claimed and not settled are bounded too, so memory does not grow while the database is away.
 """
@@ -62,6 +63,8 @@ class NotifierLimits:
     in_flight_max: int = 256
     lease_seconds: float = 45.0
     sweep_seconds: float = 30.0
+    settle_within_seconds: float = 0.1
+    """A notification that was delivered, and that nothing waits for, is settled with the next claim, or by itself after this time."""
     grace_seconds: float = 30.0
     backlog: BacklogBound = field(default_factory=BacklogBound)
 
@@ -81,7 +84,7 @@ class Notifier:
         self._stopped = asyncio.Event()
         self._permits = Permits(self._limits.in_flight_max)
         self._thin: set[UUID] = set()
-        self._attempts = Attempts(context, self._permits, self._wake)
+        self._attempts = Attempts(context, self._permits, self._wake, settle_within_seconds=self._limits.settle_within_seconds)
         self._claim_at = self._ask_due_at = self._due_at = float("-inf")
         """Times to claim, to query the next due time again, and that due time, on the monotonic clock."""
         self._has_rates = False
@@ -154,17 +157,14 @@ class Notifier:
             delays, settled_before = reconnect_delays(self._jitter), False
             if pause is not None:
                 self._claim_at = min(self._claim_at, time.monotonic() + pause)
-            if (left := self._claim_at - time.monotonic()) > 0:
+            if (left := min(self._claim_at, self._attempts.settle_at) - time.monotonic()) > 0:
                 await set_within(self._wake, left)
 
     def _take_ended(self, ended: list[UnsettledAttempt]) -> None:
-        """Take ended attempts, unless a group is tried again, which stays as it is."""
-        if ended:
-            return
-        while len(ended) < SETTLE_MAX and not self._attempts.ended.empty():
-            ended.append(self._attempts.ended.get_nowait())
-        if not self._attempts.ended.empty():
-            self._wake.set()
+        """Take ended attempts when it is time to settle them or to claim, unless a group is tried again, which stays as it is."""
+        is_due = self._stopped.is_set() or time.monotonic() >= min(self._claim_at, self._attempts.settle_at)
+        if is_due and not ended:
+            ended += self._attempts.take_ended(SETTLE_MAX)
 
     async def _turn(self, group: asyncio.TaskGroup, ended: list[UnsettledAttempt], *, settled_before: bool) -> float | None:
         """Take one turn; `ended` is empty when it is settled.

@@ -1,0 +1,88 @@
+"""What was delivered, and nothing waits for, is settled with the next claim; everything else at once."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+pytestmark = pytest.mark.slow
+NOT_BY_ITSELF = 3600.0
+
+
+async def test_a_delivered_notification_is_settled_with_the_next_claim(world: Any, receiver: Any, until: Any) -> None:
+    await world.subscribe()
+    (first, _), (second, _) = await world.shipment(), await world.shipment()
+    async with world.notifier(settle_within_seconds=NOT_BY_ITSELF):
+        await world.notify(first, 1)
+        await world.wake()
+        await until(lambda: receiver.received)
+        assert await world.outbox() == [(first, 1, 1, True)]
+        await world.notify(second, 1)
+        await world.wake()
+        await until(lambda: len(receiver.received) == 2)
+        assert await world.outbox() == [(second, 1, 1, True)]
+
+
+async def test_it_is_settled_by_itself_when_no_claim_comes(world: Any, receiver: Any, until: Any) -> None:
+    await world.subscribe()
+    shipment_id, _ = await world.shipment()
+    async with world.notifier(settle_within_seconds=0.3) as notifier:
+        await world.notify(shipment_id, 1)
+        await world.wake()
+        await until(lambda: receiver.received)
+        await until(lambda: notifier.in_flight == 0)
+        assert await world.outbox() == []
+
+
+async def test_what_waits_behind_it_is_not_held_back(world: Any, receiver: Any, until: Any) -> None:
+    await world.subscribe()
+    shipment_id, _ = await world.shipment()
+    await world.notify(shipment_id, 1, 2, 3)
+    async with world.notifier(settle_within_seconds=NOT_BY_ITSELF):
+        await until(lambda: len(receiver.received) == 3)
+    assert [got.data["sequence"] for got in receiver.received] == [1, 2, 3]
+
+
+async def test_what_came_behind_it_while_it_was_sent_is_not_held_back(world: Any, receiver: Any, until: Any) -> None:
+    await world.subscribe()
+    (shipment_id, _), (other, _) = await world.shipment(), await world.shipment()
+    held = asyncio.Event()
+
+    async def answer(_got: Any) -> web.StreamResponse:
+        await held.wait()
+        return web.Response(status=204)
+
+    receiver.answer = answer
+    async with world.notifier(settle_within_seconds=NOT_BY_ITSELF):
+        await world.notify(shipment_id, 1)
+        await world.wake()
+        await until(lambda: receiver.received)
+        await world.notify(shipment_id, 2)
+        await world.notify(other, 1)
+        await world.wake()
+        # the claim that found the other one passed over the second of the first shipment
+        await until(lambda: len(receiver.received) == 2)
+        held.set()
+        await until(lambda: len(receiver.received) == 3)
+
+
+async def test_a_failure_is_settled_at_once(world: Any, receiver: Any, until: Any) -> None:
+    await world.subscribe()
+    shipment_id, _ = await world.shipment()
+    await world.notify(shipment_id, 1)
+    receiver.statuses(500)
+    async with world.notifier(settle_within_seconds=NOT_BY_ITSELF) as notifier:
+        await until(lambda: receiver.received)
+        await until(lambda: notifier.in_flight == 0)
+        assert await world.outbox() == [(shipment_id, 1, 1, False)]
+
+
+async def test_a_notifier_that_stops_settles_what_it_held(world: Any, receiver: Any, until: Any) -> None:
+    await world.subscribe()
+    shipment_id, _ = await world.shipment()
+    await world.notify(shipment_id, 1)
+    async with world.notifier(settle_within_seconds=NOT_BY_ITSELF):
+        await until(lambda: receiver.received)
+    assert await world.outbox() == []
+    assert await world.attempts() == [("delivered", 204, 1)]
