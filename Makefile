@@ -16,7 +16,7 @@ ARGS :=
 # tests start hundreds of processes, which would compile everything anew; an empty value is as none
 test test-fast soak fuzz: export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help install run demo test test-fast check bench soak fuzz wheel clean client docs pictures
+.PHONY: help install run demo test test-fast check bench soak fuzz wheel dist clean client docs pictures
 
 help: ## what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
@@ -63,6 +63,10 @@ pictures: $(READY_DEV) ## the pictures of the pages, of a demo; needs Chromium a
 
 wheel: $(READY_DEV) ## dist/statesvc-....whl and the source distribution
 	@$(BIN)/python -m hatchling build
+
+dist: $(READY_DEV) ## the files of a release in dist/, from the last commit: packages, clients, installation files, bill of materials, checksums
+	@[ -d tests/node/node_modules/openapi-typescript ] || npm ci --silent --prefix tests/node
+	@$(BIN)/python -m deploy.packaging.artefacts
 
 docs: $(READY_DOCS) ## the pages as a site in site/, to be read from there or served; fetches nothing
 	@NO_MKDOCS_2_WARNING=1 $(VENV_DOCS)/bin/mkdocs build --quiet --strict --config-file deploy/site/mkdocs.yml

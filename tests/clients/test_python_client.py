@@ -14,7 +14,6 @@ import httpx
 import pytest
 from psycopg import AsyncConnection
 
-from statesvc import __version__
 from statesvc.api.call_examples import call_examples
 from statesvc.health.notices import Notice, NoticeKind, write_notices
 from tests.acceptance.processes import BOOTSTRAP_KEY, UPS_SECRET, Service
@@ -265,7 +264,3 @@ async def the_end(call: Any) -> None:
     await call("erase_shipment", "ups", NUMBER, body=call.model("ErasureRequest", why="asked to"))
     await call("check_alive")
     await call("check_ready")
-
-
-def test_the_client_has_the_version_of_the_service() -> None:
-    assert f'version = "{__version__}"' in (CLIENTS / "python" / "pyproject.toml").read_text()
