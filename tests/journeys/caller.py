@@ -4,13 +4,12 @@ Events in, one and many; then the shipment by its number alone, its state, its h
 from the first on, against `statesvc up`. Prints what was measured; exit code 1: a step failed.
 """
 
-import os
-import subprocess
 import sys
 import time
 from pathlib import Path
 
-from tests.journeys.installation import ROOT, FailedStepError, installation, main, require
+from tests.journeys.client_environment import client_environment, run
+from tests.journeys.installation import installation, main, require
 
 PROGRAM = Path(__file__).with_name("caller_program.py")
 
@@ -18,26 +17,13 @@ PROGRAM = Path(__file__).with_name("caller_program.py")
 def travel() -> dict[str, object]:
     with installation("caller") as service:
         began = time.monotonic()
-        environment = service.home / "environment"
-        run([sys.executable, "-m", "venv", environment])
-        python = environment / "bin" / "python"
-        run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", ROOT / "clients" / "python"])
+        python = client_environment(service.home)
         installed_seconds = time.monotonic() - began
         keys = {f"{scope.upper()}_KEY": service.key(scope, scope) for scope in ("ingest", "read")}
         printed = run([python, PROGRAM], environment=keys | {"URL": service.url}, folder=service.home)
         shown = service.command(keys["READ_KEY"], "shipments", "find", "1ZJOURNEY0000000002")
         require("delivered" in shown, f"the command finds another state: {shown}")
         return {"installed_seconds": round(installed_seconds, 1), "import_seconds": float(printed)}
-
-
-def run(command: list[str | Path], *, environment: dict[str, str] | None = None, folder: Path | None = None) -> str:
-    """Return what a program printed. Raises FailedStepError where it fails."""
-    ended = subprocess.run(
-        command, env=os.environ | (environment or {}), cwd=folder, capture_output=True, text=True, timeout=300, check=False
-    )
-    if ended.returncode:
-        raise FailedStepError(f"{command[0]} ended with {ended.returncode}: {ended.stdout[-1000:]}{ended.stderr[-2000:]}")
-    return ended.stdout
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """The subscriber's journey, as `docs/subscribers.md` has it: `python -m tests.journeys.subscriber`.
 
-Subscribes, verifies with the libraries that the page names and with its own lines, is killed and comes back, replays, rotates its secret,
-follows the stream in a browser by the page's own script, and uses the portal. Prints what was measured; exit code 1: a step failed.
+The subscriber has the Python client in an empty environment. It subscribes, verifies with the client, with the libraries of the page and
+with its own lines, is killed and comes back, replays, rotates its secret, compares what it was told, has one sent again, follows the
+stream in a browser by the page's own script, and uses the portal. Prints what was measured; exit code 1: a step failed.
 """
 
 import asyncio
@@ -16,6 +17,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any, Final
 
 import httpx
@@ -23,6 +25,7 @@ import standardwebhooks
 import svix
 from playwright.async_api import Page, expect
 
+from tests.journeys.client_environment import client_environment, run
 from tests.journeys.installation import ROOT, Installation, answered, installation, main, require, scan, until
 from tests.world import browser
 from tests.world.ports import free_port
@@ -35,6 +38,7 @@ function show (change) {
   document.querySelector("ol").append(item)
 }
 </script>"""
+PROGRAMS: Final = Path(__file__).parent
 Verify = Callable[[str, Mapping[str, str], bytes], Any]
 
 
@@ -55,28 +59,42 @@ class Received:
         return status
 
 
-class Receiver:
-    """The subscriber's server; `key` fetches tickets."""
+class Subscriber:
+    """The subscriber's machine: the client's programs, with an address and a key; the server can be killed."""
 
     def __init__(self, service: Installation, key: str) -> None:
+        self.key = key
+        self._python = client_environment(service.home)
+        self._environment = {"URL": service.url, "KEY": key}
         self._file = service.home / "received.ndjson"
+        self._secrets = service.home / "secrets.json"
         self._page = service.home / "page.html"
         self._page.write_text(_page(service.url), "utf-8")
+        self._home = service.home
         self._port = free_port()
         self.url = f"http://127.0.0.1:{self._port}"
-        self._tickets = f"{service.url}/v1/stream/tickets"
-        self._environment = {**os.environ, "JOURNEY_KEY": key}
         self._process: subprocess.Popen[bytes] | None = None
 
+    def step(self, name: str, *arguments: str) -> Any:
+        """Take a step of `subscriber_program.py`, and return what it came to."""
+        printed = run(
+            [self._python, PROGRAMS / "subscriber_program.py", name, *arguments], environment=self._environment, folder=self._home
+        )
+        return json.loads(printed)
+
     def start(self) -> None:
-        command = [sys.executable, "-m", "tests.journeys.receiver", str(self._port), str(self._file), self._tickets, str(self._page)]
-        self._process = subprocess.Popen(command, cwd=ROOT, env=self._environment)
+        command: list[str | Path] = [self._python, PROGRAMS / "receiver.py", str(self._port), self._file, self._secrets, self._page]
+        self._process = subprocess.Popen(command, cwd=self._home, env=os.environ | self._environment)
         until(self._answers, "the receiver")
 
     def kill(self) -> None:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
+
+    def trust(self, *secrets: str) -> None:
+        """Let the receiver take what one of these has signed."""
+        self._secrets.write_text(json.dumps(secrets), "utf-8")
 
     def received(self, count: int) -> list[Received]:
         """Return all of them, once there are that many."""
@@ -88,6 +106,7 @@ class Receiver:
         return self._file.read_text("utf-8").splitlines() if self._file.exists() else []
 
     def _answers(self) -> bool:
+        require(self._process is not None and self._process.poll() is None, "the receiver ended")
         with contextlib.suppress(httpx.HTTPError):
             return httpx.get(self.url).status_code == httpx.codes.OK
         return False
@@ -134,61 +153,78 @@ def accepts(verify: Verify, secret: str, notification: Received, body: bytes) ->
 def travel() -> dict[str, object]:
     with installation("subscriber") as service:
         carrier = service.caller("carrier", "ingest")
-        shop = service.caller("shop", "subscriptions", "read")
-        receiver = Receiver(service, shop.headers["Authorization"].removeprefix("Bearer "))
+        subscriber = Subscriber(service, service.key("shop", "subscriptions", "read"))
         try:
-            return _travel(service, carrier, shop, receiver)
+            return _travel(service, carrier, subscriber)
         finally:
-            receiver.kill()
+            subscriber.kill()
 
 
-def _travel(service: Installation, carrier: httpx.Client, shop: httpx.Client, receiver: Receiver) -> dict[str, object]:
-    receiver.start()
-    since = datetime.now(UTC) - timedelta(minutes=1)
-    subscription = answered(shop.post("/v1/subscriptions", json={"url": f"{receiver.url}/hook", "carriers": ["ups"]}), 201)
-    path, secret = f"/v1/subscriptions/{subscription['id']}", subscription["secret"]
+def _travel(service: Installation, carrier: httpx.Client, subscriber: Subscriber) -> dict[str, object]:
+    subscriber.start()
+    since = (datetime.now(UTC) - timedelta(minutes=1)).isoformat()
+    subscription = subscriber.step("subscribe", f"{subscriber.url}/hook")
+    subscription_id, secret = subscription["id"], subscription["secret"]
+    subscriber.trust(secret)
     measured: dict[str, object] = {}
 
     said(carrier, "picked_up", day=1)
     began = time.monotonic()
-    verified(secret, receiver.received(1)[0])
+    (first,) = subscriber.received(1)
+    verified(secret, first)
     measured["event_to_verified_seconds"] = round(time.monotonic() - began, 2)
+    signature = {name: value for name, value in first.headers.items() if name.startswith("webhook-")}
+    altered = httpx.post(f"{subscriber.url}/hook", headers=signature, content=first.body + b" ")
+    require(altered.status_code == httpx.codes.UNAUTHORIZED, "the client takes an altered body")
 
-    receiver.kill()
+    subscriber.kill()
     said(carrier, "in_transit", day=2)
     said(carrier, "out_for_delivery", day=3)
-    until(lambda: _failures(shop, path) > 0, "a failed attempt")
+    until(lambda: subscriber.step("failures", subscription_id) > 0, "a failed attempt")
     killed = time.monotonic()
-    receiver.start()
-    notifications = receiver.received(3)
+    subscriber.start()
+    notifications = subscriber.received(3)
     measured["recovered_to_caught_up_seconds"] = round(time.monotonic() - killed, 1)
     require([each.to for each in notifications] == ["picked_up", "in_transit", "out_for_delivery"], "out of order, or repeated")
 
-    wish = {"since": since.isoformat(), "delivered_too": True, "dry_run": True}
-    require(answered(shop.post(f"{path}/replay", json=wish))["put"] == 3, "the dry run counts otherwise")
-    require(len(receiver.received(3)) == 3, "a dry run sends nothing")
-    answered(shop.post(f"{path}/replay", json=wish | {"dry_run": False}))
-    replayed = receiver.received(6)
+    require(subscriber.step("replay", subscription_id, since, "dry_run") == 3, "the dry run counts otherwise")
+    require(len(subscriber.received(3)) == 3, "a dry run sends nothing")
+    require(subscriber.step("replay", subscription_id, since) == 3, "the replay counts otherwise")
+    replayed = subscriber.received(6)
     require([each.id for each in replayed[3:]] == [each.id for each in replayed[:3]], "a replay has ids of its own")
     require([each.body for each in replayed[3:]] == [each.body for each in replayed[:3]], "a replay says something else")
 
-    rotated = answered(shop.post(f"{path}/rotate-secret", params={"grace_hours": 24}))["secret"]
+    rotated = subscriber.step("rotate", subscription_id)
     said(carrier, "delivery_attempted", day=4)
-    notification = receiver.received(7)[6]
+    notification = subscriber.received(7)[6]
     for each in (secret, rotated):
         verified(each, notification)
-    measured["verified_by"] = [*VERIFIERS]
+    measured["verified_by"] = ["statesvc_client", *VERIFIERS]
+    subscriber.trust(rotated)
+    _looks_back(subscriber, subscription_id)
 
-    _from_the_command_line(service, shop, subscription["id"], receiver)
-    link = answered(shop.post("/v1/subscriptions/portal-links", json={}), 201)
-    measured |= asyncio.run(_in_a_browser(service, carrier, receiver, link["path"], subscription["id"]))
-    return measured
+    _from_the_command_line(service, subscriber, subscription_id)
+    portal = subscriber.step("open_portal")
+    return measured | asyncio.run(_in_a_browser(service, carrier, subscriber, portal, subscription_id))
 
 
-def _from_the_command_line(service: Installation, shop: httpx.Client, subscription_id: str, receiver: Receiver) -> None:
+def _looks_back(subscriber: Subscriber, subscription_id: str) -> None:
+    """Compare what the service says that it told with what came, and have one sent again under its id."""
+    received = subscriber.received(7)
+    until(lambda: len(subscriber.step("told", subscription_id)) == 4, "four notifications that were delivered")
+    told = {each["id"]: each for each in subscriber.step("told", subscription_id)}
+    require(told.keys() == {each.id for each in received}, "the service lists other notifications than came")
+    require(all(told[each.id]["body"].encode() == each.body for each in received), "a body is shown otherwise than it was sent")
+    require(told[received[1].id]["tries"] > told[received[6].id]["tries"], "the attempts that failed are not listed")
+    require(subscriber.step("resend", subscription_id, received[1].id) == received[1].id, "another one is sent again")
+    resent = subscriber.received(8)[7]
+    require((resent.id, resent.body) == (received[1].id, received[1].body), "what is sent again is another one")
+
+
+def _from_the_command_line(service: Installation, subscriber: Subscriber, subscription_id: str) -> None:
     """Use an address and the shop's key alone; other work takes a scope that it does not have."""
-    key = shop.headers["Authorization"].removeprefix("Bearer ")
-    require(receiver.url in service.command(key, "subscriptions", "list"), "the list lacks the subscription")
+    key = subscriber.key
+    require(subscriber.url in service.command(key, "subscriptions", "list"), "the list lacks the subscription")
     service.command(key, "subscriptions", "pause", subscription_id)
     service.command(key, "subscriptions", "resume", subscription_id)
     service.command(key, "subscriptions", "test", subscription_id)
@@ -200,18 +236,13 @@ def said(carrier: httpx.Client, status: str, *, day: int) -> None:
     answered(carrier.post("/v1/events", json=scan("1ZJOURNEY0000000001", status, day=day)), 201)
 
 
-def _failures(shop: httpx.Client, path: str) -> int:
-    attempts = answered(shop.get(f"{path}/attempts"))["items"]
-    return sum(attempt["outcome"] != "delivered" for attempt in attempts)
-
-
 async def _in_a_browser(
-    service: Installation, carrier: httpx.Client, receiver: Receiver, portal: str, subscription_id: str
+    service: Installation, carrier: httpx.Client, subscriber: Subscriber, portal: str, subscription_id: str
 ) -> dict[str, object]:
     async with browser.page() as page:
         # the stream begins where it is opened: what is said before the browser is there does not come
         async with page.expect_response(lambda answer: "/v1/stream?" in answer.url, timeout=60_000):
-            await page.goto(f"{receiver.url}/page")
+            await page.goto(f"{subscriber.url}/page")
         began = time.monotonic()
         said(carrier, "delivered", day=5)
         await expect(page.locator("li")).to_contain_text('"to":"delivered"', timeout=60_000)

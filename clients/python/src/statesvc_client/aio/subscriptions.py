@@ -96,12 +96,22 @@ class Subscriptions:
         answer = await test_subscription.asyncio_detailed(subscription_id, client=self._core, statesvc_why=why or UNSET)
         return value(answer.parsed)
 
-    async def replay(self, subscription_id: UUID, *, since: datetime, until: datetime | None = None) -> AsyncIterator[ReplayProgress]:
-        """Send a range again, in parts: iterate to the end."""
+    async def replay(
+        self,
+        subscription_id: UUID,
+        *,
+        since: datetime,
+        until: datetime | None = None,
+        delivered_too: bool = False,
+        dry_run: bool = False,
+        why: str | None = None,
+    ) -> AsyncIterator[ReplayProgress]:
+        """Send a range again, in parts: iterate to the end. `delivered_too`: also what was taken already; `dry_run`: only count."""
         cursor: str | None = None
         while True:
-            body = ReplayInput(since=since, until=until, cursor=cursor)
-            part = value((await replay_subscription.asyncio_detailed(subscription_id, client=self._core, body=body)).parsed)
+            body = ReplayInput(since=since, until=until, delivered_too=delivered_too, dry_run=dry_run, cursor=cursor)
+            answer = await replay_subscription.asyncio_detailed(subscription_id, client=self._core, body=body, statesvc_why=why or UNSET)
+            part = value(answer.parsed)
             yield part
             cursor = part.next_cursor
             if cursor is None:
