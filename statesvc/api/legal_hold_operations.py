@@ -15,6 +15,7 @@ from statesvc.http.faces import Asked, Command
 from statesvc.http.operation import operation
 from statesvc.http.paging import Page, PageParameters, before_number, encode_cursor
 from statesvc.http.problem import CREATED, Code, Problem
+from statesvc.http.unknown_carrier import unknown_carrier
 
 Why = Annotated[str, Field(min_length=1, max_length=1000, pattern=r"^[^\x00]*$", description="Stands in the log: no personal data.")]
 _TAG: Final = "legal holds"
@@ -118,7 +119,7 @@ def _held(outcome: LegalHold | HoldRefusal, carrier_id: str) -> LegalHold:
         case LegalHold():
             return outcome
         case _ if carrier_id not in CARRIERS:
-            raise Problem(Code.UNKNOWN_CARRIER, "no such carrier_id; `statesvc carriers` lists them")
+            raise unknown_carrier(carrier_id, CARRIERS)
         case HoldRefusal.UNKNOWN_NUMBER | HoldRefusal.NONE_STANDS:
             raise Problem(Code.NOT_FOUND, outcome.value)
         case HoldRefusal.STANDS_ALREADY:

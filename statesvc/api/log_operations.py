@@ -9,7 +9,7 @@ from pydantic import AwareDatetime, Field, GetPydanticSchema, model_validator
 from typing_extensions import TypedDict
 
 from statesvc.api.operation_context import Context
-from statesvc.api.parameters import Name
+from statesvc.api.parameters import CursorText, Name
 from statesvc.http.call import Call
 from statesvc.http.closed_model import ClosedModel
 from statesvc.http.operation import RawAnswer, operation
@@ -17,7 +17,7 @@ from statesvc.http.paging import Page
 from statesvc.http.problem import OK, Code, Problem
 from statesvc.log import proofs
 from statesvc.log.checkpoints import SignedHead, covering_head, latest_head
-from statesvc.log.cursor import CURSOR_PATTERN, LogCursor, LostCursorError, read_cursor
+from statesvc.log.cursor import LogCursor, LostCursorError, read_cursor
 from statesvc.log.feed import MissingEntryError, read_entries
 from statesvc.log.signing_keys import read_keys
 from statesvc.shipments.models import Hash, text_of
@@ -34,7 +34,7 @@ class FeedParameters(ClosedModel):
     """A range of the log."""
 
     after: Annotated[
-        str, Field(pattern=CURSOR_PATTERN, description="`cursor` of the answer before, as it was given. Left out: from the first entry on.")
+        CursorText, Field(description="`cursor` of the answer before, as it was given. Left out: from the first entry on.")
     ] = "-1"
     limit: Annotated[int, Field(ge=1, le=FEED_MAX, description="Entries per answer.")] = FEED_DEFAULT
 

@@ -5,11 +5,14 @@ from typing import Annotated, Final
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from events.carriers import CARRIERS
 from statesvc.api.operation_context import Context
 from statesvc.api.parameters import Name
 from statesvc.http.call import Call
 from statesvc.http.closed_model import ClosedModel
 from statesvc.http.operation import operation
+from statesvc.http.problem import Code, Problem, Violation
+from statesvc.http.unknown_carrier import no_such_carrier
 from statesvc.shipments.lookup import PrintedNumber, look_up_numbers
 from statesvc.shipments.models import ListedShipment
 
@@ -56,6 +59,13 @@ async def look_up_shipments(context: Context, call: Call[None, NumbersToLookUp])
     asked = [PrintedNumber(one.tracking_number, one.carrier_id) for one in call.body.numbers]
     async with context.pool.connection() as connection:
         found = await look_up_numbers(connection, asked)
+    wrong = [
+        Violation(f"/body/numbers/{index}/carrier_id", no_such_carrier(one.carrier_id, CARRIERS))
+        for index, (one, shipments) in enumerate(zip(asked, found, strict=True))
+        if one.carrier_id is not None and not shipments and one.carrier_id not in CARRIERS
+    ]
+    if wrong:
+        raise Problem(Code.INVALID_REQUEST, "the body breaks the contract", violations=wrong)
     return {
         "items": [
             {"tracking_number": one.tracking_number, "carrier_id": one.carrier_id, "shipments": shipments}

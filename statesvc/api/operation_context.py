@@ -14,6 +14,7 @@ from statesvc.database.pool import Connections
 from statesvc.database.wakeups.waker import Wakes
 from statesvc.files.archive_folder import ArchivePath
 from statesvc.http.problem import Code, Problem
+from statesvc.http.unknown_carrier import unknown_carrier
 
 if TYPE_CHECKING:
     # loaded by the operations that use them: a command that reads a queue must not wait for them
@@ -62,7 +63,7 @@ class Context:
         """Return the carrier. Raises the problem that there is none."""
         carrier = self.carriers().get(carrier_id)
         if carrier is None:
-            raise Problem(Code.UNKNOWN_CARRIER, "no such carrier_id; `statesvc carriers` lists them")
+            raise unknown_carrier(carrier_id, self.carriers())
         return carrier
 
     async def rereader(self, work: str) -> "Rereader":

@@ -5,7 +5,7 @@ from datetime import date
 from typing import Annotated, Final
 from uuid import UUID
 
-from pydantic import AwareDatetime, BeforeValidator, Field
+from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
 from events.carriers import CARRIERS
@@ -14,6 +14,8 @@ from statesvc.api.personal_reads import Include
 from statesvc.api.replica_reads import MaxStaleness
 from statesvc.http.closed_model import ClosedModel
 from statesvc.http.paging import PageParameters
+from statesvc.http.unknown_carrier import no_such_carrier
+from statesvc.log.cursor import CURSOR_PATTERN
 
 _NUMBER: Final = re.compile(r"[-+ ]?[0-9_.eE+-]+")
 _DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -27,7 +29,7 @@ def _with_plus(value: object) -> object:
     if not isinstance(value, str):
         return value
     if _NUMBER.fullmatch(value):
-        raise PydanticCustomError("instant", "should be a time by RFC 3339 with offset, not a number")
+        raise PydanticCustomError("instant", "should be a time with its offset, such as 2026-03-01T14:05:00Z")
     return _PLUS_READ_AS_BLANK.sub("+", value) if "T" in value else value
 
 
@@ -49,7 +51,25 @@ def _shipment_id(value: object) -> object:
     return value
 
 
+def known_carrier(carrier_id: str) -> str:
+    """Return the carrier_id. Raises ValueError where there is no such carrier."""
+    if carrier_id not in CARRIERS:
+        raise ValueError(no_such_carrier(carrier_id, CARRIERS))
+    return carrier_id
+
+
+def _cursor_text(value: object) -> object:
+    """Say what a cursor of the log looks like; the pattern tells nobody."""
+    if isinstance(value, str) and not re.fullmatch(CURSOR_PATTERN, value):
+        raise PydanticCustomError(
+            "cursor", "should be a cursor of the log, as an answer gave it, such as 1.42; -1: from the first entry on"
+        )
+    return value
+
+
 Name = Annotated[str, Field(min_length=1, max_length=NAMES_BYTES_MAX, pattern=r"^[^\x00]+$")]
+KnownCarrier = Annotated[Name, AfterValidator(known_carrier)]
+CursorText = Annotated[str, BeforeValidator(_cursor_text), Field(pattern=CURSOR_PATTERN)]
 Discriminator = Annotated[
     str | None,
     Field(

@@ -71,6 +71,8 @@ async def set_shipment_references(context: Context, call: Call[ReferencesParamet
     in place of the values; an erasure of the number takes them away, and after it the call is refused. Nothing personal belongs here.
     """
     number = attached_to(context, call.parameters)
+    if call.body.parcel is not None:
+        context.carrier(call.body.parcel.carrier_id)
     keyring = await context.keyring()
     async with context.pool.connection() as connection:
         try:

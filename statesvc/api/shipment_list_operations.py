@@ -6,8 +6,10 @@ from typing import Annotated, Any, Final, Literal
 from uuid import UUID
 
 from psycopg import AsyncConnection
-from pydantic import Field
+from pydantic import BeforeValidator, Field
+from pydantic_core import PydanticCustomError
 
+from events.carriers import CARRIERS
 from events.crypto.keyring import Keyring
 from events.identity.recipes import number_of
 from events.vocabulary import Reason, Status
@@ -18,6 +20,7 @@ from statesvc.http.call import Call
 from statesvc.http.operation import operation
 from statesvc.http.paging import Page, PageParameters, decode_cursor, encode_cursor
 from statesvc.http.problem import Code, Problem
+from statesvc.http.unknown_carrier import unknown_carrier
 from statesvc.log.history import History
 from statesvc.shipments.models import DetailedShipment
 from statesvc.shipments.number_search import TooManyMatchesError, number_part, numbers_with
@@ -36,6 +39,13 @@ STALLED_DAYS_MAX: Final = 3650
 NUMBERS_MAX: Final = 50
 _TROUBLED: Final = (Status.EXCEPTION, Status.DELIVERY_ATTEMPTED, Status.RETURNING, Status.LOST, Status.DESTROYED)
 """Statuses that ask for attention."""
+
+
+def _duration(value: object) -> object:
+    """Refuse a number, which pydantic would take as seconds."""
+    if isinstance(value, str) and value.strip().isdecimal():
+        raise PydanticCustomError("duration", "should be a duration, such as P3D or PT36H")
+    return value
 
 
 class ListParameters(PageParameters):
@@ -67,6 +77,7 @@ class ListParameters(PageParameters):
     updated_before: Annotated[Instant | None, Field(description="Only those that have not changed since this time.")] = None
     stalled_for: Annotated[
         timedelta | None,
+        BeforeValidator(_duration),
         Field(
             gt=timedelta(0),
             le=timedelta(days=STALLED_DAYS_MAX),
@@ -93,7 +104,7 @@ class ListParameters(PageParameters):
         f"`tracking_number` has more than {NUMBERS_MAX} numbers, or `*` and less than 4 characters.",
     ),
     response_headers=STALENESS,
-    problems=(Code.INVALID_CURSOR, Code.TOO_MANY),
+    problems=(Code.INVALID_CURSOR, Code.UNKNOWN_CARRIER, Code.TOO_MANY),
 )
 async def list_shipments(context: Context, call: Call[ListParameters, None]) -> Page[DetailedShipment]:
     """Find and list shipments.
@@ -133,6 +144,8 @@ async def list_shipments(context: Context, call: Call[ListParameters, None]) -> 
             limit=wanted.limit,
             details_by=keyring if wanted.details else None,
         )
+        if not shipments and wanted.carrier_id is not None and wanted.carrier_id not in CARRIERS:
+            raise unknown_carrier(wanted.carrier_id, CARRIERS)
         cursor = None
         if end is not None:
             cursor = encode_cursor([end.recorded_at.isoformat(), str(end.shipment_id), before.isoformat()], bound_to)

@@ -22,6 +22,7 @@ from statesvc.http.call import Call
 from statesvc.http.operation import RawAnswer, RequestHeader, operation, printed, tagged
 from statesvc.http.paging import decode_cursor, encode_cursor
 from statesvc.http.problem import NOT_MODIFIED, OK, Code, Problem
+from statesvc.http.unknown_carrier import unknown_carrier
 from statesvc.log.history import History
 from statesvc.log.snapshot import take_snapshot
 from statesvc.shipments.as_of import Horizon, find_shipment_at, horizon_at
@@ -306,7 +307,7 @@ async def _find(
         case OtherDiscriminators(count):
             raise Problem(Code.NOT_FOUND, f"the number is known {count} times, never with this discriminator; ask without it to see them")
         case None if asked.carrier_id not in CARRIERS:
-            raise Problem(Code.UNKNOWN_CARRIER, "no such carrier_id; `statesvc carriers` lists them")
+            raise unknown_carrier(asked.carrier_id, CARRIERS)
         case None if horizon is not None:
             raise Problem(
                 Code.NOT_FOUND,

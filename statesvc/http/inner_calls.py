@@ -102,11 +102,11 @@ def checked_body(model: type[M], values: Mapping[str, Json]) -> M:
     try:
         return model.model_validate_json(orjson.dumps(values))
     except ValidationError as error:
-        raise invalid(error, "body") from None
+        raise invalid(error, "body", model) from None
 
 
 def _checked_parameters(model: type[BaseModel], given: Mapping[str, Json]) -> BaseModel:
     try:
         return model.model_validate({name: value for name, value in given.items() if value is not None})
     except ValidationError as error:
-        raise invalid(error, "query") from None
+        raise invalid(error, "query", model) from None

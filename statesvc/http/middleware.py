@@ -24,6 +24,7 @@ from statesvc.http.keys.key_limits import KeyLimits
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.operation import BODY, PARAMETERS, Handler, Operation, Route
 from statesvc.http.problem import Code, Problem, Violation, from_aiohttp
+from statesvc.http.violation_text import violation_text
 
 LIMITED_KEY: Final = web.RequestKey("limited_key", str)
 """The id of the key whose limits hold for the call."""
@@ -105,7 +106,7 @@ class Parameters:
         try:
             return self._model.model_validate(given)
         except ValidationError as error:
-            raise invalid(error, "query") from None
+            raise invalid(error, "query", self._model) from None
 
 
 async def checked_body(request: web.Request, model: type[BaseModel], *, is_optional: bool = False) -> BaseModel:
@@ -120,7 +121,7 @@ async def checked_body(request: web.Request, model: type[BaseModel], *, is_optio
         # a number is no truth value and a text no number: what the document says is what is taken
         return _validated(model, b"{}" if is_optional and not content else content)
     except ValidationError as error:
-        raise invalid(error, "body") from None
+        raise invalid(error, "body", model) from None
 
 
 def _validated(model: type[BaseModel], content: bytes) -> BaseModel:
@@ -146,12 +147,14 @@ async def whole_body(request: web.Request) -> bytes:
         raise Problem(Code.BAD_REQUEST, "the body broke off, or its framing is wrong") from None
 
 
-def invalid(error: ValidationError, part: str) -> Problem:
-    """Return the problem of what breaks a model; `part`: `query` or `body`."""
-    details = error.errors(include_url=False, include_input=False, include_context=False)
-    # pydantic marks the key of a map, which its value's place names already
-    places = ([str(step) for step in detail["loc"] if step != "[key]"] for detail in details)
-    violations = [Violation("/".join(["", part, *place]), detail["msg"]) for place, detail in zip(places, details, strict=True)]
+def invalid(error: ValidationError, part: str, model: type[BaseModel]) -> Problem:
+    """Return the problem of what breaks the model; `part`: `query` or `body`."""
+    members = ", ".join(sorted(names_of(model)[0]))
+    violations = []
+    for flaw in error.errors(include_url=False, include_input=False):
+        # pydantic marks the key of a map, which its value's place names already
+        place = [str(step) for step in flaw["loc"] if step != "[key]"]
+        violations.append(Violation("/".join(["", part, *place]), violation_text(flaw, members if len(place) == 1 else None)))
     what = "the parameters break" if part == "query" else "the body breaks"
     return Problem(Code.INVALID_REQUEST, f"{what} the contract", violations=violations)
 

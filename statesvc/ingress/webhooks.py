@@ -24,6 +24,7 @@ from statesvc.http.keys.api_keys import Keys
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.operation import Operation, Route, operation
 from statesvc.http.problem import OK, Code, Problem
+from statesvc.http.unknown_carrier import unknown_carrier
 from statesvc.ingress.ack_counts import AckCounts
 from statesvc.ingress.body_memory import MemoryBound
 from statesvc.ingress.carrier_authenticator import Authenticators, CarrierAuthenticator, build_authenticators
@@ -109,7 +110,7 @@ class Webhooks:
         started = time.perf_counter()
         authenticator = self._authenticators.get(request.match_info["carrier_id"])
         if authenticator is None:
-            raise Problem(Code.UNKNOWN_CARRIER, "`statesvc carriers` lists the carriers that may push")
+            raise unknown_carrier(request.match_info["carrier_id"], self._authenticators)
         carrier_id = authenticator.carrier.carrier_id
         attributes = {"carrier": carrier_id, "outcome": "error"}
         try:

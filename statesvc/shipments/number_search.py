@@ -14,6 +14,7 @@ ANY_REST: Final = "*"
 MATCHES_MAX: Final = 1000
 """Number of shipments that a search looks at before it asks for more characters."""
 _END_INDEXED: Final = 15
+_PLACES: Final = "`*` stands behind the beginning of one number, or before its last characters"
 _AFTER_ALL_CHARACTERS: Final = "\U0010ffff"
 
 
@@ -33,6 +34,8 @@ class NumberPart(NamedTuple):
 
 def number_part(printed: str) -> NumberPart | None:
     """Return what `1Z999*` or `*12345` asks for; None for a whole number. Raises ValueError where it says too little."""
+    if ANY_REST in printed[1:-1]:
+        raise ValueError(_PLACES)
     if len(printed) > 1 and printed.startswith(ANY_REST):
         end = normalize_number(printed.removeprefix(ANY_REST))
         if len(end) < PART_CHARS_MIN:
@@ -42,7 +45,7 @@ def number_part(printed: str) -> NumberPart | None:
         return None
     beginning = normalize_number(printed.removesuffix(ANY_REST))
     if not beginning:
-        raise ValueError("`*` stands behind the beginning of a number, or before its last characters")
+        raise ValueError(_PLACES)
     return NumberPart(beginning, is_end=False)
 
 

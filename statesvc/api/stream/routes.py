@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from events.vocabulary import Status
 from statesvc.api.operation_context import Context
-from statesvc.api.parameters import Name
+from statesvc.api.parameters import CursorText, KnownCarrier
 from statesvc.api.stream import tickets as ticket_operations
 from statesvc.api.stream import transition_feed
 from statesvc.api.stream.streams import EVENT_STREAM, Streams
@@ -28,14 +28,15 @@ class StreamParameters(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     after: Annotated[
-        str | None,
+        CursorText | None,
         Field(
-            pattern=CURSOR_PATTERN,
             description="The `id` of the last event that the client has; -1: from the first entry on. Left out: from now on. The header "
             f"`{LAST_EVENT_ID}`, which browsers send when they come back, goes before it.",
         ),
     ] = None
-    carrier_id: Annotated[list[Name], Field(max_length=CHOICES_MAX, description="Only of these carriers; may stand more than once.")] = []
+    carrier_id: Annotated[
+        list[KnownCarrier], Field(max_length=CHOICES_MAX, description="Only of these carriers; may stand more than once.")
+    ] = []
     status: Annotated[list[Status], Field(max_length=CHOICES_MAX, description="Only to these statuses; may stand more than once.")] = []
     ticket: Annotated[
         str | None,

@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 from events.vocabulary import Status
 from statesvc.api.log_operations import FEED_DEFAULT, FEED_MAX, lost_cursor
 from statesvc.api.operation_context import Context
-from statesvc.api.parameters import Name
+from statesvc.api.parameters import CursorText, KnownCarrier
 from statesvc.api.stream.tail import ENTRIES_MAX, LogEnd
 from statesvc.api.stream.tickets import CHOICES_MAX
 from statesvc.api.stream.window import Selection, StreamedTransition, streamed
@@ -22,7 +22,7 @@ from statesvc.http.call import Call
 from statesvc.http.operation import operation
 from statesvc.http.problem import Code, Problem
 from statesvc.log.checkpoints import latest_head
-from statesvc.log.cursor import CURSOR_PATTERN, LogCursor, LostCursorError, read_cursor, resume
+from statesvc.log.cursor import LogCursor, LostCursorError, read_cursor, resume
 from statesvc.log.feed import MissingEntryError
 from statesvc.log.history import History
 from statesvc.log.transitions import read_transitions
@@ -37,14 +37,15 @@ class TransitionFeedParameters(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     after: Annotated[
-        str,
+        CursorText,
         Field(
-            pattern=CURSOR_PATTERN,
             description="`cursor` of the answer before, or the `id` of an event of the stream. Left out: from the first entry on.",
         ),
     ] = "-1"
     limit: Annotated[int, Field(ge=1, le=FEED_MAX, description="Transitions per answer, at most.")] = FEED_DEFAULT
-    carrier_id: Annotated[list[Name], Field(max_length=CHOICES_MAX, description="Only of these carriers; may stand more than once.")] = []
+    carrier_id: Annotated[
+        list[KnownCarrier], Field(max_length=CHOICES_MAX, description="Only of these carriers; may stand more than once.")
+    ] = []
     status: Annotated[list[Status], Field(max_length=CHOICES_MAX, description="Only to these statuses; may stand more than once.")] = []
 
 

@@ -12,6 +12,7 @@ from typing_extensions import TypedDict
 from events.carriers import CARRIERS
 from events.vocabulary import Status
 from projections.notification_type import NotificationType
+from statesvc.api.parameters import known_carrier
 from statesvc.api.subscriptions.receiver_fields import Headers, OlderSignatureShown, SignatureAsked
 from statesvc.delivery.brokers.table import BY_SCHEME
 from statesvc.delivery.event_catalogue import BY_TYPE, CONNECTION_TEST
@@ -31,12 +32,6 @@ RATE_MAX = 10_000
 GIVE_UP_SECONDS_MAX = 30 * 24 * 3600
 
 
-def _known(carrier_id: str) -> str:
-    if carrier_id not in CARRIERS:
-        raise ValueError("no such carrier_id; `statesvc carriers` lists them")
-    return carrier_id
-
-
 def _of_catalogue(kind: str) -> str:
     if kind not in BY_TYPE:
         raise ValueError(f"no such type; there are {', '.join(BY_TYPE)}")
@@ -46,7 +41,7 @@ def _of_catalogue(kind: str) -> str:
 CarrierId = Annotated[
     str,
     Field(max_length=64, json_schema_extra={"pattern": f"^({'|'.join(CARRIERS)})$"}, description="As `statesvc carriers` lists them."),
-    AfterValidator(_known),
+    AfterValidator(known_carrier),
 ]
 GiveUpSeconds = Annotated[float | None, Field(gt=0, le=GIVE_UP_SECONDS_MAX, allow_inf_nan=False)]
 Url = Annotated[

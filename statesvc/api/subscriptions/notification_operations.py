@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 
 from events.identity.recipes import number_of
 from statesvc.api.operation_context import Context
-from statesvc.api.parameters import Instant, Name
+from statesvc.api.parameters import Instant, KnownCarrier, Name
 from statesvc.api.personal_reads import Include, reads_personal
 from statesvc.api.subscriptions.models import SubscriptionParameters
 from statesvc.api.subscriptions.ownership import absent, require_visible
@@ -53,7 +53,7 @@ class NotificationListParameters(PageParameters):
         Field(description="Only those that ended so; `waiting`: not yet; `coalesced`: a later one of the shipment stood for it."),
     ] = None
     since: Annotated[Instant | None, Field(description="Only of changes that were recorded then or later.")] = None
-    carrier_id: Annotated[Name | None, Field(description="Only of this carrier's shipments.")] = None
+    carrier_id: Annotated[KnownCarrier | None, Field(description="Only of this carrier's shipments.")] = None
     tracking_number: Annotated[Name | None, Field(description="Only of the shipments that bear it, in any spelling.")] = None
 
 

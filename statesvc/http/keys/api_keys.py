@@ -93,11 +93,7 @@ class Keys:
         """Return the caller, who has the scope; otherwise raise the problem 401 or 403."""
         caller = await self.caller(request)
         if caller is None:
-            raise Problem(
-                Code.UNAUTHENTICATED,
-                "send `Authorization: Bearer <key>` with a key that is not revoked; `statesvc keys create` makes one",
-                headers={hdrs.WWW_AUTHENTICATE: "Bearer"},
-            )
+            raise Problem(Code.UNAUTHENTICATED, _why_unknown(request), headers={hdrs.WWW_AUTHENTICATE: "Bearer"})
         require_scope(caller, scope)
         return caller
 
@@ -126,6 +122,16 @@ class Keys:
                 with suppress(psycopg.Error):
                     await connection.execute(SQL["note_use"], {"key_id": key_id})
         return key_holder(key_id, name=row[0], owner=row[3], scopes=frozenset(scope for scope in Scope if scope in row[2]))
+
+
+def _why_unknown(request: web.Request) -> str:
+    given = request.headers.get(hdrs.AUTHORIZATION, "")
+    scheme, _, key = given.partition(" ")
+    if not given:
+        return "no key was sent: the header is `Authorization: Bearer <key>`; `statesvc keys create` makes a key"
+    if scheme.lower() != "bearer" or not key.strip():
+        return "the header `Authorization` should be the word `Bearer`, a blank, and the key; `statesvc keys create` makes a key"
+    return "this key is not known here, or it was revoked or has expired; `statesvc keys list` shows those that there are"
 
 
 def require_scope(caller: Caller, scope: Scope) -> None:

@@ -232,3 +232,19 @@ async def test_a_path_of_its_own_has_its_own_methods(api: Any, method: str, path
     """`/v1/subscriptions/{subscription_id}` fits the first one too, with methods that make no sense there."""
     refused = await api.client.request(method, path)
     assert (refused.status, refused.headers["Allow"]) == (405, "POST")
+
+
+@pytest.mark.parametrize(
+    ("asked", "status", "text"),
+    [
+        ("carrier_id=usp", 404, "did you mean `usps`"),
+        ("tracking_number=1Z*11", 422, "`*` stands behind the beginning of one number"),
+        ("tracking_number=1Z*,2Z*", 422, "`*` stands behind the beginning of one number"),
+        ("stalled_for=72", 422, "should be a duration, such as P3D or PT36H"),
+        ("updated_after=2026-05-01", 422, "should be a time with its offset"),
+    ],
+)
+async def test_what_no_shipment_could_answer_is_refused_and_not_found_empty(api: Any, asked: str, status: int, text: str) -> None:
+    reply = await api.call("GET", f"/v1/shipments?{asked}", scopes="read")
+    assert reply.status == status
+    assert text in str(reply.body)

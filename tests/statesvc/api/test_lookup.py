@@ -67,3 +67,9 @@ async def test_two_hundred_numbers_are_one_statement_and_one_more_is_refused(api
     assert [one["shipments"][0]["tracking_number"] for one in found["items"]] == [f"N{n}" for n in range(200)]
     assert (await look_up(api, *(f"N{n}" for n in range(201)), status=422))["code"] == "invalid_request"
     assert (await look_up(api, status=422))["code"] == "invalid_request"
+
+
+async def test_a_carrier_that_is_none_is_refused_by_its_place(api: Any) -> None:
+    refused = await look_up(api, "1Z1", ("usp", "1Z1"), status=422)
+    assert [one["pointer"] for one in refused["errors"]] == ["/body/numbers/1/carrier_id"]
+    assert "did you mean `usps`" in refused["errors"][0]["detail"]

@@ -357,3 +357,9 @@ async def test_a_fork_of_the_log_ends_streams_and_clients_that_saw_what_was_lost
     assert (answer.status, problem["code"], problem["go_on_after"]) == (410, "cursor_lost", f"2.{truth[2]['log_index'] - 1}")
     async with stage.source(Last_Event_ID=str(seen[1].id)) as source:
         assert [block.id for block in await source.next(1)] == [f"2.{truth[2]['log_index']}"]
+
+
+async def test_a_stream_of_a_carrier_that_is_none_is_refused_and_not_silent_for_ever(stage: Stage) -> None:
+    answer = await stage.client.get("/v1/stream?carrier_id=usp", headers=stage.headers())
+    assert answer.status == 422
+    assert "did you mean `usps`" in await answer.text()

@@ -85,6 +85,19 @@ async def test_without_a_good_key_nothing_opens(call: Call, authorization: str |
     assert (status, body["code"]) == (401, "unauthenticated")
 
 
+@pytest.mark.parametrize(
+    ("authorization", "why"),
+    [
+        (None, "no key was sent"),
+        ("ss_000000000000_abc", "should be the word `Bearer`, a blank, and the key"),
+        ("Bearer ", "should be the word `Bearer`, a blank, and the key"),
+        ("Bearer x", "not known here"),
+    ],
+)
+async def test_who_is_not_let_in_hears_why(call: Call, authorization: str | None, why: str) -> None:
+    assert why in (await call(authorization))[1]["detail"]
+
+
 async def test_a_key_with_another_secret_is_none(pool: Pool, call: Call) -> None:
     _, key = await make(pool, Scope.AUDIT)
     forged = key[:-1] + ("a" if key[-1] != "a" else "b")
