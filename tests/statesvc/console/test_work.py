@@ -55,9 +55,7 @@ async def test_the_rollout_says_what_it_would_do_and_refuses_what_cannot_be(tab:
     await tab.log_in("ops", may_change="on")
     refused = await tab.preview("/console/carriers/ups/rollout", why="try", candidate="99", percent="5")
     assert "no candidate version of this name" in refused
-    assert "percent: should be an integer" in await tab.preview(
-        "/console/carriers/ups/rollout", why="x", candidate="99", percent="many"
-    )
+    assert "percent: should be an integer" in await tab.preview("/console/carriers/ups/rollout", why="x", candidate="99", percent="many")
     would = await tab.preview("/console/carriers/ups/rollout", why="end it", candidate="")
     assert "Then: no candidate, the stable version reads everything" in would
 
