@@ -27,7 +27,7 @@ from statesvc.log.history import History
 from statesvc.log.snapshot import take_snapshot
 from statesvc.shipments.as_of import Horizon, find_shipment_at, horizon_at
 from statesvc.shipments.audit_trail import EVENTS_MAX, read_audit_trail
-from statesvc.shipments.awaited import was_never_heard
+from statesvc.shipments.awaited import awaited_number_at
 from statesvc.shipments.find import (
     FoundShipment,
     OtherDiscriminators,
@@ -41,7 +41,7 @@ from statesvc.shipments.find import (
 from statesvc.shipments.known_texts import KnownTexts
 from statesvc.shipments.models import AsOf, Audit, HistoryPage, SameParcel, Shipment, Signer
 from statesvc.shipments.observation_trail import read_observations
-from statesvc.shipments.references import AttachedTo, AwaitedNumber, awaited_numbers
+from statesvc.shipments.references import AttachedTo, awaited_numbers
 from statesvc.shipments.timeline import timeline
 
 LONG_AUDIT_EVENTS: Final = 200
@@ -255,7 +255,7 @@ async def _shipment(
 
 
 async def _awaited(connection: AsyncConnection[Any], asked: ShipmentParameters, *, personal: bool) -> Shipment | None:
-    """Return a number without any events yet, if references are attached to it or it is awaited; in the past if that was observed."""
+    """Return a number without any events yet, if references are attached to it or it is awaited; in the past if it was awaited then."""
     if asked.discriminator:
         return None
     number, horizon = AttachedTo(asked.carrier_id, number_of(asked.carrier_id, asked.tracking_number)), None
@@ -263,7 +263,8 @@ async def _awaited(connection: AsyncConnection[Any], asked: ShipmentParameters, 
         found = await awaited_numbers(connection, [number])
     else:
         horizon = await horizon_at(connection, asked.as_of)
-        found = [AwaitedNumber(*number, horizon.at, never_heard=True)] if await was_never_heard(connection, number, horizon) else []
+        at_the_time = await awaited_number_at(connection, number, horizon)
+        found = [] if at_the_time is None else [at_the_time]
     if not found:
         return None
     signer: Signer = {"signed_by": None} if personal else {}

@@ -4,7 +4,7 @@ Their streams are locked or reserved as an append does it, so a first message th
 """
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
 
 from psycopg import AsyncConnection
@@ -18,6 +18,7 @@ from statesvc.database.queries import queries
 from statesvc.expectations.observe import DueShipment, Observation, WatchReport, carriers_to_put_off, write_observations
 from statesvc.log.batch_row import BatchStamp, begin_batch
 from statesvc.log.event_store import reserve_streams
+from statesvc.shipments.awaited import SHOWN_DAYS
 
 AT_ONCE: Final = 500
 PUT_OFF_AT_ONCE: Final = 5_000
@@ -33,8 +34,12 @@ class DueNumber(NamedTuple):
     number: str
     hours: int
     awaited_at: datetime
-    due_at: datetime
     is_observed: bool
+
+    @property
+    def deadline(self) -> datetime:
+        """When its hours were over; it may be looked at later."""
+        return self.awaited_at + timedelta(hours=self.hours)
 
 
 async def observe_never_heard(connection: Connection, *, worker: str) -> WatchReport:
@@ -59,7 +64,7 @@ async def observe_never_heard(connection: Connection, *, worker: str) -> WatchRe
         if unheard := [one for one in locked if one not in settled]:
             now = await (await begin_batch(connection)).rows()
             report.observations = [_observation(one, now) for one in unheard]
-            await connection.execute(_SQL["note_observed"], {**_numbers(unheard), "recorded_at": now.recorded_at})
+            await connection.execute(_SQL["note_observed"], {**_numbers(unheard), "recorded_at": now.recorded_at, "shown_days": SHOWN_DAYS})
             await write_observations(connection, report, now, worker)
     return report
 
@@ -94,7 +99,7 @@ def _observation(one: DueNumber, now: BatchStamp) -> Observation:
         shipment_id=of,
         version=0,
         kind=Expectation.NEVER_HEARD.value,
-        since=one.due_at,
+        since=one.deadline,
         details={
             "carrier_id": one.carrier_id,
             "cause": cause,
@@ -108,7 +113,7 @@ def _observation(one: DueNumber, now: BatchStamp) -> Observation:
     )
     return Observation(
         shipment=DueShipment(of, one.carrier_id, one.number, one.number, 0, now.recorded_at, INITIAL),
-        deadline=Deadline(one.due_at, Expectation.NEVER_HEARD, cause, one.hours),
+        deadline=Deadline(one.deadline, Expectation.NEVER_HEARD, cause, one.hours),
         sequence=sequence,
         document=document,
         entry=leaf(document, epoch=now.epoch),

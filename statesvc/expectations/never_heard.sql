@@ -4,15 +4,15 @@ SELECT pg_try_advisory_xact_lock(hashtextextended('statesvc.expectations.never_h
 
 -- name: due
 -- The awaited numbers whose hours are over, the longest first. The cutoff is a subquery, so that the index can be used.
-SELECT w.carrier_id, w.number, w.hours, w.awaited_at, w.due_at, w.observed_at IS NOT NULL FROM statesvc.awaited_number w
+SELECT w.carrier_id, w.number, w.hours, w.awaited_at, w.observed_at IS NOT NULL FROM statesvc.awaited_number w
 WHERE w.due_at <= (SELECT statesvc.clock()) ORDER BY w.due_at LIMIT %(limit)s;
 
 -- name: put_off
--- Asks again later about the due numbers of these carriers: spread over an hour, so that they do not all come at once then.
+-- Asks again later about the due numbers of these carriers that were not observed: spread over an hour, so that they do not all come at once then.
 UPDATE statesvc.awaited_number w SET due_at = statesvc.clock() + interval '30 minutes' + random() * interval '1 hour'
 WHERE (w.number, w.carrier_id) IN (
     SELECT d.number, d.carrier_id FROM statesvc.awaited_number d
-    WHERE d.due_at <= (SELECT statesvc.clock()) AND d.carrier_id = ANY (%(waiting)s::text[])
+    WHERE d.due_at <= (SELECT statesvc.clock()) AND d.carrier_id = ANY (%(waiting)s::text[]) AND d.observed_at IS NULL
     ORDER BY d.due_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED);
 
 -- name: lock_due
@@ -40,6 +40,6 @@ WHERE w.number = u.number AND w.carrier_id = u.carrier_id;
 
 -- name: note_observed
 -- Nothing was heard of these numbers; their rows say so for a while.
-UPDATE statesvc.awaited_number w SET observed_at = %(recorded_at)s, due_at = %(recorded_at)s::timestamptz + interval '30 days'
+UPDATE statesvc.awaited_number w SET observed_at = %(recorded_at)s, due_at = %(recorded_at)s::timestamptz + make_interval(days => %(shown_days)s)
 FROM unnest(%(carrier_ids)b::text[], %(numbers)b::text[]) AS u(carrier_id, number)
 WHERE w.number = u.number AND w.carrier_id = u.carrier_id;

@@ -10,9 +10,10 @@ WHERE s.due_at <= (SELECT statesvc.clock()) ORDER BY s.due_at LIMIT %(limit)s;
 -- name: not_now
 -- Those of these carriers of which nothing can be concluded now: it is held; its messages have waited for longer than a minute; or it has
 -- fallen silent, by the rule of the alert.
-SELECT l.carrier_id FROM statesvc.lane l
-WHERE l.carrier_id = ANY (%(carrier_ids)s::text[]) AND (
-    statesvc.held(l.carrier_id)
+SELECT c.carrier_id FROM unnest(%(carrier_ids)s::text[]) AS c(carrier_id)
+-- a carrier that never pushed has no lane
+LEFT JOIN statesvc.lane l ON l.carrier_id = c.carrier_id
+WHERE statesvc.held(c.carrier_id)
     OR EXISTS (SELECT FROM statesvc.inbox q
         WHERE q.carrier_id = l.carrier_id AND q.token IS NULL AND q.available_at >= l.low_water
             AND q.available_at < (SELECT statesvc.clock() - interval '1 minute'))
@@ -20,7 +21,7 @@ WHERE l.carrier_id = ANY (%(carrier_ids)s::text[]) AND (
         WHERE t.carrier_id = l.carrier_id AND t.minute > statesvc.clock() - interval '29 hours'
         HAVING max(t.last_at) < statesvc.clock() - interval '4 hours'
             AND sum(t.accepted + t.duplicates) FILTER (
-                WHERE t.minute BETWEEN statesvc.clock() - interval '28 hours' AND statesvc.clock() - interval '24 hours') > 50));
+                WHERE t.minute BETWEEN statesvc.clock() - interval '28 hours' AND statesvc.clock() - interval '24 hours') > 50);
 
 -- name: put_off
 -- Looks at the due shipments of these carriers later: spread over an hour, so that they do not all come at once then.

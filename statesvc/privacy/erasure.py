@@ -108,7 +108,9 @@ async def erase(connection: Connection, erasure: Erasure) -> Erased:
             done = await connection.execute(_SQL["destroy_key"], stream)
             (erased.shipments if done.rowcount else erased.already).append(each)
         await erase_trials(connection, streams)
-        await forget_awaited(connection, AttachedTo(erasure.carrier_id, erasure.number))
+        awaited = await forget_awaited(
+            connection, AttachedTo(erasure.carrier_id, erasure.number), actor=erasure.actor, why={"why": erasure.why}
+        )
         await erase_references(connection, AttachedTo(erasure.carrier_id, erasure.number), others_go_on="" not in streams.values())
         details = {
             "why": erasure.why,
@@ -118,7 +120,10 @@ async def erase(connection: Connection, erasure: Erasure) -> Erased:
         }
         await record_actions(
             connection,
-            [Action(actor=erasure.actor, verb=ERASE, target=f"{SHIPMENT}{each}", details=details) for each in erased.shipments],
+            [
+                *(Action(actor=erasure.actor, verb=ERASE, target=f"{SHIPMENT}{each}", details=details) for each in erased.shipments),
+                *awaited,
+            ],
         )
     return erased
 

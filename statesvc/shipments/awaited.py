@@ -4,18 +4,24 @@ Whether anything was heard is asked once, when the hours are over (`statesvc/exp
 """
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
+import orjson
 from psycopg import AsyncConnection
 
-from events.identity.ids import awaited_id
+from events.identity.ids import awaited_id, shipment_id
 from statesvc.database.queries import queries
-from statesvc.log.actions import SHIPMENT, record_action
+from statesvc.log.actions import SHIPMENT, Action, record_actions
+from statesvc.log.json_compression import decompress_json
 from statesvc.shipments.as_of import Horizon
-from statesvc.shipments.references import AttachedTo, NumberErasedError
+from statesvc.shipments.references import AttachedTo, AwaitedNumber, NumberErasedError
 
 HOURS_MAX: Final = 24 * 365
+SHOWN_DAYS: Final = 30
+"""So long a number shows that nothing was heard of it."""
+_AWAIT: Final = "await_shipment"
+_STOP: Final = "stop_awaiting_shipment"
 _SQL = queries("statesvc.shipments", "awaited")
 Connection = AsyncConnection[Any]
 
@@ -40,34 +46,61 @@ async def await_number(connection: Connection, number: AttachedTo, hours: int, *
             return present
         row = await _row(connection, "put_awaited", {**number._asdict(), "hours": hours})
         assert row is not None  # noqa: S101 - RETURNING of one row
-        await _record(connection, "await_shipment", number, {"hours": hours, **why}, actor)
+        await record_actions(connection, [_action(_AWAIT, number, {"hours": hours, **why}, actor)])
     return AwaitedHours(*row)
 
 
 async def stop_awaiting(connection: Connection, number: AttachedTo, *, actor: str, why: Mapping[str, str]) -> bool:
     """Stop awaiting it. False where it was not awaited."""
     async with connection.transaction():
-        row = await _row(connection, "delete_awaited", number._asdict())
-        if row is not None:
-            await _record(connection, "stop_awaiting_shipment", number, {"hours": row[0], **why}, actor)
-    return row is not None
+        actions = await forget_awaited(connection, number, actor=actor, why=why)
+        await record_actions(connection, actions)
+    return bool(actions)
 
 
-async def forget_awaited(connection: Connection, number: AttachedTo) -> None:
-    """Forget the number, which is erased, in the caller's transaction."""
-    await _row(connection, "delete_awaited", number._asdict())
+async def forget_awaited(connection: Connection, number: AttachedTo, *, actor: str, why: Mapping[str, str]) -> list[Action]:
+    """Forget the number in the caller's transaction; return what the caller records of it."""
+    row = await _row(connection, "delete_awaited", number._asdict())
+    return [] if row is None else [_action(_STOP, number, {"hours": row[0], **why}, actor)]
 
 
-async def was_never_heard(connection: Connection, number: AttachedTo, horizon: Horizon) -> bool:
-    """Return whether it was observed and sealed by then that nothing had been heard."""
-    asked = {"awaited_id": awaited_id(*number), "size": horizon.size}
-    row = await (await connection.execute(_SQL["never_heard_at"], asked, prepare=False)).fetchone()
-    return row == (True,)
+async def awaited_number_at(connection: Connection, number: AttachedTo, horizon: Horizon) -> AwaitedNumber | None:
+    """Return the number as it was awaited by what was sealed then; None where it was not. No event of its own was sealed by then."""
+    asked = {"target": _target(number), "verbs": [_AWAIT, _STOP], "awaited_id": awaited_id(*number), "size": horizon.size}
+    cursor = await connection.execute(_SQL["sealed_entries"], asked, prepare=False, binary=True)
+    awaited = None
+    for (canonical,) in await cursor.fetchall():
+        awaited = _after(awaited, orjson.loads(decompress_json(canonical)))
+    if awaited is None:
+        return None
+    if awaited.observed_at is not None:
+        is_shown = horizon.at < awaited.observed_at + timedelta(days=SHOWN_DAYS)
+        return AwaitedNumber(*number, awaited.observed_at, never_heard=True) if is_shown else None
+    if horizon.at >= awaited.due_at and await _row(
+        connection, "heard_of_parcel", {"parcel_id": shipment_id(*number, ""), "at": horizon.at}
+    ) == (True,):
+        return None
+    return AwaitedNumber(*number, awaited.awaited_at)
 
 
-async def _record(connection: Connection, verb: str, number: AttachedTo, details: Mapping[str, Any], actor: str) -> None:
-    target = f"{SHIPMENT}{number.carrier_id} {number.number}"
-    await record_action(connection, actor=actor, verb=verb, target=target, details=details)
+def _after(awaited: AwaitedHours | None, entry: Mapping[str, Any]) -> AwaitedHours | None:
+    """Return what is awaited after an entry of the log."""
+    recorded_at, details = datetime.fromisoformat(entry["recorded_at"]), entry["details"]
+    if entry["entry"] == "observation":
+        since, due_at = map(datetime.fromisoformat, (details["cause"], entry["since"]))
+        return AwaitedHours(details["hours"], since, due_at, recorded_at)
+    if entry["verb"] == _STOP:
+        return None
+    since = recorded_at if awaited is None or awaited.observed_at is not None else awaited.awaited_at
+    return AwaitedHours(details["hours"], since, since + timedelta(hours=details["hours"]), None)
+
+
+def _action(verb: str, number: AttachedTo, details: Mapping[str, Any], actor: str) -> Action:
+    return Action(actor=actor, verb=verb, target=_target(number), details=details)
+
+
+def _target(number: AttachedTo) -> str:
+    return f"{SHIPMENT}{number.carrier_id} {number.number}"
 
 
 async def _row(connection: Connection, query: str, parameters: Mapping[str, Any]) -> Any:  # noqa: ANN401 - as the query has it

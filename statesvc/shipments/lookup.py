@@ -33,9 +33,8 @@ class PrintedNumber(NamedTuple):
 
 async def look_up_numbers(connection: AsyncConnection[Any], asked: Sequence[PrintedNumber]) -> list[list[ListedShipment]]:
     """Return the shipments of each number, the latest first, and those of which nothing was said yet."""
-    rows = [(place, number, one.carrier_id) for place, one in enumerate(asked) for number in one.compared()]
     cursor = connection.cursor(binary=True, row_factory=dict_row)
-    await cursor.execute(_SQL["lookup"], {**encoded(rows, _NUMBERS), "each": OTHERS_MAX})
+    await cursor.execute(_SQL["lookup"], lookup_parameters(asked))
     found: list[list[ListedShipment]] = [[] for _ in asked]
     for row in await cursor.fetchall():
         place = row.pop("place")
@@ -44,3 +43,9 @@ async def look_up_numbers(connection: AsyncConnection[Any], asked: Sequence[Prin
         else:
             found[place].append(listed(stored_shipment(row)))
     return found
+
+
+def lookup_parameters(asked: Sequence[PrintedNumber]) -> dict[str, Any]:
+    """Return the parameters of the statement."""
+    rows = [(place, number, one.carrier_id) for place, one in enumerate(asked) for number in one.compared()]
+    return {**encoded(rows, _NUMBERS), "each": OTHERS_MAX}

@@ -13,6 +13,7 @@ from typing import Final
 
 from tests.acceptance.processes import BOOTSTRAP_KEY, running
 from tests.bench.bench import Bench
+from tests.bench.lookup import CARRIERS, FILL_AWAITED, measure_lookups
 from tests.bench.promises import EVENTS_OF_A_SHIPMENT, shipments
 from tests.bench.report import Row, milliseconds, percentile
 from tests.bench.server import Place
@@ -43,15 +44,13 @@ END $$
 _NEW: Final = "INSERT INTO statesvc.number_alone SELECT '1Z' || upper(left(md5(n || '{}'), 16)) FROM generate_series(1, {}) n"
 _SIZE: Final = "SELECT pg_relation_size('statesvc.number_alone_end')::float"
 _WRITTEN: Final = "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::float"
-_CARRIERS: Final = ("ups", "fedex", "gls", "dpd")
-"""Carriers in the order in which the fill deals them out."""
 
 
 async def measure(bench: Bench) -> list[Row]:
     count = bench.scale.found_shipments
     kinds: dict[str, Callable[[int], str]] = {
         "by number alone": lambda n: f"/v1/shipments?tracking_number=1ZX{n}",
-        "by carrier and number": lambda n: f"/v1/shipments?carrier_id={_CARRIERS[n % 4]}&tracking_number=1ZX{n}",
+        "by carrier and number": lambda n: f"/v1/shipments?carrier_id={CARRIERS[n % 4]}&tracking_number=1ZX{n}",
         "a number that nobody has": lambda n: f"/v1/shipments?tracking_number=1ZY{n}",
         "the number in another spelling": lambda n: f"/v1/shipments?tracking_number=1zx-{n}",
         "the last 5 characters": lambda n: f"/v1/shipments?order=newest&tracking_number=*{f'1ZX{n}'[-5:]}",
@@ -61,7 +60,11 @@ async def measure(bench: Bench) -> list[Row]:
     async with bench.server.database() as place:
         bench.say(f"filling {count:,} shipments")
         await place.execute(
-            shipments(count, one_under_way_in=20), _STREAMS, "VACUUM ANALYZE statesvc.shipment, statesvc.stream", "CHECKPOINT"
+            shipments(count, one_under_way_in=20),
+            _STREAMS,
+            FILL_AWAITED,
+            "VACUUM ANALYZE statesvc.shipment, statesvc.stream, statesvc.awaited_number",
+            "CHECKPOINT",
         )
         async with running(bench.service(place), "api") as service:
             wire = await connect(service.api.port)
@@ -76,6 +79,7 @@ async def measure(bench: Bench) -> list[Row]:
                 bar = _PART_BAR_SECONDS if "*" in path(count) else BAR_SECONDS
                 rows.append(Row(f"{what}: p99", milliseconds(p99), f"< {bar * 1e3:.0f} ms", median(p99) < bar))
                 rows.append(Row("... p50", milliseconds(p50)))
+            rows += await measure_lookups(bench, place, service.api, wire, count)
             wire.close()
         rows += await _cost(place, count)
     return rows

@@ -5,7 +5,9 @@ Answers must have a Content-Length, as all of ours do.
 
 import asyncio
 from collections.abc import Callable
-from typing import Final, cast
+from typing import Any, Final, cast
+
+import orjson
 
 Done = Callable[["Wire", int, bytes], None]
 """Called with the wire, which is free again, the status (0: the connection was lost) and the body."""
@@ -84,3 +86,13 @@ def post(path: str, body: bytes) -> bytes:
 def get(path: str, key: str) -> bytes:
     """Build a GET with an API key, as bytes."""
     return f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {key}\r\n\r\n".encode()
+
+
+def post_json(path: str, document: Any, key: str) -> bytes:
+    """Build a POST of a JSON document with an API key, as bytes."""
+    body = orjson.dumps(document)
+    head = (
+        f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {key}\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n"
+    )
+    return head.encode() + body

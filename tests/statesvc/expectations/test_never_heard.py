@@ -1,9 +1,7 @@
 """Awaited numbers of which nothing is ever heard, on a real database: observed once, as an entry and a notification."""
 
 import json
-from collections import defaultdict
 from dataclasses import replace
-from random import Random
 from typing import Any
 
 import pytest
@@ -132,16 +130,18 @@ async def test_the_same_hours_again_change_nothing_and_others_count_from_the_fir
     assert len((await watch(shop, hours=0.2)).observations) == 1
 
 
-async def test_of_a_carrier_that_is_held_nothing_is_concluded(shop: Shop) -> None:
-    await shop.say({"number": "B", "status": "in_transit"})
+@pytest.mark.parametrize("scope", [CARRIER_ID, "*"])
+async def test_of_a_carrier_that_is_held_nothing_is_concluded_though_it_never_pushed(shop: Shop, scope: str) -> None:
     await awaits(shop, "A1")
     await shop.connection.execute(
-        "INSERT INTO statesvc.rollout (carrier_id, hold, changed_at, changed_by) VALUES ('acme', true, now(), 't')"
+        "INSERT INTO statesvc.rollout (carrier_id, hold, changed_at, changed_by) VALUES (%s, true, now(), 't')", (scope,)
     )
     report = await watch(shop, hours=49)
     assert (report.due, report.put_off, report.observations) == (1, 1, [])
     await shop.connection.execute("UPDATE statesvc.rollout SET hold = false")
-    assert len((await watch(shop, hours=2)).observations) == 1
+    report = await watch(shop, hours=2)
+    (since,) = [one.deadline.due_at for one in report.observations]
+    assert since == await shop.value("SELECT awaited_at + interval '48 hours' FROM statesvc.awaited_number"), "not when it was looked at"
 
 
 async def test_a_first_message_that_is_being_appended_goes_first(shop: Shop) -> None:
@@ -161,45 +161,3 @@ async def test_many_are_worked_off_in_steps(shop: Shop, monkeypatch: pytest.Monk
     await shop.database.clock.advance(49 * HOUR)
     reports = [await watch(shop) for _ in range(3)]
     assert [(len(report.observations), report.is_full) for report in reports] == [(3, True), (3, True), (1, False)]
-
-
-@pytest.mark.usefixtures("own_processes")
-@pytest.mark.parametrize("seed", range(6))
-async def test_what_is_observed_is_what_the_rule_says_of_any_story(shop: Shop, seed: int) -> None:
-    # of each number: observed at the first look after its hours, if nothing had been heard by then
-    random, numbers = Random(seed), [f"N{n}" for n in range(6)]
-    now, due, heard, expected = 0.0, dict[str, tuple[float, float, int]](), set[str](), defaultdict[str, int](int)
-    told = set[str]()
-    for _ in range(60):
-        number = random.choice(numbers)
-        match random.choice(["await", "await", "stop", "say", "pass", "pass"]):
-            case "await":
-                hours = random.choice([12, 24, 48])
-                since = now if number not in due or number in told else due[number][0]
-                due[number] = (since, since + hours, hours)
-                told.discard(number)
-                await awaits(shop, number, hours)
-            case "stop":
-                await stop_awaiting(shop.connection, AttachedTo(CARRIER_ID, number), actor="shop", why={})
-                due.pop(number, None)
-                told.discard(number)
-            case "say":
-                await shop.say({"number": number, "status": "in_transit"}, envelope=random.random())
-                heard.add(number)
-            case _:
-                passed = random.choice([1.0, 7.0, 25.0])
-                now += passed
-                await watch(shop, hours=passed)
-                for each, (_, until, _) in list(due.items()):
-                    if until <= now and each not in told:
-                        if each in heard:
-                            del due[each]
-                        else:
-                            told.add(each)
-                            expected[each] += 1
-    found = defaultdict[str, int](int)
-    for entry in await observed(shop):
-        found[entry["details"]["number"]] += 1
-    assert found == expected
-    assert await drifts(shop) == []
-    await check_log(shop.connection, shop.keyring)
