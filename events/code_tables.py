@@ -8,7 +8,7 @@ import csv
 import difflib
 import io
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Final, NamedTuple
@@ -90,22 +90,45 @@ class NoTableRow(NamedTuple):
 
 def row_of(carrier_id: str, raw: Raw, text: str | None) -> TableRow | NoTableRow:
     """Return the row of a code as it is printed; an absent reason or text means any."""
+    row = printed_row(carrier_id, raw, text)
+    if isinstance(row, NoTableRow):
+        return row
+    places = [place for place in _optional_places(carrier_id, row.table) if not row.key[place]]
+    if any(present != row.key and _differ_only(present, row.key, places) for present in _table(row.table)):
+        return NoTableRow("its table distinguishes texts or reasons of the code: a row for all of them would not hold for those")
+    return row
+
+
+def wider_rows(carrier_id: str, row: TableRow) -> Iterator[TableRow]:
+    """Yield the row, and the one for any reason and text of the code."""
+    yield row
+    optional = _optional_places(carrier_id, row.table)
+    yield row._replace(key=tuple("" if place in optional else cell for place, cell in enumerate(row.key)))
+
+
+def printed_row(carrier_id: str, raw: Raw, text: str | None) -> TableRow | NoTableRow:
+    """Return the row of exactly what is printed, whatever else the table holds of the code."""
     table = f"{_NAMES.get(carrier_id, carrier_id)}_codes.csv"
     if not files("events.carriers").joinpath(table).is_file():
         return NoTableRow("the carrier has no table of codes in the repository")
     if carrier_id == "usps" and raw.code is not None and not looks_like_code(raw.code):
         # where it prints no code its words stand in place of one
         raw, text = raw._replace(code=None), text or raw.code
-    header = next(csv.reader(_text(table).splitlines()))
-    columns = COLUMNS.get(carrier_id, tuple(header[: header.index(_KIND)]))
+    columns = _columns(carrier_id, table)
     printed = dict(zip(_PARTS, (raw.type, raw.code, raw.reason, text), strict=True))
     if (why := _refusal(carrier_id, columns, printed)) is not None:
         return NoTableRow(why)
-    key = tuple(_cell(column, printed) for column in columns)
-    open_places = [place for place, column in enumerate(columns) if _source(column) in _OPTIONAL and not key[place]]
-    if any(present != key and _differ_only(present, key, open_places) for present in _table(table)):
-        return NoTableRow("its table distinguishes texts or reasons of the code: a row for all of them would not hold for those")
-    return TableRow(table, key)
+    return TableRow(table, tuple(_cell(column, printed) for column in columns))
+
+
+def _columns(carrier_id: str, table: str) -> Sequence[str]:
+    """Return the key columns."""
+    header = next(csv.reader(_text(table).splitlines()))
+    return COLUMNS.get(carrier_id, tuple(header[: header.index(_KIND)]))
+
+
+def _optional_places(carrier_id: str, table: str) -> list[int]:
+    return [place for place, column in enumerate(_columns(carrier_id, table)) if _source(column) in _OPTIONAL]
 
 
 def _refusal(carrier_id: str, columns: Sequence[str], printed: Mapping[str, str | None]) -> str | None:

@@ -37,25 +37,29 @@ FAMILIES: Final[Mapping[tuple[str, str], frozenset[str]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Corrected:
-    """Facts as they now read. `pending`: named but absent events. `unbound`: some correction found nothing to correct."""
+    """Facts as they now read. `pending`: named but absent events. `unbound`: some correction found nothing to correct.
+
+    `corrected_by`: of each event that reads otherwise now, the correction that says so.
+    """
 
     facts: list[Fact]
     corrections: int
     pending: frozenset[str]
     unbound: bool
+    corrected_by: Mapping[str, str]
 
 
 def correct(facts: Mapping[str, Fact]) -> Corrected:
     """Apply the corrections among `facts`, which are keyed by event id."""
     corrections = sorted((fact for fact in facts.values() if fact.kind is Kind.CORRECTION), key=_BY_KEY)
     if not corrections:
-        return Corrected(list(facts.values()), 0, frozenset(), unbound=False)
+        return Corrected(list(facts.values()), 0, frozenset(), unbound=False, corrected_by={})
     run = _Corrections(dict(facts))
     run.apply_own([fact for fact in corrections if _own(fact)])
     theirs = [fact for fact in corrections if not _own(fact)]
     run.apply_targeted([fact for fact in theirs if fact.corrects is not None])
     run.apply_untargeted([fact for fact in theirs if fact.corrects is None])
-    return Corrected(list(run.facts.values()), len(corrections), frozenset(run.pending), unbound=run.unbound)
+    return Corrected(list(run.facts.values()), len(corrections), frozenset(run.pending), unbound=run.unbound, corrected_by=run.corrected_by)
 
 
 def _own(fact: Fact) -> bool:
@@ -73,12 +77,13 @@ def _reread(fact: Fact, correction: Fact) -> Fact:
 class _Corrections:
     """`facts` as corrected so far."""
 
-    __slots__ = ("facts", "pending", "unbound")
+    __slots__ = ("corrected_by", "facts", "pending", "unbound")
 
     def __init__(self, facts: dict[str, Fact]) -> None:
         self.facts = facts
         self.pending: set[str] = set()
         self.unbound = False
+        self.corrected_by: dict[str, str] = {}
 
     def apply_own(self, corrections: list[Fact]) -> None:
         """Follow each chain from its root to its end. What the end carries (a signer, an estimate) becomes the root's enrichment."""
@@ -98,7 +103,7 @@ class _Corrections:
                 reached.update(fact.event_id for fact in following)
                 following = successors.pop(end.event_id, [])
             if end is not None:
-                self.facts[root_id] = _reread(root, end)
+                self._apply(end, root)
                 self.facts[end.event_id] = replace(end, kind=Kind.INFO, status=None, reason=None, anchor=root_id)
         for fact in corrections:
             if fact.event_id not in reached:
@@ -118,7 +123,7 @@ class _Corrections:
                 self._miss(None)
             else:
                 settled.add(target.event_id)
-                self.facts[target.event_id] = _reread(target, correction)
+                self._apply(correction, target)
 
     def apply_untargeted(self, corrections: list[Fact]) -> None:
         """Apply the earliest first: each undoes the latest scan before it that still counts."""
@@ -132,10 +137,14 @@ class _Corrections:
             if place < 0:
                 self._miss(None)
                 continue
-            corrected = _reread(valid.pop(place), correction)
-            self.facts[corrected.event_id] = corrected
+            corrected = self._apply(correction, valid.pop(place))
             if corrected.kind is Kind.SCAN:
                 insort(valid, corrected, key=_BY_KEY)
+
+    def _apply(self, correction: Fact, target: Fact) -> Fact:
+        corrected = self.facts[target.event_id] = _reread(target, correction)
+        self.corrected_by[target.event_id] = correction.event_id
+        return corrected
 
     def _miss(self, target_id: str | None) -> None:
         self.unbound = True

@@ -134,7 +134,7 @@ async def _evidence(context: Context, call: Call[EvidenceParameters, Any], state
 async def print_evidence(sources: Sources, wanted: EvidenceWanted) -> PrintedEvidence:
     """Gather, prove, seal and print; what is made for a case is on record when this returns. Raises Problem."""
     from statesvc.evidence.evidence_forms import print_form  # noqa: PLC0415 - a process that only asks for evidence need not hold it
-    from statesvc.evidence.pdf import NoTypesetterError  # noqa: PLC0415 - as above
+    from statesvc.evidence.pdf import NoTypesetterError, TypesettingTimeoutError  # noqa: PLC0415 - as above
 
     asked = Wanted(
         carrier_id=wanted.carrier_id,
@@ -162,6 +162,8 @@ async def print_evidence(sources: Sources, wanted: EvidenceWanted) -> PrintedEvi
         file = print_form(gathered, wanted.media_type, wanted.part)
     except NoTypesetterError as error:
         raise Problem(Code.INVALID_REQUEST, str(error)) from error
+    except TypesettingTimeoutError as error:
+        raise Problem(Code.OVERLOADED, str(error)) from error
     if wanted.statement is not None:
         async with sources.pool.connection() as connection:
             await record_evidence(connection, gathered.bundle, file.content, actor=wanted.actor, form=wanted.media_type)

@@ -12,7 +12,7 @@ from typing import Final
 from statesvc.cli.api_calls import CallRefusedError, Calls, File, Json
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.operation_table import add_fields
-from statesvc.cli.output import write_line
+from statesvc.cli.output import time_of, write_line
 from statesvc.cli.service_calls import api_calls
 from statesvc.evidence.bundle import BUNDLE_FILE, FORMS
 
@@ -101,4 +101,4 @@ def _write_page_one(form: str, content: bytes) -> None:
 
 def _write(path: Path, file: File) -> None:
     path.write_bytes(file.content)
-    write_line(f"{path}: {file.headers['Statesvc-Entries']} entries of the log, sealed {file.headers['Statesvc-Sealed-At']}")
+    write_line(f"{path}: {file.headers['Statesvc-Entries']} entries of the log, sealed {time_of(file.headers['Statesvc-Sealed-At'])}")

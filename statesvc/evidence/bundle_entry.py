@@ -9,6 +9,7 @@ from typing import Any, Final
 import orjson
 
 from events.entry.kinds import read_raw
+from events.event import Raw
 from events.identity.ids import printed_code
 from statesvc.evidence.bundle import ERASED, WITHHELD
 
@@ -59,8 +60,13 @@ class BundleEntry:
     def code(self) -> str:
         """The carrier's code, as printed where that is shown."""
         if "raw" in self.part:
-            return printed_code(read_raw(self.part["raw"])) or ""
+            return printed_code(self.raw) or ""
         return self.document.get("carrier_code") or ""
+
+    @property
+    def raw(self) -> Raw:
+        """The carrier's codes as printed, where they are shown."""
+        return read_raw(self.part.get("raw") or self.document.get("raw") or {})
 
 
 def first_personal(entries: Iterable[BundleEntry], name: str) -> str | None:

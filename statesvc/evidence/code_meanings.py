@@ -4,26 +4,36 @@ import csv
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from typing import Any, Final
+from typing import Final
 
-_ABOUT: Final = frozenset({"meaning", "source", "date", "waived"})
-_PARTS: Final = ("type", "code", "reason")
-_FILES: Final = {"17track": "seventeentrack"}
+from events.code_tables import TableRow, printed_row, wider_rows
+from events.event import Raw
+
+_MEANING: Final = "meaning"
 
 
-def code_meaning(carrier_id: str, raw: Mapping[str, Any]) -> str | None:
+def code_meaning(carrier_id: str, raw: Raw, text: str | None) -> str | None:
     """Return the list's words for a code; None where no list names it, or not in Latin letters."""
-    key = tuple(str(raw.get(part) or "").upper() for part in _PARTS)
-    listed = _listed(carrier_id)
-    return listed.get(key) or listed.get(("", key[1], "")) or listed.get((key[0], key[1], ""))
+    for words in (text, None):
+        row = printed_row(carrier_id, raw, words)
+        if isinstance(row, TableRow):
+            listed = _listed(row.table)
+            for key in (each.key for each in wider_rows(carrier_id, row)):
+                if meaning := listed.get(_folded(key)):
+                    return meaning
+    return None
 
 
 @cache
-def _listed(carrier_id: str) -> Mapping[tuple[str, ...], str]:
-    file = files("events.carriers") / "lists" / f"{_FILES.get(carrier_id, carrier_id)}_codes.csv"
+def _listed(table: str) -> Mapping[tuple[str, ...], str]:
+    """Read a list; its keys are those of the table of the same name."""
+    file = files("events.carriers") / "lists" / table
     if not file.is_file():
         return {}
-    rows = list(csv.DictReader(file.read_text("utf-8").splitlines()))
-    if not rows or set(rows[0]) - _ABOUT - set(_PARTS):
-        return {}
-    return {tuple((row.get(part) or "").upper() for part in _PARTS): row["meaning"] for row in rows if row["meaning"].isascii()}
+    header, *rows = csv.reader(file.read_text("utf-8").splitlines())
+    width = header.index(_MEANING)
+    return {_folded(row[:width]): row[width] for row in rows if row[width].isascii()}
+
+
+def _folded(key: list[str] | tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(cell.casefold() for cell in key)

@@ -7,15 +7,16 @@ from typing import Any, Final
 
 from events.merkle.checkpoint import read_checkpoint
 from events.vocabulary import Kind
+from statesvc.evidence import wording as words
 from statesvc.evidence.bundle import ERASED, UNAVAILABLE, WITHHELD, Bundle
 from statesvc.evidence.bundle_entry import ERASED_TEXT, WITHHELD_TEXT, BundleEntry
 from statesvc.evidence.dispute_fields import carrier_name
 from statesvc.evidence.milestones import Milestones
 from statesvc.evidence.plain_words import carriers_words, spaced
-from statesvc.evidence.printed_times import stated_time, utc
+from statesvc.evidence.printed_times import local_time, short_time, utc, zone_source
 from statesvc.evidence.proof_of_delivery import DeliveryProof, read_delivery_proofs
 from statesvc.evidence.summary import EvidenceSummary, summary_of
-from statesvc.evidence.told import ToldLine, told_lines
+from statesvc.evidence.told import ToldLine, receivers_of, told_lines
 
 _NOT_SHOWN: Final = {
     ERASED: ERASED_TEXT,
@@ -29,6 +30,7 @@ class StatementLine:
     """One statement of the carrier, or one conclusion of ours. `occurred`: its own clock and zone; `recorded`: ours, when we knew it.
 
     `number`: among the statements, as the first page names it; 0: it is none. `is_key`: it moved the state, or is the first or the last.
+    `zone`: whose zone the clock is in where the carrier stated none. `there`: the time in the place, computed.
     """
 
     index: int
@@ -40,6 +42,8 @@ class StatementLine:
     code: str
     note: str = ""
     is_key: bool = True
+    zone: str = ""
+    there: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +83,7 @@ class EvidenceReport:
     actions: Sequence[ActionLine] = field(default_factory=tuple)
     proof: Sequence[tuple[str, str]] = field(default_factory=tuple)
     checkpoint: str = ""
+    keys: Sequence[str] = field(default_factory=tuple)
 
 
 def report_of(bundle: Bundle) -> EvidenceReport:
@@ -101,11 +106,12 @@ def report_of(bundle: Bundle) -> EvidenceReport:
         conclusions=[_conclusion(entry, places) for entry in entries if entry.kind == "transition"],
         contradictions=[_statement(entry, None) for entry in entries if entry.kind == "conflict"],
         told=told_lines(bundle, entries),
-        bodies=[_body(each) for each in bundle["sent"]],
+        bodies=[_body(bundle, each) for each in bundle["sent"]],
         observations=[_observation(entry) for entry in entries if entry.kind == "observation"],
         actions=[_action(entry) for entry in entries if entry.kind == "action"],
         proof=list(_proof(bundle, entries)),
         checkpoint=bundle["log"]["checkpoint"],
+        keys=bundle["log"]["keys"],
     )
 
 
@@ -129,8 +135,6 @@ def _proof(bundle: Bundle, entries: Sequence[BundleEntry]) -> Iterator[tuple[str
         covered = "all entries of this document" if not later else f"all entries of this document except the last {later}"
         yield "Time stamp", f"{utc(stamp['stamped_at'])} (RFC 3161), of {covered}"
         yield "Stamped by", stamp["authority"]
-    for place, key in enumerate(bundle["log"]["keys"], start=1):
-        yield f"Public key {place}", key
 
 
 def _statements(events: Sequence[BundleEntry], entries: Sequence[BundleEntry], milestones: Milestones) -> Iterator[StatementLine]:
@@ -146,9 +150,9 @@ def _statement(entry: BundleEntry, milestones: Milestones | None, *, is_key: boo
     document = entry.document
     readings = {} if milestones is None else milestones.readings
     flags = sorted(milestones.flags.get(document["event_id"], ())) if milestones is not None and entry.kind == "event" else []
-    notes = [f"{spaced(flag).upper()}: see the first page" for flag in flags]
+    notes = [f"{words.FLAGS.get(flag, spaced(flag))}: see the first page" for flag in flags]
     if document["kind"] == Kind.CORRECTION:
-        notes.append(f"corrects {document['corrects']}" if document.get("corrects") else "retracts an earlier scan")
+        notes.append(_corrects(document, milestones))
     if document["kind"] == Kind.UNMAPPED:
         notes.append("an unknown code: the status stayed as it was")
     status = document.get("status")
@@ -162,7 +166,9 @@ def _statement(entry: BundleEntry, milestones: Milestones | None, *, is_key: boo
     return StatementLine(
         index=entry.index,
         number=0 if milestones is None else milestones.numbers.get(document["event_id"], 0),
-        occurred=stated_time(document),
+        occurred=short_time(document),
+        zone=zone_source(document),
+        there=local_time(document, entry.location),
         recorded=utc(document["recorded_at"]),
         what=f"{reading}: {description}" if description else reading,
         where=entry.place,
@@ -170,6 +176,12 @@ def _statement(entry: BundleEntry, milestones: Milestones | None, *, is_key: boo
         note="; ".join(notes),
         is_key=is_key,
     )
+
+
+def _corrects(correction: Mapping[str, Any], milestones: Milestones | None) -> str:
+    target = None if milestones is None else milestones.targets.get(correction["event_id"])
+    verb = "corrects" if correction.get("status") else "takes back"
+    return f"{verb} an earlier statement" if milestones is None or target is None else f"{verb} statement {milestones.numbers[target]}"
 
 
 def _conclusion(entry: BundleEntry, places: Mapping[str, Sequence[int]]) -> StatementLine:
@@ -191,10 +203,10 @@ def _cause(transition: Mapping[str, Any], places: Sequence[int]) -> str:
     return f"entry {places[0]}" if places else str(transition["event_id"])
 
 
-def _body(message: Mapping[str, Any]) -> SentBodyLine:
+def _body(bundle: Bundle, message: Mapping[str, Any]) -> SentBodyLine:
     return SentBodyLine(
         webhook_id=message["webhook_id"],
-        receiver=message["receiver"],
+        receiver=receivers_of(bundle)[message["subscription_id"]],
         attempts=", ".join(map(str, message.get("attempts", ()))) or "all",
         text=message["body"] or _NOT_SHOWN[message.get("body_state", UNAVAILABLE)],
     )

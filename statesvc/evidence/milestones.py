@@ -23,7 +23,7 @@ class CorrectedDelivery:
     """A delivery that was reported and does not count any more. `reads`: what it says now; None: nothing, it was taken back."""
 
     entry: BundleEntry
-    correction: BundleEntry | None
+    correction: BundleEntry
     reads: Status | None
 
 
@@ -32,7 +32,7 @@ class Milestones:
     """`readings`: the status that each scan still stands for, by event id; one that was taken back is missing.
 
     `numbers`: the place of each statement in the order in which they happened, from 1. `flags`: what each scan raised. `steps`: the scan
-    that stands for each step of a parcel's way.
+    that stands for each step of a parcel's way. `targets`: what each correction corrects, by event id.
     """
 
     readings: Mapping[str, Status]
@@ -40,6 +40,7 @@ class Milestones:
     flags: Mapping[str, frozenset[Flag]]
     steps: Mapping[Status, BundleEntry]
     corrected: Sequence[CorrectedDelivery]
+    targets: Mapping[str, str]
     picked_up: BundleEntry | None
     first_scan: BundleEntry | None
     delivery: BundleEntry | None
@@ -48,7 +49,8 @@ class Milestones:
     def of(cls, shipment: Mapping[str, Any], events: Sequence[BundleEntry]) -> "Milestones":
         """Find them in a bundle's shipment and its events."""
         stated = {entry.document["event_id"]: fact_from_canonical(entry.document) for entry in events}
-        facts = correct(stated).facts
+        corrected = correct(stated)
+        facts = corrected.facts
         readings = {fact.event_id: fact.status for fact in facts if fact.kind is Kind.SCAN and fact.status is not None}
         order = {fact.event_id: fact.key for fact in facts}
         scans = sorted(
@@ -62,21 +64,24 @@ class Milestones:
             numbers={entry.document["event_id"]: number for number, entry in enumerate(events, start=1)},
             flags=flags_by_scan(stated.values()),
             steps=steps if delivery is None else {**steps, Status.DELIVERED: delivery},
-            corrected=list(_corrected(events, readings)),
+            corrected=list(_corrected(events, readings, corrected.corrected_by)),
+            targets={correction: target for target, correction in corrected.corrected_by.items()},
             picked_up=next((entry for status, entry in found if status is Status.PICKED_UP), None),
             first_scan=next((entry for status, entry in found if status in _HANDLED), None),
             delivery=delivery,
         )
 
 
-def _corrected(events: Sequence[BundleEntry], readings: Mapping[str, Status]) -> Iterator[CorrectedDelivery]:
-    """Yield the deliveries that read otherwise now. Which statement did that is known where one names the delivery."""
-    corrections = {entry.document["corrects"]: entry for entry in events if entry.document.get("corrects")}
-    for entry in events:
+def _corrected(
+    events: Sequence[BundleEntry], readings: Mapping[str, Status], corrected_by: Mapping[str, str]
+) -> Iterator[CorrectedDelivery]:
+    """Yield the deliveries that read otherwise now."""
+    by_id = {entry.document["event_id"]: entry for entry in events}
+    for event_id, entry in by_id.items():
         document = entry.document
-        reads = readings.get(document["event_id"])
+        reads = readings.get(event_id)
         if document["kind"] == Kind.SCAN and document.get("status") == Status.DELIVERED and reads is not Status.DELIVERED:
-            yield CorrectedDelivery(entry, corrections.get(document["event_id"]), reads)
+            yield CorrectedDelivery(entry, by_id[corrected_by[event_id]], reads)
 
 
 def _delivery(shipment: Mapping[str, Any], deliveries: Sequence[BundleEntry]) -> BundleEntry | None:

@@ -43,6 +43,13 @@ class TypesettingError(RuntimeError):
     """The pages could not be made: a defect of ours, or not enough memory."""
 
 
+class TypesettingTimeoutError(TypesettingError):
+    """The pages were not made in time: the machine is busy."""
+
+    def __str__(self) -> str:
+        return f"the pages were not typeset within {_SECONDS_MAX:g} s; try again, or ask for HTML or JSON"
+
+
 class NoTypesetterError(RuntimeError):
     """typst is not installed."""
 
@@ -154,12 +161,12 @@ def _document(report: EvidenceReport, sections: Sequence[ReportSection], *, is_a
 
 
 def _run(document: Mapping[str, Any]) -> PrintedPages | None:
-    """Run the typesetter; None: it could not be printed as it is."""
+    """Run the typesetter; None: it could not be printed as it is. Raises TypesettingTimeoutError."""
     command = [sys.executable, "-m", "statesvc.evidence.typesetter"]
     try:
         done = subprocess.run(command, input=orjson.dumps(document), stdout=subprocess.PIPE, timeout=_SECONDS_MAX, check=False)  # noqa: S603 - our own module
-    except subprocess.TimeoutExpired:
-        return None
+    except subprocess.TimeoutExpired as error:
+        raise TypesettingTimeoutError from error
     if done.returncode:
         return None
     numbers, _, content = done.stdout.partition(b"\n")

@@ -26,9 +26,19 @@ def carrier_time(document: Mapping[str, Any]) -> str:
 
 
 def stated_time(document: Mapping[str, Any]) -> str:
-    """Format the time as evidence prints it, everywhere: `1 Mar 2026, 14:05 UTC-05:00`."""
+    """Format the time as evidence prints it, everywhere: `1 Mar 2026, 14:05 UTC-05:00`, with the source of a zone that the carrier did not give."""
+    return short_time(document) + _source(document)
+
+
+def short_time(document: Mapping[str, Any]) -> str:
+    """Format the time for where the zone's source stands elsewhere."""
     at = datetime.fromisoformat(document["occurred_at"])
-    return _day(at) + _clock(document, ", ") + _source(document)
+    return _day(at) + _clock(document, ", ")
+
+
+def zone_source(document: Mapping[str, Any]) -> str:
+    """Return whose zone it is where the carrier stated none; empty where it did."""
+    return ZONES.get(document["tz_source"], "")
 
 
 def stated_time_in_a_sentence(document: Mapping[str, Any]) -> str:
@@ -75,6 +85,11 @@ def offset(at: datetime) -> str:
     return "UTC" if printed == "+0000" else f"UTC{printed[:3]}:{printed[3:5]}"
 
 
+def day(text: str) -> str:
+    """Format the day of a date, or of a time as it is written."""
+    return _day(datetime.fromisoformat(text))
+
+
 def _day(at: datetime) -> str:
     return f"{at.day} {at:%b %Y}"
 
@@ -89,5 +104,5 @@ def _clock(document: Mapping[str, Any], separator: str) -> str:
 
 
 def _source(document: Mapping[str, Any]) -> str:
-    zone = ZONES.get(document["tz_source"])
+    zone = zone_source(document)
     return f" ({zone})" if zone else ""

@@ -1,7 +1,7 @@
 """The sections that follow the first page: what they are called, and their tables. Once for the HTML page and the PDF. Pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from statesvc.evidence import wording as words
@@ -36,6 +36,10 @@ def details_of(report: EvidenceReport, *, key_only: int | None = None) -> list[R
     """Return what the carrier said, and what contradicts it. `key_only`: at most as many statements, those that matter most first."""
     shown = report.statements
     texts = [words.BOTH_CLOCKS]
+    zones = {line.zone for line in shown}
+    if len(zones) == 1 and (zone := zones.pop()):
+        texts.append(words.ONE_ZONE.format(zone=zone))
+        shown = [replace(line, zone="") for line in shown]
     if key_only is not None:
         key = [line for line in shown if line.is_key]
         shown = key if len(key) <= key_only else [*key[: key_only // 2], *key[-(key_only - key_only // 2) :]]
@@ -102,12 +106,20 @@ def annex_of(report: EvidenceReport) -> list[ReportSection]:
 def verification_of(report: EvidenceReport) -> ReportSection:
     """Return how to check it, against which head."""
     return ReportSection(
-        heading="How to verify this", texts=words.HOW_TO_VERIFY, rows=report.proof, quotes=[("The signed head", report.checkpoint)]
+        heading="How to verify this",
+        texts=words.HOW_TO_VERIFY,
+        rows=report.proof,
+        quotes=[("The log’s public keys", "\n".join(report.keys)), ("The signed head", report.checkpoint)],
     )
 
 
 def _said(lines: Sequence[StatementLine]) -> list[Sequence[str]]:
-    return [(str(line.number or ""), line.occurred, _what(line), line.where, line.recorded, str(line.index)) for line in lines]
+    return [(str(line.number or ""), _happened(line), _what(line), line.where, line.recorded, str(line.index)) for line in lines]
+
+
+def _happened(line: StatementLine) -> str:
+    zone = f" ({line.zone})" if line.zone else ""
+    return f"{line.occurred}{zone}" + (f"\n{line.there}, computed" if line.there else "")
 
 
 def _what(line: StatementLine) -> str:

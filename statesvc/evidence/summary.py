@@ -17,8 +17,9 @@ from statesvc.evidence.merchant_statement import MerchantStatement, ShipTo, read
 from statesvc.evidence.milestones import STEPS, Milestones
 from statesvc.evidence.place_agreement import Agreement, PlaceComparison, compare_places
 from statesvc.evidence.plain_words import carriers_words, counted, duration, spaced
-from statesvc.evidence.printed_times import local_time, stated_time, stated_time_in_a_sentence, utc
+from statesvc.evidence.printed_times import day, local_time, stated_time, stated_time_in_a_sentence, utc
 from statesvc.evidence.proof_of_delivery import DeliveryProof
+from statesvc.evidence.signers import signer_of, why_unsigned
 from statesvc.evidence.to_be_weighed import remarks_of, used_twice
 from statesvc.evidence.told import told_in_words
 
@@ -130,7 +131,7 @@ def _lead(bundle: Mapping[str, Any], events: Sequence[BundleEntry], milestones: 
     else:
         yield f"delivered on {stated_time_in_a_sentence(delivery.document)}", True
         yield _there(delivery), False
-    if signer := _signer(shipment, events):
+    if signer := signer_of(shipment, events, milestones):
         yield ", signed by ", False
         yield signer, True
     yield ".", False
@@ -145,11 +146,6 @@ def _latest(shipment: Mapping[str, Any], events: Sequence[BundleEntry], mileston
 def _there(entry: BundleEntry) -> str:
     there = local_time(entry.document, entry.location)
     return f" ({there}, computed from the place)" if there else ""
-
-
-def _signer(shipment: Mapping[str, Any], events: Sequence[BundleEntry]) -> str | None:
-    signer: str | None = shipment.get("signed_by") or first_personal(events, "signed_by")
-    return signer
 
 
 def _as_of(stated: Mapping[str, Any] | None) -> str:
@@ -190,16 +186,14 @@ def _facts(
     if delivery is not None:
         there = local_time(delivery.document, delivery.location)
         yield "Delivered", stated_time(delivery.document) + (f" (computed: {there})" if there else "")
-        yield "Place", delivery.place or "not stated by the carrier"
-        if address := first_personal([delivery, *events], "delivery_address"):
-            yield "Address", address
+    if promised := shipment.get("estimated_delivery"):
+        yield "Promised", f"for {day(promised)}, by the carrier’s last estimate"
     last = delivery or _latest(shipment, events, milestones)
+    yield "Place", last.place or "not stated by the carrier"
+    if delivery is not None and (address := first_personal([delivery, *events], "delivery_address")):
+        yield "Address", address
     yield from _said(last)
-    hidden = next((entry.hidden for entry in events if entry.hidden), None)
-    unsigned = (
-        "not in a field of its own; see the carrier’s words" if delivery and carriers_words(delivery) else "not stated by the carrier"
-    )
-    yield "Signed by", _signer(shipment, events) or hidden or unsigned
+    yield "Signed by", signer_of(shipment, events, milestones) or why_unsigned(events, milestones)
     for proof in proofs:
         yield f"Its {proof.what}", proof.link or "pushed by the carrier, printed after its statements"
 
@@ -209,7 +203,7 @@ def _said(entry: BundleEntry) -> Iterator[tuple[str, str]]:
     if said := carriers_words(entry):
         yield "Its words", f"“{said}”"
     if entry.code:
-        meaning = code_meaning(entry.document["carrier_id"], entry.document.get("raw") or {})
+        meaning = code_meaning(entry.document["carrier_id"], entry.raw, entry.part.get("description"))
         read = f"read as “{spaced(entry.document['status'])}”" if entry.document.get("status") else "not known here"
         yield "Its code", f"{entry.code}: {f'“{meaning}” in its public list; ' if meaning else ''}{read}"
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from projections.correction import OWN_PREFIX
 from projections.lifecycle import Flag
 from statesvc.evidence import wording as words
 from statesvc.evidence.back_dated import back_dated_entries
@@ -11,6 +12,7 @@ from statesvc.evidence.milestones import CorrectedDelivery, Milestones
 from statesvc.evidence.place_agreement import Agreement, PlaceComparison
 from statesvc.evidence.plain_words import counted, duration, spaced, words_of
 from statesvc.evidence.printed_times import days_between, stated_time, utc
+from statesvc.evidence.signers import other_signers
 
 _NAMED_MAX: Final = 3
 _PARTS: Final[Mapping[str, str]] = {"city": "city", "postal_code": "postcode", "country": "country"}
@@ -30,6 +32,10 @@ def remarks_of(
             yield _contradicted(scans, milestones)
         else:
             yield _sentence(words.REMARKS.get(name, spaced(name)) + _statements(scans, milestones))
+    events = sorted((entry for entry in entries if entry.kind == "event"), key=lambda entry: (entry.at, entry.index))
+    for entry in list(other_signers(shipment, events, milestones))[:_NAMED_MAX]:
+        number = milestones.numbers[entry.document["event_id"]]
+        yield f"The carrier also named another signer: {entry.part['signed_by']}, {stated_time(entry.document)} (statement {number})."
     for each in compared:
         if each.agreement is Agreement.DIFFERS:
             yield f"The {_PARTS[each.part]} of the delivery ({each.carrier}) differs from the order's ({each.merchant})."
@@ -73,13 +79,14 @@ def _contradicted(scans: Sequence[BundleEntry], milestones: Milestones) -> str:
 
 def _corrected(corrected: CorrectedDelivery, milestones: Milestones) -> str:
     """Describe a delivery that was taken back."""
-    number = milestones.numbers[corrected.entry.document["event_id"]]
+    correction = corrected.correction.document
+    at = f"{stated_time(corrected.entry.document)} (statement {milestones.numbers[corrected.entry.document['event_id']]})"
+    by = f"{utc(correction['received_at'])} (statement {milestones.numbers[correction['event_id']]})"
+    if correction["event_id"].startswith(OWN_PREFIX):
+        reads = spaced(corrected.reads) if corrected.reads else "no scan"
+        return f"The carrier’s statement for {at} was first read here as a delivery; since {by} it is read as: {reads}."
     reads = f"corrected it to: {spaced(corrected.reads)}" if corrected.reads else "took it back"
-    by = ""
-    if corrected.correction is not None:
-        document = corrected.correction.document
-        by = f"; that came on {utc(document['received_at'])} (statement {milestones.numbers[document['event_id']]})"
-    return f"The carrier reported a delivery for {stated_time(corrected.entry.document)} (statement {number}) and {reads}{by}."
+    return f"The carrier reported a delivery for {at} and {reads}; that came on {by}."
 
 
 def _statements(scans: Sequence[BundleEntry], milestones: Milestones) -> str:
@@ -98,7 +105,7 @@ def used_twice(bundle: Mapping[str, Any], events: Sequence[BundleEntry]) -> str:
         return ""
     times = "twice" if len(others) == 1 else f"{len(others) + 1} times"
     named = bundle["shipment"]["discriminator"]
-    spans = [f"{spaced(other['status'])}, last heard of on {utc(other['last_event_at'])}" for other in others]
+    spans = [f"the one that is {spaced(other['status'])}, last heard of on {utc(other['last_event_at'])}" for other in others]
     own = days_between(events[0].at, events[-1].at)
     return (
         f"This number was used {times}; this is the parcel of {own}{f', which the carrier calls {named}' if named else ''}. "

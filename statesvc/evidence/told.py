@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.evidence.bundle_entry import BundleEntry
 from statesvc.evidence.plain_words import counted, spaced
 from statesvc.evidence.printed_times import utc
@@ -29,8 +30,12 @@ class ToldLine:
 
 def told_lines(bundle: Mapping[str, Any], entries: Sequence[BundleEntry]) -> list[ToldLine]:
     """Return each try, and each notification that was not tried or has not ended, in the order in which they were made."""
-    names = {each["subscription_id"]: each["receiver"] for each in bundle["sent"]} | dict(bundle.get("receivers") or {})
-    return sorted(_lines(entries, names), key=lambda line: (line.sort, line.index))
+    return sorted(_lines(entries, receivers_of(bundle)), key=lambda line: (line.sort, line.index))
+
+
+def receivers_of(bundle: Mapping[str, Any]) -> dict[str, str]:
+    """Return the names of the subscriptions, by their ids; of one without a name its host."""
+    return {each["subscription_id"]: each["receiver"] for each in bundle["sent"]} | dict(bundle.get("receivers") or {})
 
 
 def told_in_words(bundle: Mapping[str, Any], entries: Sequence[BundleEntry]) -> list[str]:
@@ -63,7 +68,7 @@ def _lines(entries: Sequence[BundleEntry], names: Mapping[str, str]) -> Iterator
                 answer=_answer(document),
                 webhook_id=one.webhook_id,
                 is_try=True,
-                is_confirmed=document["outcome"] == "delivered",
+                is_confirmed=document["outcome"] == AttemptOutcome.DELIVERED,
             )
         if why := _why_unsent(one):
             document, entry = one.fanouts[-1]
@@ -91,5 +96,7 @@ def _why_unsent(one: LoggedNotification) -> str:
 
 def _answer(document: Mapping[str, Any]) -> str:
     status, took = document.get("status_code"), document.get("duration_ms")
-    said = f"answered {status}" if status else spaced(document["outcome"])
-    return said + (f" in {took:,} ms" if took is not None else "") + f", attempt {document['number']}"
+    confirmed = "confirmed" if document["outcome"] == AttemptOutcome.DELIVERED else f"not confirmed ({spaced(document['outcome'])})"
+    answer = ", ".join(filter(None, (f"HTTP {status}" if status else "", f"{took:,} ms" if took is not None else "")))
+    attempt = f", attempt {document['number']}" if document["number"] > 1 else ""
+    return confirmed + (f" ({answer})" if answer else "") + attempt

@@ -12,6 +12,10 @@ def _paragraphs(text: str) -> tuple[str, ...]:
 database, in UTC. A scan may be recorded long after it happened; the table is in the order in which things happened.
 """)
 
+(ONE_ZONE,) = _paragraphs("""
+Zone of all times below: {zone}.
+""")
+
 (SEALED,) = _paragraphs("""
 Each is an entry of an append-only, signed log: anyone can check every line, without the merchant or this service.
 """)
@@ -66,10 +70,10 @@ KEY is the log's public key, or a file of such keys. Take it from a source that 
 """
 
 REMARKS: Final = {
-    "contradicted": "one scan contradicts the others; it did not change the state",
+    "contradicted": "one statement contradicts the others; it did not change the state",
     "reopened": "it was cancelled or lost, and then scanned again",
     "redelivered": "it was delivered twice: time and signature are those of the later delivery",
-    "backward": "one scan belongs before others that, by the carrier's clock, happened earlier",
+    "backward": "one step comes later, by the carrier’s clock, than steps that follow it on a parcel’s way",
     "delivered_while_returning": "it was delivered on its way back; the carrier did not say to whom",
     "stalled": "no scan came for longer than is usual in its state",
     "not_picked_up": "a label was made, and no scan shows that the carrier had the parcel",
@@ -78,3 +82,12 @@ REMARKS: Final = {
     "pickup_expiring": "it waits to be picked up, and will soon be sent back",
 }
 """Meanings of a shipment's flags."""
+
+FLAGS: Final = {
+    "contradicted": "contradicts the others",
+    "reopened": "scanned again after its end",
+    "redelivered": "a second delivery",
+    "backward": "out of order",
+    "delivered_while_returning": "delivered on its way back",
+}
+"""The same in the list of statements."""

@@ -54,7 +54,7 @@ async def test_a_contradiction_is_named_by_time_place_and_statement(database: An
             "(statement 2). No later statement took the delivery back."
         )
     ]
-    assert [(line.number, line.note) for line in report.statements] == [(1, ""), (2, "CONTRADICTED: see the first page")]
+    assert [(line.number, line.note) for line in report.statements] == [(1, ""), (2, "contradicts the others: see the first page")]
 
 
 async def test_a_delivery_that_was_taken_back_is_said_with_what_it_was_corrected_to(database: Any) -> None:
@@ -69,6 +69,39 @@ async def test_a_delivery_that_was_taken_back_is_said_with_what_it_was_corrected
         "The carrier reported a delivery for 1 Mar 2026, 09:10 UTC (statement 1) and corrected it to: delivery attempted;"
     )
     assert remark.endswith("(statement 2).")
+
+
+async def test_a_delivery_that_its_carrier_took_back_without_naming_it_is_said_with_the_statement_that_did(database: Any) -> None:
+    async with story(database) as log:
+        await log.say(scan(NUMBER, 10, Status.IN_TRANSIT), scan(NUMBER, 70, Status.DELIVERED, signed_by="J. Doe"))
+        await log.say(scan(NUMBER, 80, None, kind=Kind.CORRECTION))
+        await log.seal()
+        report = report_of(await bundle_of(log))
+    page = report.summary
+    assert "signed by" not in page.verdict
+    assert dict(page.facts)["Signed by"] == "nobody, for a delivery that still stands; J. Doe was named for the one that does not"
+    (remark,) = page.remarks
+    assert remark.startswith("The carrier reported a delivery for 1 Mar 2026, 09:10 UTC (statement 2) and took it back; that came on ")
+    assert remark.endswith("(statement 3).")
+    assert report.statements[2].note == "takes back statement 2"
+
+
+async def test_who_else_signed_is_to_be_weighed(database: Any) -> None:
+    async with story(database) as log:
+        await log.say(scan(NUMBER, 70, Status.DELIVERED, signed_by="J. Doe"))
+        await log.say(
+            scan(NUMBER, 90, None, kind=Kind.INFO, signed_by="j.  doe"), scan(NUMBER, 99, None, kind=Kind.INFO, signed_by="R. Roe")
+        )
+        page = await page_of(log)
+    assert page.verdict.endswith(", signed by J. Doe.")
+    assert page.remarks == ["The carrier also named another signer: R. Roe, 1 Mar 2026, 09:39 UTC (statement 3)."]
+
+
+async def test_a_parcel_that_waits_says_where(database: Any) -> None:
+    async with story(database) as log:
+        await log.say(scan(NUMBER, 70, Status.AVAILABLE_FOR_PICKUP))
+        page = await page_of(log)
+    assert dict(page.facts)["Place"] == "Springfield, IL, US"
 
 
 async def test_the_answer_tells_no_delivery_from_one_before_the_return(database: Any) -> None:
@@ -103,7 +136,7 @@ async def test_a_number_used_twice_asks_which_parcel_and_the_page_says_which_it_
     assert report_of(bundle).summary.notices == [
         (
             "This number was used twice; this is the parcel of 1 Mar 2026 to 2 Mar 2026, which the carrier calls old. "
-            "Not part of this document: delivered, last heard of on 11 Apr 2026, 09:00:00 UTC."
+            "Not part of this document: the one that is delivered, last heard of on 11 Apr 2026, 09:00:00 UTC."
         )
     ]
 
@@ -136,7 +169,7 @@ async def test_who_was_told_is_said_in_words(database: Any) -> None:
     assert waiting[0].endswith(": not ended yet.")
     (told,) = page.told
     assert told.startswith("subscriber.invalid was told “delivered” on ")
-    assert told.endswith(" UTC: answered 204 in 10 ms, attempt 1.")
+    assert told.endswith(" UTC: confirmed (HTTP 204, 10 ms).")
 
 
 async def test_a_receiver_is_called_by_the_name_of_its_subscription(database: Any) -> None:

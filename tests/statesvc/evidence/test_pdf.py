@@ -70,6 +70,23 @@ def test_no_character_can_make_a_line_read_otherwise() -> None:
     assert "[U+202E]eoD nhoJ" in text
 
 
+def test_codes_keys_and_signatures_stay_in_one_piece() -> None:
+    key, signature = "log.example/1992c1e7+48040a75+ASdHkYPx6ak45chhgjvN60W+DCb8I40GTjX5uv3A8OU5", "zAiBh/" * 17 + "=="
+    stated = replace(line(0, "out for delivery: on its way"), code="OUT_FOR_DELIVERY")
+    printed = print_report(replace(report(stated), keys=[key], checkpoint=signature))
+    text = text_of(printed.document)
+    for piece in ("(OUT_FOR_DELIVERY)", key, signature):
+        assert piece in text
+
+
+def test_the_zone_of_all_statements_is_said_once() -> None:
+    home = "carrier's home zone"
+    alike = text_of(print_report(report(*(replace(line(index), zone=home) for index in range(3)))).document)
+    unlike = text_of(print_report(report(replace(line(0), zone=home), line(1))).document)
+    assert (alike.count(home), unlike.count(f"({home})")) == (1, 1)
+    assert f"Zone of all times below: {home}." in alike
+
+
 def test_the_table_of_what_the_fonts_print_is_theirs() -> None:
     with (FONTS / "coverage.csv").open(encoding="ascii") as file:
         stated = [(int(row["first"], 16), int(row["last"], 16)) for row in csv.DictReader(file)]

@@ -123,7 +123,7 @@ async def test_one_that_stands_for_others_is_shown_with_its_gap_and_the_others_a
     assert [one.answer for one in report_of(shown).told] == [
         "left out, the one of change 3 stood for it",
         "left out, the one of change 3 stood for it",
-        "answered 204 in 10 ms, attempt 1",
+        "confirmed (HTTP 204, 10 ms)",
     ]
     assert both(shown, keys_of(shown)) == (True, True)
 
