@@ -26,7 +26,7 @@ def carrier_time(document: Mapping[str, Any]) -> str:
 
 
 def stated_time(document: Mapping[str, Any]) -> str:
-    """Format the time as evidence prints it, everywhere: `1 Mar 2026, 14:05 UTC-05:00`, with the source of a zone that the carrier did not give."""
+    """Format the time as evidence prints it, everywhere: `1 Mar 2026, 14:05 UTC-05:00`, with the source of a zone of ours."""
     return short_time(document) + _source(document)
 
 
