@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from yarl import URL
 
 from statesvc.background.duration import duration
+from statesvc.delivery.outcome_words import outcome_words
 from statesvc.health.database_gauges import SubscriptionGauges
 from statesvc.health.finding import Finding, Urgency
 
@@ -41,7 +42,7 @@ class Unsent(NamedTuple):
         host = URL(self.url).host or "?"
         if self.disabled_seconds is not None:
             return f"{host} was disabled {duration(self.disabled_seconds)} ago ({self.disabled_why}); {self.waiting:,} notifications wait"
-        answer = self.last_outcome if self.last_status_code is None else f"{self.last_outcome}, {self.last_status_code}"
+        answer = outcome_words(self.last_outcome, self.last_status_code)
         return (
             f"{host} has taken nothing for {duration(self.failing_seconds or 0)} "
             f"({self.failures} tries failed, the last: {answer}); {self.waiting:,} notifications wait"

@@ -15,6 +15,7 @@ from statesvc.cli.id_prefix import one_beginning_with
 from statesvc.cli.operation_table import add_fields
 from statesvc.cli.output import cell, time_of, write_json, write_line, write_table
 from statesvc.cli.service_calls import api_calls
+from statesvc.delivery.outcome_words import outcome_words
 
 _PAGE: Final = 200
 _ATTEMPTS: Final = 20
@@ -104,7 +105,7 @@ def _failing(one: Mapping[str, Any], now: datetime) -> str | None:
 
 def _answer(one: Mapping[str, Any]) -> str | None:
     failing = one["failing"] or {}
-    return " ".join(str(failing[name]) for name in ("last_outcome", "last_status_code") if failing.get(name) is not None) or None
+    return outcome_words(failing.get("last_outcome"), failing.get("last_status_code")) or None
 
 
 async def _show(calls: Calls, one: Mapping[str, Any], options: argparse.Namespace) -> int:
@@ -157,10 +158,10 @@ async def _test(calls: Calls, one: Mapping[str, Any], options: argparse.Namespac
     if options.json:
         write_json(came)
     else:
-        status = "" if came["status_code"] is None else f" {came['status_code']}"
         if came["outcome"] == "address_refused":
             write_line("its address lies in a network that subscribers may not be in, as STATESVC_SUBSCRIBER_ALLOW has it")
-        write_line(f"{came['outcome']}{status} after {came['duration_ms']} ms{': ' + came['detail'] if came['detail'] else ''}")
+        said = outcome_words(came["outcome"], came["status_code"])
+        write_line(f"{said} after {came['duration_ms']} ms{': ' + came['detail'] if came['detail'] else ''}")
     return 0 if came["outcome"] == "delivered" else 1
 
 

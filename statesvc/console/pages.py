@@ -15,6 +15,7 @@ from statesvc import __version__
 from statesvc.background.duration import duration
 from statesvc.console.assets import shipped_assets
 from statesvc.console.charts import meter
+from statesvc.delivery.outcome_words import outcome_words
 from statesvc.evidence.plain_words import spaced
 from statesvc.evidence.printed_times import stated_instant
 from statesvc.http.problem import OK
@@ -73,7 +74,7 @@ def _environment() -> Environment:
         "stated": _stated,
         "spaced": spaced,
     }
-    environment.globals |= {"asset": shipped_assets().url, "meter": meter, "version": __version__}
+    environment.globals |= {"asset": shipped_assets().url, "meter": meter, "outcome_words": outcome_words, "version": __version__}
     return environment
 
 

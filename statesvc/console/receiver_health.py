@@ -10,31 +10,12 @@ from psycopg import AsyncConnection
 
 from statesvc.background.duration import duration
 from statesvc.database.queries import queries
-from statesvc.delivery.outcome import AttemptOutcome
+from statesvc.delivery.outcome_words import outcome_words
 from statesvc.subscriptions.recorded_attempts import RecentTries
 
 _SQL: Final = queries("statesvc.console", "receiver_health")
 WAITING_MAX: Final = 10_000
 _LISTED_MAX: Final = 50
-_WORDS: Final[Mapping[str, str]] = {
-    AttemptOutcome.DELIVERED: "delivered",
-    AttemptOutcome.REFUSED: "answered",
-    AttemptOutcome.GONE: "wants no more:",
-    AttemptOutcome.TIMED_OUT: "no answer in time",
-    AttemptOutcome.UNREACHABLE: "no connection",
-    AttemptOutcome.ADDRESS_REFUSED: "address not allowed",
-    AttemptOutcome.UNSIGNED: "no key to sign with",
-    AttemptOutcome.UNROUTABLE: "broker has nowhere to put it",
-    AttemptOutcome.NOT_STORED: "broker did not store it",
-    AttemptOutcome.DENIED: "broker refused the login",
-    AttemptOutcome.CLIENT_MISSING: "client library missing",
-}
-
-
-def outcome_words(outcome: str | None, status_code: int | None = None) -> str:
-    """Say how a try ended: `answered 503`, `no connection`."""
-    words = _WORDS.get(outcome or "", (outcome or "").replace("_", " "))
-    return f"{words} {status_code}" if status_code else words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from statesvc.console.html_exchange import utc_instant
 from statesvc.console.progress_page import WorkProgress, next_part, stated
 from statesvc.console.screen import Done, DryRun, FormAction, Input, PageRequest, Shown, Values, counted
 from statesvc.delivery.event_catalogue import CONNECTION_TEST, EVENT_TYPES
+from statesvc.delivery.outcome_words import outcome_words
 from statesvc.http.keys.key_store import Scope
 from statesvc.subscriptions.subscription_secrets import ROTATION_GRACE_HOURS_MAX
 
@@ -69,9 +70,9 @@ async def _would_test(visit: PageRequest, values: Values) -> DryRun:
 
 async def _test(visit: PageRequest, values: Values) -> Done:
     came = await _ask(visit, "test", {"type": values.get("type") or CONNECTION_TEST})
-    code = f" ({came['status_code']})" if came["status_code"] else ""
+    said = outcome_words(came["outcome"], came["status_code"])
     detail = f": {came['detail']}" if came["detail"] else ""
-    return Done(sentence=f"The test: {came['outcome']}{code} within {came['duration_ms']:,} ms{detail}.", then=_then(visit))
+    return Done(sentence=f"The test: {said} within {came['duration_ms']:,} ms{detail}.", then=_then(visit))
 
 
 async def _replay_inputs(visit: PageRequest) -> Sequence[Input]:

@@ -9,11 +9,12 @@ from statesvc.api.subscriptions.subscription_operations import ONE as CALL
 from statesvc.api.subscriptions.subscription_operations import PATH
 from statesvc.console.charts import Bar, bars
 from statesvc.console.limiter_chart import limiter_charts
-from statesvc.console.receiver_health import WAITING_MAX, finding_sentence, outcome_words, read_health, read_waiting
+from statesvc.console.receiver_health import WAITING_MAX, finding_sentence, read_health, read_waiting
 from statesvc.console.screen import FormAction, PageRequest, PersonalDataRequest, Screen, Shown, Values
 from statesvc.console.shipment_screens import path_of
 from statesvc.console.subscription_forms import LIST, ONE, subscription_actions
 from statesvc.database.pool import Connections
+from statesvc.delivery.outcome_words import outcome_words
 from statesvc.http.keys.key_store import Scope
 from statesvc.subscriptions.recorded_attempts import read_recent_tries
 
@@ -35,7 +36,6 @@ async def show_list(visit: PageRequest) -> Mapping[str, Any]:
     once = {one["id"]: one for one in troubled}
     return {
         "state": state,
-        "outcome_words": outcome_words,
         "states": _STATES,
         "troubled": list(once.values()),
         "subscriptions": page["items"],
@@ -79,7 +79,6 @@ class SubscriptionScreen:
             "tab": tab,
             "waiting": [(each, path_of(each)) for each in waiting],
             "outcome": wanted,
-            "outcome_words": outcome_words,
             "shipment_path": path_of,
             "one": one,
             "path": ONE.format(subscription_id=one["id"]),
@@ -100,7 +99,7 @@ def attempt_chart(attempts: Sequence[Mapping[str, Any]]) -> Any:  # noqa: ANN401
     for one in reversed(attempts):
         milliseconds = max(one["duration_ms"], 1)
         is_delivered = one["outcome"] == "delivered"
-        label = f"{one['outcome']}{f' {code}' if (code := one['status_code']) else ''}, {one['duration_ms']:,} ms"
+        label = f"{outcome_words(one['outcome'], one['status_code'])}, {one['duration_ms']:,} ms"
         columns.append(Bar(label, (milliseconds, 0, 0) if is_delivered else (0, 0, milliseconds)))
     delivered = sum(one["outcome"] == "delivered" for one in attempts)
     longest = max(one["duration_ms"] for one in attempts)

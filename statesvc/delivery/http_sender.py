@@ -7,11 +7,12 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Final, Self
 
-from aiohttp import ClientConnectorError, ClientError, ClientResponse, ClientSession, ClientTimeout, DummyCookieJar
+from aiohttp import ClientError, ClientResponse, ClientSession, ClientTimeout, DummyCookieJar
 
-from statesvc.delivery.addresses import AddressRefusedError, Network, Sockets
+from statesvc.delivery.addresses import Network, Sockets
 from statesvc.delivery.answers import AnswerConnector
-from statesvc.delivery.outcome import CONNECT_SECONDS, RESPONSE_BYTES_MAX, TOTAL_SECONDS, Answer, AttemptOutcome, outcome_of
+from statesvc.delivery.connection_failure import outcome_of_failure
+from statesvc.delivery.outcome import CONNECT_SECONDS, RESPONSE_BYTES_MAX, TOTAL_SECONDS, Answer, outcome_of
 from statesvc.delivery.retry_schedule import parse_retry_after
 from statesvc.delivery.webhook_url import webhook_url
 
@@ -72,12 +73,8 @@ class HttpSender:
                     response=beginning,
                     headers=_recorded(response.headers.items()),
                 )
-        except TimeoutError:
-            outcome = AttemptOutcome.TIMED_OUT
-        except ClientConnectorError as error:
-            outcome = AttemptOutcome.ADDRESS_REFUSED if isinstance(error.os_error, AddressRefusedError) else AttemptOutcome.UNREACHABLE
-        except (ClientError, OSError):
-            outcome = AttemptOutcome.UNREACHABLE
+        except (ClientError, OSError) as error:
+            outcome = outcome_of_failure(error)
         return Answer(outcome=outcome, duration_seconds=time.monotonic() - started)
 
 

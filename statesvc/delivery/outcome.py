@@ -25,7 +25,13 @@ class AttemptOutcome(StrEnum):
     TIMED_OUT = "timed_out"
     """No answer in time."""
     UNREACHABLE = "unreachable"
-    """No connection: name, network, TLS, or the peer hung up."""
+    """No connection: network, TLS, or the peer hung up. Before the three words below were there: any reason."""
+    CONNECTION_REFUSED = "connection_refused"
+    """Its machine answers, and nothing listens there."""
+    NAME_NOT_FOUND = "name_not_found"
+    """Its name leads to no address."""
+    CERTIFICATE_NOT_TRUSTED = "certificate_not_trusted"
+    """Its certificate is expired, for another name, or of an authority that is not known here."""
     ADDRESS_REFUSED = "address_refused"
     """Every address of the host lies in a network that subscribers may not be in; nothing was sent."""
     UNSIGNED = "unsigned"
@@ -98,6 +104,9 @@ def next_step(outcome: AttemptOutcome, *, attempts: int, retry_after_seconds: fl
             AttemptOutcome.REFUSED
             | AttemptOutcome.TIMED_OUT
             | AttemptOutcome.UNREACHABLE
+            | AttemptOutcome.CONNECTION_REFUSED
+            | AttemptOutcome.NAME_NOT_FOUND
+            | AttemptOutcome.CERTIFICATE_NOT_TRUSTED
             | AttemptOutcome.ADDRESS_REFUSED
             | AttemptOutcome.UNSIGNED
             | AttemptOutcome.UNROUTABLE

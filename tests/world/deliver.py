@@ -20,7 +20,7 @@ async def deliver(
     connection: AsyncConnection[Any],
     keyring: Keyring,
     outcome: AttemptOutcome = AttemptOutcome.DELIVERED,
-    status_code: int = 204,
+    status_code: int | None = 204,
     body: Callable[[Notification], bytes] = body_of,
 ) -> list[str]:
     """Send whatever may be sent now. Returns the bodies."""

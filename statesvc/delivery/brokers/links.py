@@ -10,13 +10,13 @@ from typing import Final, Self
 import structlog
 from yarl import URL
 
-from statesvc.delivery.addresses import AddressRefusedError
 from statesvc.delivery.brokers.broker_url import UrlFlawError
 from statesvc.delivery.brokers.cloud_event import cloud_event
 from statesvc.delivery.brokers.connection import Connection, ConnectionLostError, PublishRefusedError
 from statesvc.delivery.brokers.dialling import Dialler
 from statesvc.delivery.brokers.link import Link
 from statesvc.delivery.brokers.table import BY_SCHEME, ClientMissingError
+from statesvc.delivery.connection_failure import outcome_of_failure
 from statesvc.delivery.outcome import CONNECT_SECONDS, TOTAL_SECONDS, Answer, AttemptOutcome
 from statesvc.delivery.outgoing import Destination, Outgoing
 
@@ -134,16 +134,12 @@ def _meaning(error: Exception) -> tuple[AttemptOutcome, str]:
             outcome, detail = AttemptOutcome.CLIENT_MISSING, str(error)
         case UrlFlawError():
             outcome, detail = AttemptOutcome.REFUSED, str(error)
-        case TimeoutError():
-            outcome = AttemptOutcome.TIMED_OUT
-        case AddressRefusedError():
-            outcome = AttemptOutcome.ADDRESS_REFUSED
         case ssl.SSLCertVerificationError():
-            detail = f"its certificate is not valid here: {error.verify_message}"
+            outcome, detail = AttemptOutcome.CERTIFICATE_NOT_TRUSTED, error.verify_message
         case ConnectionLostError():
-            detail = str(error)
+            outcome, detail = outcome_of_failure(error), str(error)
         case OSError():
-            pass
+            outcome = outcome_of_failure(error)
         case _:
             _log.error("broker_client_failed", error=error)
     return outcome, detail

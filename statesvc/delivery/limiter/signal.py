@@ -26,7 +26,14 @@ def signal_of(outcome: AttemptOutcome, status_code: int | None) -> Signal:
     match outcome:
         case AttemptOutcome.DELIVERED:
             return Signal.OK
-        case AttemptOutcome.TIMED_OUT | AttemptOutcome.UNREACHABLE | AttemptOutcome.NOT_STORED:
+        case (
+            AttemptOutcome.TIMED_OUT
+            | AttemptOutcome.UNREACHABLE
+            | AttemptOutcome.CONNECTION_REFUSED
+            | AttemptOutcome.NAME_NOT_FOUND
+            | AttemptOutcome.CERTIFICATE_NOT_TRUSTED
+            | AttemptOutcome.NOT_STORED
+        ):
             return Signal.OVERLOADED
         case AttemptOutcome.REFUSED:
             busy = status_code is not None and (status_code >= 500 or status_code in _TOO_MANY)

@@ -252,6 +252,6 @@ async def test_answers_are_shown_by_links_that_may_and_recorded(portal: Portal, 
     plain, with_answers = await portal.visit(await portal.link(shop)), await portal.visit(await portal.link(shop, responses=True))
     assert "<summary>" not in await plain.text(page(mine))
     shown = await with_answers.text(page(mine))
-    assert "refused" in shown
+    assert "answered 503" in shown
     readings = "SELECT FROM statesvc.action WHERE target = %s AND verb LIKE '%%read%%'"
     assert len(await (await portal.api.connection.execute(readings, [f"subscription {mine}"])).fetchall()) == 1

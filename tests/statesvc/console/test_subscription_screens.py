@@ -75,6 +75,18 @@ async def test_the_overview_has_one_line_for_all_that_fail_alike_and_leads_to_th
     assert f'href="{LIST}/{subscription_id}"' in await (await tab.get("/console")).text()
 
 
+async def test_the_page_says_why_a_receiver_is_not_reached(tab: Tab, scan: Statement) -> None:
+    path = await _subscribe(tab.api)
+    await tab.api.carriers.say(scan("1Z1", Status.PICKED_UP))
+    await deliver(tab.api.connection, tab.api.keyring, AttemptOutcome.NAME_NOT_FOUND, None)
+    await tab.api.carriers.execute("UPDATE statesvc.subscription_failing SET since = since - interval '1 hour', failures = 7")
+    await tab.log_in("ops subscriptions")
+    text = await tab.text(path)
+    assert "7 tries failed, the last: name not found." in text
+    assert "name not found" in text.partition("Attempts")[2]
+    assert "the last: name not found" in await tab.text("/console")
+
+
 async def test_attempts_are_drawn_and_listed_and_answers_are_for_who_says_why(tab: Tab, scan: Statement) -> None:
     path = await _subscribe(tab.api)
     await tab.api.carriers.say(scan("1Z1", Status.PICKED_UP))

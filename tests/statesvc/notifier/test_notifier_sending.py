@@ -3,8 +3,10 @@
 import asyncio
 import contextlib
 import socket
+import ssl
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ from aiohttp.test_utils import TestServer
 from statesvc.delivery.addresses import parse_networks
 from statesvc.delivery.http_sender import HttpSender
 from statesvc.delivery.outcome import RESPONSE_BYTES_MAX, Answer, AttemptOutcome
+from tests.world.certificate import make_certificate
 
 LOOPBACK = parse_networks(["127.0.0.0/8"])
 HEADERS = {"webhook-id": "n1-00"}
@@ -108,11 +111,21 @@ async def test_a_name_that_changes_its_answer_after_the_check_is_still_refused(r
     assert receiver.received == []
 
 
-async def test_nobody_there_is_unreachable() -> None:
+async def test_why_nobody_is_there_is_named() -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
-    assert (await send(f"http://127.0.0.1:{port}/")).outcome is AttemptOutcome.UNREACHABLE
-    assert (await send("http://no-such-host.invalid/")).outcome is AttemptOutcome.UNREACHABLE
+    assert (await send(f"http://127.0.0.1:{port}/")).outcome is AttemptOutcome.CONNECTION_REFUSED
+    assert (await send("http://no-such-host.invalid/")).outcome is AttemptOutcome.NAME_NOT_FOUND
+
+
+@pytest.mark.usefixtures("own_processes")
+async def test_a_certificate_that_nobody_signed_is_not_trusted(tmp_path: Path) -> None:
+    await asyncio.to_thread(make_certificate, tmp_path)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(tmp_path / "cert.pem", tmp_path / "key.pem")
+    async with await asyncio.start_server(lambda _reader, writer: writer.close(), "127.0.0.1", 0, ssl=context) as server:
+        port = server.sockets[0].getsockname()[1]
+        assert (await send(f"https://localhost:{port}/")).outcome is AttemptOutcome.CERTIFICATE_NOT_TRUSTED
 
 
 async def test_an_answer_that_does_not_come_is_timed_out(receiver: Any) -> None:

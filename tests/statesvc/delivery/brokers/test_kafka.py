@@ -78,7 +78,7 @@ async def test_where_the_cluster_says_that_it_is_counts_as_much_as_where_the_url
         assert broker.stored == []
 
 
-async def test_nobody_there_is_unreachable(targets: Targets, outgoing: MakeOutgoing) -> None:
+async def test_nobody_there_is_a_refused_connection(targets: Targets, outgoing: MakeOutgoing) -> None:
     for login in (None, Login("user", "password")):
         answer = await targets.send(Destination("kafka://127.0.0.1:1/shipments", login), outgoing())
-        assert answer.outcome is AttemptOutcome.UNREACHABLE
+        assert answer.outcome is AttemptOutcome.CONNECTION_REFUSED

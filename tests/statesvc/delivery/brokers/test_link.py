@@ -110,7 +110,7 @@ async def test_failures_to_connect_reach_all_and_the_next_try_waits_a_jittered_p
     async with links() as ours:
         loop = asyncio.get_running_loop()
         answers = await asyncio.gather(*(ours.send(target(), OUTGOING) for _ in range(5)))
-        assert {answer.outcome for answer in answers} == {AttemptOutcome.UNREACHABLE}
+        assert {answer.outcome for answer in answers} == {AttemptOutcome.CONNECTION_REFUSED}
         assert len(client.logins) == 1
         began = loop.time()
         await ours.send(target(), OUTGOING)

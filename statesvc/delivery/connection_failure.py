@@ -1,0 +1,49 @@
+"""Why no connection came about, from the exceptions of Python, of aiohttp and of brokers' clients. Pure.
+
+Only a word of ours is taken from them: their texts may hold addresses, and what a proxy or a resolver wrote.
+"""
+
+import errno
+import socket
+import ssl
+from collections.abc import Iterator
+from typing import Final
+
+from aiohttp import ClientConnectorDNSError
+
+from statesvc.delivery.addresses import AddressRefusedError
+from statesvc.delivery.outcome import AttemptOutcome
+
+_CAUSES_MAX: Final = 8
+
+
+def outcome_of_failure(error: BaseException) -> AttemptOutcome:
+    """Return how an attempt ended that raised this, or anything that another exception is about."""
+    return next((outcome for each in _causes(error) if (outcome := _outcome(each)) is not None), AttemptOutcome.UNREACHABLE)
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    seen: BaseException | None = error
+    for _ in range(_CAUSES_MAX):
+        if seen is None:
+            return
+        yield seen
+        # aiohttp keeps the system's error, and the one about a certificate, as members
+        inner = getattr(seen, "os_error", None) or getattr(seen, "certificate_error", None)
+        seen = inner if isinstance(inner, BaseException) and inner is not seen else seen.__cause__
+
+
+def _outcome(error: BaseException) -> AttemptOutcome | None:
+    match error:
+        case AddressRefusedError():
+            return AttemptOutcome.ADDRESS_REFUSED
+        case ssl.SSLCertVerificationError():
+            return AttemptOutcome.CERTIFICATE_NOT_TRUSTED
+        case ClientConnectorDNSError() | socket.gaierror():
+            return AttemptOutcome.NAME_NOT_FOUND
+        case ConnectionRefusedError():
+            return AttemptOutcome.CONNECTION_REFUSED
+        case TimeoutError() | OSError(errno=errno.ETIMEDOUT):
+            return AttemptOutcome.TIMED_OUT
+        case _:
+            return None
