@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from datetime import UTC, datetime
+from enum import StrEnum
 from functools import lru_cache
 from typing import Any, Final
 from uuid import UUID
@@ -20,6 +21,18 @@ from events.event import Event, EventPlace, Personal, Raw, value
 FORMAT: Final = 1
 NO_PREVIOUS: Final = bytes(32)
 FIRST_EPOCH: Final = 1
+
+
+class EntryName(StrEnum):
+    """The kinds of entries of the log, in the order in which a batch has them."""
+
+    EVENT = "event"
+    CONFLICT = "conflict"
+    TRANSITION = "transition"
+    FANOUT = "fanout"
+    ATTEMPT = "attempt"
+    OBSERVATION = "observation"
+    ACTION = "action"
 
 
 @value(frozen=True, slots=True)
@@ -45,6 +58,10 @@ def leaf(document: Mapping[str, Any], *, epoch: int) -> Leaf:
 def leaf_hash_of(canonical: bytes) -> bytes:
     """Return the hash of a leaf of the tree."""
     return hashlib.sha256(b"\x00" + canonical).digest()
+
+
+def _head(name: EntryName, recorded_at: datetime) -> dict[str, Any]:
+    return {"format": FORMAT, "entry": name.value, "recorded_at": rfc3339(recorded_at)}
 
 
 @value(frozen=True, slots=True, kw_only=True)
@@ -92,12 +109,10 @@ def event_document(
 ) -> dict[str, Any]:
     """Build the bound fields of an event. Read back by the API, the fold and the verifier."""
     return {
-        "format": FORMAT,
-        "entry": "event",
+        **_head(EntryName.EVENT, recorded_at),
         "shipment_id": str(shipment_id),
         "version": version,
         "previous_hash": previous_hash.hex(),
-        "recorded_at": rfc3339(recorded_at),
         **_statement(event),
         **source.bound,
         "part_commitment": part_commitment.hex() if part_commitment else None,
@@ -117,11 +132,9 @@ def conflict_document(
 ) -> dict[str, Any]:
     """Build a statement that contradicts the event of the same id. `shipment_id` is the holder of that event."""
     return {
-        "format": FORMAT,
-        "entry": "conflict",
+        **_head(EntryName.CONFLICT, recorded_at),
         "shipment_id": str(shipment_id),
         "claimed_shipment_id": str(claimed_shipment_id),
-        "recorded_at": rfc3339(recorded_at),
         "facts_digest": facts_digest.hex(),
         **_statement(event),
         **source.bound,
@@ -223,8 +236,7 @@ def transition_document(
 ) -> dict[str, Any]:
     """Build one change of a shipment's status."""
     return {
-        "format": FORMAT,
-        "entry": "transition",
+        **_head(EntryName.TRANSITION, recorded_at),
         "shipment_id": str(shipment_id),
         "sequence": sequence,
         "from": from_status,
@@ -232,7 +244,6 @@ def transition_document(
         "event_id": event_id,
         "worker": worker,
         "message_id": str(message_id),
-        "recorded_at": rfc3339(recorded_at),
     }
 
 
@@ -255,8 +266,7 @@ def fanout_document(
     notification where no change but an observation is sent: `event` is the leaf hash of that, and `sequence` negative.
     """
     return {
-        "format": FORMAT,
-        "entry": "fanout",
+        **_head(EntryName.FANOUT, recorded_at),
         "shipment_id": str(shipment_id),
         "sequence": sequence,
         "event": event.hex(),
@@ -265,7 +275,6 @@ def fanout_document(
         "subscriptions": sorted(map(str, subscriptions)),
         "replayed": replayed or None,
         "type": kind,
-        "recorded_at": rfc3339(recorded_at),
     }
 
 
@@ -303,8 +312,7 @@ def attempt_document(
     `sequence`, its own `gap` if any and, where it was tried, its `tries`.
     """
     return {
-        "format": FORMAT,
-        "entry": "attempt",
+        **_head(EntryName.ATTEMPT, recorded_at),
         "webhook_id": webhook_id,
         "subscription_id": str(subscription_id),
         "shipment_id": str(shipment_id),
@@ -313,7 +321,6 @@ def attempt_document(
         "tries": list(tries),
         "gap": None if gap is None else dict(gap),
         "covers": list(covers) or None,
-        "recorded_at": rfc3339(recorded_at),
         "part_commitment": part_commitment.hex() if part_commitment else None,
     }
 
@@ -326,25 +333,21 @@ def observation_document(
     `details`: by which rule; text, integers, booleans.
     """
     return {
-        "format": FORMAT,
-        "entry": "observation",
+        **_head(EntryName.OBSERVATION, recorded_at),
         "shipment_id": str(shipment_id),
         "version": version,
         "kind": kind,
         "since": rfc3339(since),
         "details": dict(details),
-        "recorded_at": rfc3339(recorded_at),
     }
 
 
 def action_document(*, actor: str, verb: str, target: str, details: Mapping[str, Any], recorded_at: datetime) -> dict[str, Any]:
     """Build an operator's action: the verb, its target, and its parameters (`why` among them)."""
     return {
-        "format": FORMAT,
-        "entry": "action",
+        **_head(EntryName.ACTION, recorded_at),
         "actor": actor,
         "verb": verb,
         "target": target,
         "details": dict(details),
-        "recorded_at": rfc3339(recorded_at),
     }

@@ -1,6 +1,6 @@
 """`GET /v1/feed`, `/v1/checkpoint`, `/v1/proofs/...`: the log by index, its signed heads, and proofs against them."""
 
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Self
 
 import orjson
 from aiohttp import hdrs
@@ -8,6 +8,7 @@ from psycopg import AsyncConnection
 from pydantic import AwareDatetime, Field, GetPydanticSchema, model_validator
 from typing_extensions import TypedDict
 
+from events.entry.kinds import EntryName
 from statesvc.api.operation_context import Context
 from statesvc.api.parameters import CursorText, Name
 from statesvc.http.call import Call
@@ -43,7 +44,7 @@ class FeedEntry(TypedDict):
     """One entry of the log."""
 
     index: int
-    kind: Annotated[str, text_of(Literal["event", "conflict", "transition", "fanout", "attempt", "observation", "action"])]
+    kind: Annotated[str, text_of(EntryName)]
     leaf_hash: Annotated[Hash, Field(description="SHA-256 of a zero byte and the entry in canonical JSON (RFC 8785).")]
     sealed_at: AwareDatetime
     entry: Annotated[

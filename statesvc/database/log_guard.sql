@@ -33,7 +33,7 @@ GRANT USAGE ON SEQUENCE statesvc.batch_id_seq TO statesvc_guard;
 CREATE OR REPLACE FUNCTION statesvc_guard.is_log(p_schema text, p_table text) RETURNS boolean
     LANGUAGE sql IMMUTABLE
     RETURN p_schema = 'statesvc' AND p_table ~
-        '^(batch|event|event_key|conflict|transition|attempt|action|sealed_batch|subtree|checkpoint|checkpoint_stamp|code_mapping|log_epoch)(_[0-9]{6,8})?$';
+        '^(batch|event|event_key|conflict|transition|fanout|attempt|observation|action|sealed_batch|subtree|checkpoint|checkpoint_stamp|code_mapping|log_epoch)(_[0-9]{6,8})?$';
 
 -- The same of a table that exists, whatever it is called by now: it bears the trigger.
 CREATE OR REPLACE FUNCTION statesvc_guard.is_log(p_table oid) RETURNS boolean

@@ -25,9 +25,10 @@ from statesvc.database.queries import queries
 from statesvc.files.archive_errors import OnlyArchivedError, UnreadableArchiveError
 from statesvc.files.archive_folder import ArchivePath
 from statesvc.log import entry_documents
-from statesvc.log.archive.entry_row import KINDS_BY_NAME, LogEntry
+from statesvc.log.archive.entry_row import LogEntry
 from statesvc.log.archive.file_queries import EntriesByKind, FileQuery, of_event, of_period, of_range, of_shipments
 from statesvc.log.entry_documents import FanoutDocument
+from statesvc.log.entry_kinds import KINDS_BY_NAME
 from statesvc.log.json_compression import decompress_json
 
 _SQL = queries("statesvc.log", "history")

@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 from psycopg import AsyncConnection
 
+from events.entry.kinds import EntryName
 from statesvc.database.queries import queries
 from statesvc.log.feed import MissingEntryError, recorded_span
 from statesvc.log.history import History
@@ -67,10 +68,10 @@ async def _archived(connection: AsyncConnection[Any], archive: History, begin: i
     # an event stands before its transition in the same batch, perhaps before `begin`
     (first,) = await (await connection.execute(_SQL["batch_begin"], {"begin": begin})).fetchone() or (begin,)
     entries = [entry for entry, _ in await archive.entries(connection, first, end)]
-    events = {entry.values[:2]: entry for entry in entries if entry.kind.name == "event"}
+    events = {entry.values[:2]: entry for entry in entries if entry.kind.name == EntryName.EVENT}
     found = []
     for entry in entries:
-        if entry.kind.name == "transition" and entry.index >= begin:
+        if entry.kind.name == EntryName.TRANSITION and entry.index >= begin:
             shipment_id, sequence, recorded_at, _, from_status, to_status, *_ = entry.values
             event = events.get((shipment_id, sequence))
             if event is None:

@@ -6,6 +6,8 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
+from events.entry.kinds import EntryName
+
 DAYS_MAX: Final = 3650
 _DAYS_A_MONTH: Final = 30.4
 
@@ -26,7 +28,7 @@ def _of(leaving: Leaving, *names: str) -> dict[str, Leaving]:
 
 
 LEAVING: Final = MappingProxyType(
-    _of(Leaving.LOG_ARCHIVE, "event", "conflict", "transition", "fanout", "attempt", "observation", "action")
+    _of(Leaving.LOG_ARCHIVE, *EntryName)
     | _of(Leaving.LOG_ARCHIVE, "notification", "notification_gap")
     | _of(Leaving.BODY_ARCHIVE, "body", "body_retained")
     | _of(Leaving.BODY_FILE, "message")

@@ -10,6 +10,7 @@ import pytest
 import rfc8785
 from psycopg import AsyncConnection
 
+from events.entry.kinds import EntryName
 from statesvc.database.log_guard import guard_script, install_guard
 from statesvc.database.migrator import migrate
 from statesvc.log.verify.verify_log import Verification, VerificationRequest
@@ -18,6 +19,8 @@ from statesvc.log.verify.worker_pool import LogAccess
 REFUSED = (
     "DROP TABLE statesvc.event",
     "DROP TABLE statesvc.attempt CASCADE",
+    "DROP TABLE statesvc.fanout CASCADE",
+    "DROP TABLE statesvc.observation",
     "DROP SCHEMA statesvc CASCADE",
     "DROP TRIGGER append_only ON statesvc.action",
     "DROP FUNCTION statesvc.refuse_change() CASCADE",
@@ -79,6 +82,14 @@ async def test_what_was_not_announced_is_refused(database: Any, statement: str, 
     assert caught.value.sqlstate in {"SS001", "42501"}, caught.value
     if role == "superuser":
         assert caught.value.sqlstate == "SS001", caught.value
+
+
+async def test_the_tables_of_all_kinds_of_entries_and_their_partitions_are_guarded(database: Any) -> None:
+    await install_guard(database.superuser_dsn)
+    names = [f"{kind}{partition}" for kind in EntryName for partition in ("", "_202603")]
+    async with await AsyncConnection.connect(database.superuser_dsn) as connection:
+        query = "SELECT u.name FROM unnest(%s::text[]) AS u(name) WHERE NOT statesvc_guard.is_log('statesvc', u.name)"
+        assert await (await connection.execute(query, (names,))).fetchall() == []
 
 
 async def test_other_work_goes_on(database: Any) -> None:

@@ -10,6 +10,7 @@ from uuid import UUID
 from psycopg import AsyncConnection
 
 from events.crypto.keyring import Keyring
+from events.entry.kinds import EntryName
 from events.identity.ids import shipment_id
 from events.spelling import normalize_number
 from statesvc.files.archive_folder import ArchivePath, files_of
@@ -23,7 +24,7 @@ from tests.world.database import Database
 from tests.world.story import Story, scan
 
 DAY = 86_400
-KINDS = ("event", "conflict", "transition", "fanout", "attempt", "observation", "action")
+KINDS = tuple(EntryName)
 OLD = ("1Z0001", "1Z0002", "1Z0003")
 """Said of in the first month alone, but for 1Z0003."""
 

@@ -12,7 +12,7 @@ from psycopg import AsyncConnection
 
 from events.crypto.keyring import Keyring
 from events.crypto.sealing import MasterKeys, SealingKey
-from events.entry.kinds import Provenance, leaf, leaf_hash_of, observation_document
+from events.entry.kinds import EntryName, Provenance, leaf, leaf_hash_of, observation_document
 from events.event import EventPlace, PrintedTime, Raw, Reading
 from events.identity.ids import identify
 from events.merkle.checkpoint import Checkpoint, open_checkpoint
@@ -220,10 +220,7 @@ class Story:
         """Return the leaf hash of every sealed entry by index, gathered from the entries themselves."""
         rows = await self.rows(
             "SELECT s.first_index + e.ordinal, e.canonical FROM statesvc.sealed_batch s JOIN ("
-            + " UNION ALL ".join(
-                f"SELECT batch_id, ordinal, canonical FROM statesvc.{kind}"
-                for kind in ("event", "conflict", "transition", "fanout", "attempt", "observation", "action")
-            )
+            + " UNION ALL ".join(f"SELECT batch_id, ordinal, canonical FROM statesvc.{kind}" for kind in EntryName)
             + ") e USING (batch_id) ORDER BY 1"
         )
         assert [index for index, _ in rows] == list(range(len(rows)))

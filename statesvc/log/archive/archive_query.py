@@ -13,7 +13,7 @@ import duckdb
 from statesvc.files.archive_folder import ArchivePath
 from statesvc.files.object_path import ObjectPath
 from statesvc.files.object_store import file_system
-from statesvc.log.entry_columns import ENTRY_KINDS
+from statesvc.log.entry_kinds import ENTRY_KINDS
 
 _ROWS_AT_ONCE: Final = 1000
 _NO_INSTALLING: Final = {"autoinstall_known_extensions": "false"}

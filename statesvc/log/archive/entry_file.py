@@ -20,8 +20,8 @@ import pyarrow.parquet as pq
 from statesvc.files.archive_errors import EntryFileError
 from statesvc.files.archive_folder import ArchivePath, parquet_source
 from statesvc.files.object_path import ObjectStoreError
-from statesvc.log.archive.entry_row import KINDS_BY_NAME, TIMES, LogEntry
-from statesvc.log.entry_columns import ENTRY_KINDS
+from statesvc.log.archive.entry_row import TIMES, LogEntry
+from statesvc.log.entry_kinds import ENTRY_KINDS, KINDS_BY_NAME
 
 FORMAT: Final = b"1"
 COMPRESSION_LEVEL: Final = 9
@@ -205,7 +205,7 @@ class EntryFile:
         """
         for group in self.groups:
             table = self._table(group, ["log_index", "entry", "shipment_id", "version", "canonical", "leaf_hash"])
-            table = table.filter(pc.and_(pc.is_in(table["entry"], pa.array(["event", "observation"])), pc.greater(table["version"], 0)))
+            table = table.filter(pc.greater(table["version"], 0))
             indexes, _, shipments, versions, canonicals, hashes = (column.to_pylist() for column in table.columns)
             for index, canonical, leaf_hash in zip(indexes, canonicals, hashes, strict=True):
                 if sha256(b"\x00" + canonical).digest() != leaf_hash:

@@ -8,11 +8,10 @@ from typing import Any, Final, Self
 
 import orjson
 
-from events.entry.kinds import leaf_hash_of
-from statesvc.log.entry_columns import ENTRY_KINDS, EntryKind
+from events.entry.kinds import EntryName, leaf_hash_of
+from statesvc.log.entry_kinds import EntryKind
 from statesvc.log.json_compression import compress_json, decompress_json
 
-KINDS_BY_NAME: Final = {kind.name: kind for kind in ENTRY_KINDS}
 _EPOCH: Final = datetime(2000, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _TARGET: Final = "shipment "
@@ -59,13 +58,13 @@ class LogEntry:
     def row(self) -> tuple[Any, ...]:
         """Row to restore: its position, its bytes as a table has them, and the table's columns."""
         values = zip(self.kind.columns, self.kind.expected(self.kind.decode(self.canonical)), strict=True)
-        stored = self.canonical if self.kind.name == "action" else compress_json(self.canonical)
+        stored = self.canonical if self.kind.name == EntryName.ACTION else compress_json(self.canonical)
         return (self.batch_id, self.ordinal, stored, self.sealed_part, *(_parameter(name, value) for name, value in values))
 
     def shipments(self) -> tuple[str, ...]:
         """Return the shipments that it is about: ids as text."""
         named = dict(zip(self.kind.file_columns, self.values, strict=True))
-        if self.kind.name == "action":
+        if self.kind.name == EntryName.ACTION:
             target = named["target"]
             return (target.removeprefix(_TARGET),) if target.startswith(_TARGET) else ()
         found = (named["shipment_id"], named.get("claimed_shipment_id"))

@@ -11,7 +11,7 @@ from statesvc.database.queries import queries
 from statesvc.log.archive.entry_row import LogEntry
 from statesvc.log.archive.month_ledger import Month
 from statesvc.log.checkpoints import SignedHead, covering_head
-from statesvc.log.entry_columns import ENTRY_KINDS
+from statesvc.log.entry_kinds import ENTRY_KINDS
 
 _SQL = queries("statesvc.log.archive", "month")
 RANGE_INDEXES: Final = 8_192

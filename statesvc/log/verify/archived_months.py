@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from psycopg import Connection
 
+from events.entry.kinds import EntryName
 from statesvc.files.archive_errors import EntryFileError, UnreadableArchiveError
 from statesvc.files.archive_folder import ArchivePath
 from statesvc.files.object_path import ObjectStoreError
@@ -73,7 +74,7 @@ class ArchivedMonths:
 
     def events_of(self, part: str) -> Iterator[tuple[str, int, bytes, bytes]]:
         """Yield shipment, version, leaf hash and canonical bytes of the events of the shipments whose ids begin so."""
-        for entry in self.entries_of(part, ("event",)):
+        for entry in self.entries_of(part, (EntryName.EVENT,)):
             yield entry.values[0], entry.values[1], entry.leaf_hash, entry.canonical
 
     def entries_of(self, part: str, kinds: Collection[str]) -> Iterator[LogEntry]:

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from psycopg import Connection
 
+from events.entry.kinds import EntryName
 from statesvc.database.queries import queries
 from statesvc.log.verify.archived_months import ArchivedMonths
 from statesvc.log.verify.chain import PREFIX, WHOLE, Sums, bounds_of, secret_hash
@@ -55,7 +56,7 @@ def compare_counters(connection: Connection[Any], part: str, archived: ArchivedM
     bounds = bounds_of(part)
     counters = {Counted(*row) for row in connection.execute(SQL["counters"], bounds, binary=True)}
     conflicts = {Counted(*row) for row in connection.execute(SQL["conflicts"], bounds, binary=True)}
-    conflicts |= {_of_entry(entry.counted) for entry in archived.entries_of(part, ("conflict",))}
+    conflicts |= {_of_entry(entry.counted) for entry in archived.entries_of(part, (EntryName.CONFLICT,))}
     for counted in sorted(conflicts - counters):
         yield _fault(counted, "is missing or differs, though the log has the conflict: it was deleted or changed")
     for counted in sorted(counters - conflicts):

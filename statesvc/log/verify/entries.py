@@ -16,11 +16,12 @@ from psycopg import Connection, Cursor
 from psycopg.types.numeric import Int8BinaryLoader
 
 from events.crypto.sealing import MasterKeys
+from events.entry.kinds import EntryName
 from events.entry.proposal import DedupeKey
 from events.merkle.node import HASH_BYTES
 from statesvc.database.queries import queries
 from statesvc.log.archive.entry_row import LogEntry
-from statesvc.log.entry_columns import ENTRY_KINDS, EntryKind
+from statesvc.log.entry_kinds import ENTRY_KINDS, KINDS_BY_NAME, EntryKind
 from statesvc.log.json_compression import decompress_json
 from statesvc.log.verify.archived_months import ArchivedMonths, FileEntries, UnreadBatches
 from statesvc.log.verify.batches import BatchPositions, BatchRange, read_batches, untaken
@@ -41,7 +42,7 @@ FIRST_VALUE: Final = 4
 """Before it a row has batch_id, ordinal, canonical and sealed_part."""
 _CANONICAL: Final = 2
 _SEALED_PART: Final = 3
-_EVENT_COLUMNS: Final = next(kind.columns for kind in ENTRY_KINDS if kind.name == "event")
+_EVENT_COLUMNS: Final = KINDS_BY_NAME[EntryName.EVENT].columns
 _MESSAGE_ID: Final = FIRST_VALUE + _EVENT_COLUMNS.index("message_id")
 _RECEIVED_AT: Final = FIRST_VALUE + _EVENT_COLUMNS.index("received_at")
 
@@ -92,7 +93,7 @@ class RangeChecks:
 
     def add_conflicts(self, kind: EntryKind, rows: Iterable[Any], batches: dict[int, BatchPositions]) -> None:
         """Subtract the counters that conflicts should have."""
-        if kind.name == "conflict":
+        if kind.name == EntryName.CONFLICT:
             take_conflicts(self.sums, self.secret, (row for row in rows if (batch := batches.get(row[0])) is not None and batch.summed))
 
     def take(self, events: Sequence[EventIds], batch: BatchPositions, ordinal: int) -> None:
@@ -138,17 +139,17 @@ def check_batches(
             bounds = {"low": batch_range.low, "high": batch_range.high, "opens": parts.opens}
             rows = [_decompressed(row) for row in cursor.execute(SQL[kind.name], bounds)]
             checked.entries += len(rows)
-            checked.events += len(rows) if kind.name == "event" else 0
+            checked.events += len(rows) if kind.name == EntryName.EVENT else 0
             if parts.opens and kind.sealed:
                 parts.read(
                     connection, {value for row in rows for value in (row[FIRST_VALUE], row[FIRST_VALUE + 1]) if isinstance(value, str)}
                 )
             found += islice(_check(kind, rows, batches, checks), FAULTS_MAX)
-            if kind.name == "action":
+            if kind.name == EntryName.ACTION:
                 checked.erased.update(erase_entries(_verbs_and_targets(rows)))
             checks.add_notified(kind, rows, batches, archived=False)
             checks.add_conflicts(kind, rows, batches)
-            if kind.name == "event":
+            if kind.name == EntryName.EVENT:
                 messages = {row[_MESSAGE_ID]: CommittedMessage(row[_RECEIVED_AT], row[_CANONICAL]) for row in rows}
         unread: list[UnreadBatches] = []
         for file in archived.of_batches(batch_range.low, batch_range.high):
@@ -207,12 +208,12 @@ def _check_archived(
             checks.parts.read(connection, {shipment_id for entry in entries for shipment_id in entry.shipments()})
         fresh = [entry.counted for entry in entries if not _is_seen(batches, entry)]
         known = [entry.counted for entry in entries if _is_seen(batches, entry)]
-        if kind.name == "action":
+        if kind.name == EntryName.ACTION:
             checked.erased.update(erase_entries(_verbs_and_targets(fresh)))
         checks.add_notified(kind, fresh, batches, archived=True)
         checks.add_conflicts(kind, fresh, batches)
         checked.entries += len(fresh)
-        checked.events += len(fresh) if kind.name == "event" else 0
+        checked.events += len(fresh) if kind.name == EntryName.EVENT else 0
         faults = _check(kind, fresh, places, checks, archived=True), _check(kind, known, places, checks.without_sums(), archived=True)
         for fault in chain.from_iterable(faults):
             yield replace(fault, table=f"{file.name}, {fault.table}")
@@ -249,13 +250,13 @@ def _sound(kind: EntryKind, rows: Sequence[Any], batch: BatchPositions, checks: 
         documents = [kind.decode(canonical.decode()) for canonical in canonicals]
         same = [row[FIRST_VALUE:] for row in rows] == [expected(document) for document in documents]
         same = same and {document.epoch for document in documents} == {batch.epoch}
-        if kind.name == "event":
+        if kind.name == EntryName.EVENT:
             events = [event_ids(document, checks.digests) for document in documents]
             same = same and not any(ids.fault for ids in events)
             if batch.summed:
                 links = zip(documents, digests, strict=True)
                 add_events(sums, [(document.shipment_id, document.version, digest, document.previous_hash) for document, digest in links])
-        elif kind.name == "conflict":
+        elif kind.name == EntryName.CONFLICT:
             same = same and not any(conflict_fault(document, checks.digests) for document in documents)
     except ValueError:
         return None
@@ -289,7 +290,7 @@ def check_entries(
         try:
             document = kind.decode(canonical.decode())
             expected = (kind.file_values if archived else kind.expected)(document)
-            if kind.name == "event" and batch.summed:
+            if kind.name == EntryName.EVENT and batch.summed:
                 add_events(checks.sums, [(values[0], values[1], computed, document.previous_hash)])
             events, amiss = _given(kind, document, checks)
         except ValueError:
@@ -310,10 +311,10 @@ def check_entries(
 
 def _given(kind: EntryKind, document: Any, checks: RangeChecks) -> tuple[list[EventIds], tuple[str, str] | None]:  # noqa: ANN401 - of its kind
     """Return the ids of an event, and what in an entry does not follow from what else stands in clear in it. Raises ValueError."""
-    if kind.name == "event":
+    if kind.name == EntryName.EVENT:
         ids = event_ids(document, checks.digests)
         return [ids], ids.fault
-    return [], conflict_fault(document, checks.digests) if kind.name == "conflict" else None
+    return [], conflict_fault(document, checks.digests) if kind.name == EntryName.CONFLICT else None
 
 
 def fits(kind: EntryKind, recorded_at: int, batch: BatchPositions) -> bool:

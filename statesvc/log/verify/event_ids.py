@@ -33,8 +33,8 @@ from events.identity.recipe import (
 from events.identity.recipes import number_of, recipe_of
 from statesvc.database.keyring_store import SQL as KEYRING
 from statesvc.database.keyring_store import service_context
-from statesvc.log.entry_columns import read_time
 from statesvc.log.entry_documents import ConflictDocument, EventDocument, PlaceDocument, RawDocument, StatementDocument
+from statesvc.log.entry_kinds import read_time
 
 Digests: TypeAlias = Callable[[str], Digest]
 """The digest of each carrier by its id."""

@@ -16,6 +16,7 @@ from uuid import UUID
 
 from psycopg import Connection
 
+from events.entry.kinds import EntryName
 from events.identity.ids import webhook_id
 from projections.notification_type import type_of_change
 from statesvc.database.queries import queries
@@ -28,7 +29,7 @@ from statesvc.log.verify.chain import PREFIX, WHOLE, Sums, bounds_of, secret_has
 from statesvc.log.verify.fault import FAULTS_MAX, LogFault
 
 SQL: Final = queries("statesvc.log.verify", "notification_rows")
-COUNTED_KINDS: Final = ("fanout", "attempt")
+COUNTED_KINDS: Final = (EntryName.FANOUT, EntryName.ATTEMPT)
 """Entries of other kinds say nothing of notifications."""
 DELETE: Final = "subscription.delete"
 _TARGET: Final = "subscription "
@@ -89,14 +90,14 @@ def add_entries(
 
     `entries`: canonical bytes and when each was recorded. `archived`: they are in a file and not in the tables.
     """
-    if kind == "fanout":
+    if kind == EntryName.FANOUT:
         for canonical, recorded_at in entries:
             for one, words in _opened(canonical, archived=archived):
                 if words is not None:
                     _add(sums, secret, one, 1, words=words)
                 if not _is_covered(one, recorded_at, deletions):
                     _add(sums, secret, one, 1)
-    elif kind == "attempt":
+    elif kind == EntryName.ATTEMPT:
         for canonical, _ in entries:
             for one in _ended(canonical):
                 if one.subscription_id not in deletions:
@@ -115,7 +116,7 @@ def compare_notifications(connection: Connection[Any], part: str, archived: Arch
     made: dict[Notified, Words] = {}
     left: Counter[Notified] = Counter()
     for kind, canonical, recorded_at, is_archived in _entries(connection, part, archived):
-        if kind == "fanout":
+        if kind == EntryName.FANOUT:
             opened = list(_opened(canonical, archived=is_archived))
             made |= {one: words for one, words in opened if words is not None}
             left.update(one for one, _ in opened if not _is_covered(one, recorded_at, deletions))

@@ -7,6 +7,7 @@ import psycopg
 import pytest
 from psycopg import AsyncConnection
 
+from events.entry.kinds import EntryName
 from events.merkle.compact_range import CompactRange
 from statesvc.sealer.leadership import publish, signers_of, take_stock
 from statesvc.sealer.seal import RefusalError, SealedLog, SealMark, read_writers, seal
@@ -214,10 +215,7 @@ async def test_a_batch_has_the_times_of_its_first_and_its_last_entry(database: A
         await log.everything()
         await log.say(scan("1ZTWO", 1, None), scan("1ZTWO", 2, None))
         times = "SELECT recorded_from, recorded_to FROM statesvc.batch ORDER BY batch_id"
-        kinds = " UNION ALL ".join(
-            f"SELECT batch_id, recorded_at FROM statesvc.{kind}"
-            for kind in ("event", "conflict", "transition", "fanout", "attempt", "observation", "action")
-        )
+        kinds = " UNION ALL ".join(f"SELECT batch_id, recorded_at FROM statesvc.{kind}" for kind in EntryName)
         entries = await log.rows(f"SELECT min(recorded_at), max(recorded_at) FROM ({kinds}) e GROUP BY batch_id ORDER BY batch_id")
         assert await log.rows(times) == entries
         assert any(since < until for since, until in entries)

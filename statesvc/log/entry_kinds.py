@@ -1,15 +1,16 @@
-"""The seven kinds of entries: which columns of tables and of archive files repeat the canonical document, with which values. Pure.
+"""The seven kinds of entries: what each says, who writes, verifies and shows it, and which columns repeat its canonical document. Pure.
 
-Ids are text, times microseconds since 2000, as `entries.sql` selects them.
+The one table of them; the shapes of the documents are in `events.entry.kinds` and `entry_documents`. Ids are text, times microseconds
+since 2000, as `entries.sql` selects them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any, Final
 
-from events.entry.kinds import offset_seconds
+from events.entry.kinds import EntryName, offset_seconds
 from events.identity.recipes import number_of
 from statesvc.log import entry_documents
 from statesvc.log.entry_documents import (
@@ -24,8 +25,6 @@ from statesvc.log.entry_documents import (
 
 _EPOCH: Final = datetime(2000, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
-_EXACT: Final = frozenset({"conflict", "attempt", "observation", "action"})
-"""Events and what they caused may be microseconds later than their batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,22 +35,34 @@ class Filed:
     values: Callable[[Any], tuple[Any, ...]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EntryKind:
-    """One kind of entry. `rank` is its place in a batch; `expected` gives the values of `columns`, the first `key` of which name a row.
+    """One kind of entry. `expected` gives the values of `columns`, the first `key` of which name a row.
 
     `decode` raises ValueError; `expected` too, for a time that is none. `sealed`: its row may have a sealed part. `filed`: what an archive
-    file has; its format stays as it is, while the columns of tables follow what statements ask for.
+    file has; its format stays as it is, while the columns of tables follow what statements ask for. `exact`: it is recorded exactly at the
+    time of its batch; events and what they caused may be microseconds later. `verified`: modules of `statesvc.log.verify` that check more
+    of it than `entries` checks of all. `shown`: calls besides `GET /v1/feed`, which shows all.
     """
 
-    name: str
-    rank: int
+    name: EntryName
+    says: str
+    written: str
+    writer: str
+    verified: tuple[str, ...] = ()
+    shown: tuple[str, ...]
     key: int
-    sealed: bool
+    sealed: bool = False
+    exact: bool = False
     columns: tuple[str, ...]
     decode: Callable[[bytes], Any]
     expected: Callable[[Any], tuple[Any, ...]]
     filed: Filed | None = None
+
+    @property
+    def rank(self) -> int:
+        """Place in a batch."""
+        return _RANKS[self.name]
 
     @property
     def file_columns(self) -> tuple[str, ...]:
@@ -61,11 +72,6 @@ class EntryKind:
     def file_values(self, document: Any) -> tuple[Any, ...]:  # noqa: ANN401 - of its kind
         """Return the values of the file's columns. Raises ValueError."""
         return self.expected(document) if self.filed is None else self.filed.values(document)
-
-    @property
-    def exact(self) -> bool:
-        """True if it is recorded exactly at the time of its batch."""
-        return self.name in _EXACT
 
     @property
     def recorded(self) -> int:
@@ -210,69 +216,107 @@ _FILED_EVENT: Final = (
     *("shipment_id", "version", "recorded_at", "received_at", "occurred_at", "message_id", "carrier_id", "event_id", "kind"),
     *("status", "carrier_code", "by_category", "normalizer"),
 )
+_AUDIT, _EVIDENCE = "GET /v1/shipments/{carrier_id}/{tracking_number}/audit", "GET /v1/shipments/{carrier_id}/{tracking_number}/evidence"
+_HISTORY: Final = "GET /v1/shipments/{carrier_id}/{tracking_number}/history"
 ENTRY_KINDS: Final = (
     EntryKind(
-        "event",
-        1,
-        2,
-        True,
-        (*_FILED_EVENT, "raw_type", "raw_code", "raw_reason", "raw_text", "corrects", "printed_number", "occurred_offset_seconds"),
-        entry_documents.event,
-        _event,
-        Filed(_FILED_EVENT, _filed_event),
+        name=EntryName.EVENT,
+        says="what a carrier said ([identity.md](identity.md), [schema.md](schema.md))",
+        written="with its message",
+        writer="statesvc/append/write_entries.py",
+        verified=("chain", "dedupe_keys", "event_ids", "message_rows", "version_order"),
+        shown=(_HISTORY, _AUDIT, _EVIDENCE),
+        key=2,
+        sealed=True,
+        columns=(*_FILED_EVENT, "raw_type", "raw_code", "raw_reason", "raw_text", "corrects", "printed_number", "occurred_offset_seconds"),
+        decode=entry_documents.event,
+        expected=_event,
+        filed=Filed(_FILED_EVENT, _filed_event),
     ),
     EntryKind(
-        "conflict",
-        2,
-        1,
-        True,
-        ("shipment_id", "claimed_shipment_id", "recorded_at", "message_id", "carrier_id", "event_id", "facts_digest"),
-        entry_documents.conflict,
-        _conflict,
+        name=EntryName.CONFLICT,
+        says="the same event id with other facts",
+        written="with its message",
+        writer="statesvc/append/write_entries.py",
+        verified=("conflict_rows", "event_ids"),
+        shown=(_AUDIT, _EVIDENCE),
+        key=1,
+        sealed=True,
+        exact=True,
+        columns=("shipment_id", "claimed_shipment_id", "recorded_at", "message_id", "carrier_id", "event_id", "facts_digest"),
+        decode=entry_documents.conflict,
+        expected=_conflict,
     ),
     EntryKind(
-        "transition",
-        3,
-        2,
-        False,
-        ("shipment_id", "sequence", "recorded_at", "from_status", "to_status"),
-        entry_documents.transition,
-        _transition,
-        Filed(
+        name=EntryName.TRANSITION,
+        says="a change of status that we concluded",
+        written="with its event",
+        writer="statesvc/append/write_entries.py",
+        shown=("GET /v1/stream", "GET /v1/feed/transitions", _AUDIT, _EVIDENCE),
+        key=2,
+        columns=("shipment_id", "sequence", "recorded_at", "from_status", "to_status"),
+        decode=entry_documents.transition,
+        expected=_transition,
+        filed=Filed(
             ("shipment_id", "sequence", "recorded_at", "message_id", "from_status", "to_status", "event_id", "worker"), _filed_transition
         ),
     ),
     EntryKind(
-        "fanout",
-        4,
-        2,
-        False,
-        ("shipment_id", "sequence", "recorded_at", "subscriptions", "replayed"),
-        entry_documents.fanout,
-        _fanout,
+        name=EntryName.FANOUT,
+        says="whom a change is sent to",
+        written="with its event; by a replay",
+        writer="statesvc/log/fanouts.py",
+        verified=("notification_rows",),
+        shown=(_AUDIT, _EVIDENCE),
+        key=2,
+        columns=("shipment_id", "sequence", "recorded_at", "subscriptions", "replayed"),
+        decode=entry_documents.fanout,
+        expected=_fanout,
     ),
     EntryKind(
-        "attempt",
-        5,
-        3,
-        True,
-        (
+        name=EntryName.ATTEMPT,
+        says="how one notification ended, with all tries at it",
+        written="when it ends",
+        writer="statesvc/delivery/attempt_entry.py",
+        verified=("notification_rows",),
+        shown=("GET /v1/subscriptions/{subscription_id}/attempts", _AUDIT, _EVIDENCE),
+        key=3,
+        sealed=True,
+        exact=True,
+        columns=(
             *("shipment_id", "sequence", "subscription_id", "recorded_at", "outcome", "number"),
             *("started_at", "duration_ms", "status_code", "tries"),
         ),
-        entry_documents.attempt,
-        _attempt,
-        Filed(("shipment_id", "sequence", "subscription_id", "recorded_at", "webhook_id", "outcome", "number"), _filed_attempt),
+        decode=entry_documents.attempt,
+        expected=_attempt,
+        filed=Filed(("shipment_id", "sequence", "subscription_id", "recorded_at", "webhook_id", "outcome", "number"), _filed_attempt),
     ),
     EntryKind(
-        "observation",
-        6,
-        3,
-        False,
-        ("shipment_id", "version", "kind", "recorded_at", "since"),
-        entry_documents.observation,
-        _observation,
+        name=EntryName.OBSERVATION,
+        says="what did not happen to a shipment as it should have ([expectations.md](expectations.md))",
+        written="when its deadline has passed",
+        writer="statesvc/expectations/observe.py",
+        shown=(_HISTORY, _AUDIT, _EVIDENCE),
+        key=3,
+        exact=True,
+        columns=("shipment_id", "version", "kind", "recorded_at", "since"),
+        decode=entry_documents.observation,
+        expected=_observation,
     ),
-    EntryKind("action", 7, 0, False, ("actor", "verb", "target", "recorded_at"), entry_documents.action, _action),
+    EntryKind(
+        name=EntryName.ACTION,
+        says="what an operator, or the service by its rules, did",
+        written="with what was done",
+        writer="statesvc/log/actions.py",
+        verified=("erasures", "forks"),
+        shown=("GET /v1/actions",),
+        key=0,
+        exact=True,
+        columns=("actor", "verb", "target", "recorded_at"),
+        decode=entry_documents.action,
+        expected=_action,
+    ),
 )
 """In the order in which a batch has them."""
+KINDS_BY_NAME: Final[Mapping[str, EntryKind]] = {kind.name: kind for kind in ENTRY_KINDS}
+_RANKS: Final = {name: rank for rank, name in enumerate(EntryName, start=1)}
