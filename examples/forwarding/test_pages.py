@@ -28,6 +28,14 @@ def statesvc_settings() -> Mapping[str, str]:
     return {"STATESVC_WEBHOOK_SECRET_UPS": "right", "STATESVC_WEBHOOK_SECRET_CLICKPOST": "right"}
 
 
+@pytest.mark.parametrize("number", [0, 1], ids=["FastAPI", "Flask"])
+def test_a_program_type_checks_strictly(number: int, tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(PROGRAMS[number])
+    command = [sys.executable, "-m", "mypy", "--strict", "program.py"]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False)
+    assert ended.returncode == 0, ended.stdout
+
+
 @contextmanager
 def served(number: int, folder: Path, statesvc: Service) -> Iterator[httpx.Client]:
     """Return the page's program of this number."""

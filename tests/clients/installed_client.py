@@ -1,5 +1,6 @@
-"""The Python client as `pip install clients/python` leaves it, in a folder of the test."""
+"""The Python client as `pip install clients/python` leaves it, in a folder of the test; and how large packages may be."""
 
+import re
 import shutil
 import zipfile
 from pathlib import Path
@@ -8,6 +9,13 @@ from typing import Final
 from hatchling.builders.wheel import WheelBuilder
 
 CLIENTS: Final = Path(__file__).parents[2] / "clients"
+
+
+def bytes_max(client: str) -> int:
+    """Return how large the README of a client says that its package is at most."""
+    said = re.search(r"less than (\d+) kB", (CLIENTS / client / "README.md").read_text("utf-8"))
+    assert said, f"the README of the client in {client} states no size"
+    return 1000 * int(said[1])
 
 
 def build_wheel(folder: Path) -> Path:

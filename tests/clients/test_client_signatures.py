@@ -3,6 +3,7 @@
 import importlib
 import json
 from datetime import UTC, datetime, timedelta
+from email.message import Message
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,6 +30,13 @@ def signed(*, at: datetime | None = None, secret: str = SECRET) -> dict[str, str
 def test_a_signed_notification_is_read(package: Any) -> None:
     assert package.verify(SECRET, signed(), BODY) == json.loads(BODY)
     assert package.verify([OTHER, SECRET], signed(), BODY.decode()) == json.loads(BODY)
+
+
+def test_headers_are_taken_as_the_standard_library_has_them(package: Any) -> None:
+    headers = Message()
+    for name, value in signed().items():
+        headers[name] = value
+    assert package.verify(SECRET, headers, BODY) == json.loads(BODY)
 
 
 @pytest.mark.parametrize(

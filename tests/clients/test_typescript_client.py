@@ -1,8 +1,9 @@
-"""The TypeScript client as a package: built, packed, installed, compiled against, and run in Node."""
+"""The TypeScript client as a package: built, packed, installed, used as README and the page of the API show it, and run in Node."""
 
 import asyncio
 import json
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Awaitable, Callable
@@ -15,21 +16,23 @@ from standardwebhooks import Webhook
 
 from tests.acceptance.processes import BOOTSTRAP_KEY, Service
 from tests.clients.faulty_server import FaultyServer
-from tests.clients.installed_client import CLIENTS
+from tests.clients.installed_client import CLIENTS, bytes_max
 from tests.clients.test_client_retries import APPENDED, AWAY, CUT, HALF, LIMITED, PROXY, QUEUE, SILENCE
 from tests.world.programs import required
 
 PROGRAMS: Final = Path(__file__).with_name("typescript")
 MODULES: Final = Path(__file__).parents[1] / "node" / "node_modules"
 SECRET: Final = "whsec_c2VjcmV0IG9mIHRoZSB0ZXN0cw=="
-PACKED_BYTES_MAX: Final = 100_000
+DEPENDENCIES: Final = ("openapi-fetch", "openapi-typescript-helpers", "eventsource-parser")
+
+PROCESS: Final = "declare const process: { argv: string[], env: Record<string, string | undefined>, exit: (code: number) => never }"
 
 pytestmark = pytest.mark.usefixtures("own_processes")
 
 
 @pytest.fixture(scope="module")
 def application(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Install the packed client and compile the programs in a folder."""
+    """Install the packed client in a folder, and compile programs and examples there."""
     required("node", "nodejs")
     if not MODULES.joinpath("openapi-fetch").exists():
         reason = "openapi-fetch is not installed (npm ci --prefix tests/node)"
@@ -41,22 +44,33 @@ def application(tmp_path_factory: pytest.TempPathFactory) -> Path:
     sources.joinpath("node_modules").symlink_to(MODULES)
     run("npm", "pack", "--pack-destination", folder, folder=sources)
     (packed,) = folder.glob("*.tgz")
-    assert packed.stat().st_size <= PACKED_BYTES_MAX, f"{packed.stat().st_size} bytes packed"
-    modules = folder / "application" / "node_modules"
-    modules.mkdir(parents=True)
-    run("tar", "-xf", packed, "-C", modules, folder=folder)
-    modules.joinpath("package").rename(modules / "statesvc-client")
-    for dependency in ("openapi-fetch", "openapi-typescript-helpers", "eventsource-parser"):
-        modules.joinpath(dependency).symlink_to(MODULES / dependency)
-    application = modules.parent
+    assert 0.8 * bytes_max("typescript") < packed.stat().st_size < bytes_max("typescript"), f"{packed.stat().st_size} bytes packed"
+    # they stand here already: nothing is fetched
+    run("npm", "pack", "--ignore-scripts", "--pack-destination", folder, *(MODULES / name for name in DEPENDENCIES), folder=folder)
+    application = folder / "application"
+    application.mkdir()
     application.joinpath("package.json").write_text('{"type": "module"}')
-    application.joinpath("process.d.ts").write_text("declare const process: { argv: string[], exit: (code: number) => never }")
+    run("npm", "install", "--offline", "--no-audit", "--no-fund", *folder.glob("*.tgz"), folder=application)
+    application.joinpath("process.d.ts").write_text(PROCESS)
     for program in PROGRAMS.glob("*.ts"):
         shutil.copy(program, application)
+    for number, example in enumerate(examples()):
+        application.joinpath(f"example_{number}.ts").write_text(example)
     names = [path.name for path in application.glob("*.ts")]
     options = ("--strict", "--target", "es2022", "--module", "nodenext", "--lib", "es2022,dom,dom.asynciterable")
     run(MODULES / ".bin" / "tsc", *options, *names, folder=application)
     return application
+
+
+def examples() -> list[str]:
+    """Return the programs of the README, and those for Node of the page of the API."""
+    document = json.loads((CLIENTS / "openapi.json").read_text("utf-8"))
+    calls = [call for path in document["paths"].values() for call in path.values()]
+    shown = [sample["source"] for call in calls for sample in call.get("x-codeSamples", ()) if sample["lang"] == "JavaScript"]
+    programs = re.findall(r"^```ts\n([\s\S]*?)^```$", (CLIENTS / "typescript" / "README.md").read_text("utf-8"), re.MULTILINE)
+    assert programs
+    assert shown
+    return [*programs, *shown]
 
 
 def run(*command: str | Path, folder: Path) -> str:

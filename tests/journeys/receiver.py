@@ -25,7 +25,7 @@ class Receiver(BaseHTTPRequestHandler):
             self._answer(_ticket(), "application/json")
             return
         try:
-            verify(json.loads(Path(SECRETS).read_text("utf-8")), dict(self.headers), body)
+            verify(json.loads(Path(SECRETS).read_text("utf-8")), self.headers, body)
         except InvalidSignatureError as error:
             self._answer(str(error).encode(), "text/plain", status=401)
             return

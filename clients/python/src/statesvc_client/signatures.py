@@ -6,8 +6,8 @@ import hashlib
 import hmac
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol
 
 clock: Callable[[], float] = time.time
 """Clock that `webhook-timestamp` is compared with. The testing kit moves it with the service's clock."""
@@ -17,7 +17,14 @@ class InvalidSignatureError(Exception):
     """The notification was not signed with this secret, or is older than the tolerance."""
 
 
-def verify(secret: str | Sequence[str], headers: Mapping[str, str], body: bytes | str, *, tolerance_seconds: float = 300) -> dict[str, Any]:
+class Headers(Protocol):
+    """Headers as any framework has them, and as a mapping."""
+
+    def items(self) -> Iterable[tuple[str, str]]:
+        """Return the names and values."""
+
+
+def verify(secret: str | Sequence[str], headers: Headers, body: bytes | str, *, tolerance_seconds: float = 300) -> dict[str, Any]:
     """Return a notification's JSON after checking its signature.
 
     Args:

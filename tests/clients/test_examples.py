@@ -1,0 +1,51 @@
+"""What a reader copies from README, docs and the page of the API type-checks strictly. `test_typescript_client.py` compiles TypeScript."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.clients.installed_client import CLIENTS
+
+ROOT: Final = CLIENTS.parent
+FRAGMENTS: Final = {
+    "CONTRIBUTING.md": "quotes the service, where mypy reads it",
+    "docs/brokers.md": "stands in an application of Django and Celery",
+    "docs/claim-protocol.md": "lines of an operator's session",
+    "docs/forwarding.md": "needs FastAPI and Flask: examples/forwarding checks it",
+}
+
+
+def programs() -> Iterator[tuple[str, str]]:
+    """Iterate over the programs that stand alone, each with the module name of where it stands."""
+    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *CLIENTS.glob("*/README.md"), *ROOT.glob("examples/*/*.md")]
+    for page in sorted(pages):
+        name = str(page.relative_to(ROOT))
+        blocks = re.findall(r"^```python.*\n([\s\S]*?)^```$", page.read_text("utf-8"), re.MULTILINE)
+        if name not in FRAGMENTS:
+            yield from ((f"{name} {number}", block) for number, block in enumerate(blocks))
+        else:
+            assert blocks, f"{name} has no Python any more"
+    document = json.loads((CLIENTS / "openapi.json").read_text("utf-8"))
+    for path, calls in document["paths"].items():
+        for method, call in calls.items():
+            yield from ((f"{method} {path}", sample["source"]) for sample in call.get("x-codeSamples", ()) if sample["lang"] == "Python")
+
+
+@pytest.mark.usefixtures("own_processes")
+def test_all_programs_in_python_type_check(installed_client: Path, tmp_path: Path) -> None:
+    paths = []
+    for name, program in programs():
+        paths.append(tmp_path / f"{re.sub(r'[^a-zA-Z0-9]+', '_', name)}.py")
+        paths[-1].write_text(program)
+    assert len(paths) > 50
+    command: list[str | Path] = [sys.executable, "-m", "mypy", "--strict", "--config-file", os.devnull, "--cache-dir", tmp_path / "cache"]
+    environment = {**os.environ, "MYPYPATH": str(installed_client)}
+    ended = subprocess.run([*command, *paths], env=environment, capture_output=True, text=True, timeout=170, check=False)
+    assert ended.returncode == 0, ended.stdout[-4000:]
