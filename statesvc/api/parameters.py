@@ -69,7 +69,7 @@ def _cursor_text(value: object) -> object:
 
 Name = Annotated[str, Field(min_length=1, max_length=NAMES_BYTES_MAX, pattern=r"^[^\x00]+$")]
 KnownCarrier = Annotated[Name, AfterValidator(known_carrier)]
-CursorText = Annotated[str, BeforeValidator(_cursor_text), Field(pattern=CURSOR_PATTERN)]
+CursorText = Annotated[str, Field(pattern=CURSOR_PATTERN), BeforeValidator(_cursor_text)]
 Discriminator = Annotated[
     str | None,
     Field(

@@ -16,6 +16,7 @@ from statesvc.http.faces import Command
 from statesvc.http.operation import PartialChange, operation
 from statesvc.http.paging import Page, PageParameters, before_number, encode_cursor
 from statesvc.http.problem import Code, Problem, Violation
+from statesvc.http.unknown_carrier import no_such_carrier
 from statesvc.reading.foreign_readings import COUNT_MAX, ReadingState, list_readings
 from statesvc.reading.rollout_store import (
     ALL,
@@ -292,7 +293,7 @@ def _carrier_id(context: Context, carrier_id: str) -> str:
     if carrier_id in {"all", ALL}:
         return ALL
     if carrier_id not in context.carriers():
-        raise Problem(Code.UNKNOWN_CARRIER, "no such carrier_id; `statesvc carriers` lists them, `all` means every one")
+        raise Problem(Code.UNKNOWN_CARRIER, f"{no_such_carrier(carrier_id, context.carriers())}, `all` means every one")
     return carrier_id
 
 

@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import io
 import json
+import os
 import re
 import zipfile
 from pathlib import Path
@@ -46,6 +47,9 @@ def run(options: argparse.Namespace) -> int:
         options.out = Path(_ODD.sub("-", f"evidence-{options.carrier_id}-{options.tracking_number}")[:100] + ".zip")
     if options.out.suffix not in FORMS:
         raise CommandError(f"--out must end in {', '.join(FORMS)}", exit_code=2)
+    if not os.access(options.out.parent, os.W_OK):
+        # before it is made, which is recorded
+        raise CommandError(f"{options.out.parent} is no folder that can be written to", exit_code=2)
     statement = None if options.case is None else _statement(options.case)
     return asyncio.run(_run(options, statement))
 
@@ -54,10 +58,12 @@ def _statement(path: Path) -> Json:
     try:
         return json.loads(path.read_bytes())
     except OSError as error:
-        raise CommandError(f"{path} cannot be read: {type(error).__name__}", exit_code=2) from None
-    except ValueError:
+        raise CommandError(f"{path} cannot be read: {error.strerror or type(error).__name__}", exit_code=2) from None
+    except json.JSONDecodeError as error:
         # without the text, which is personal
-        raise CommandError(f"{path}: the file is not JSON", exit_code=2) from None
+        raise CommandError(f"{path}: the file is not JSON: line {error.lineno}, column {error.colno}", exit_code=2) from None
+    except ValueError:
+        raise CommandError(f"{path}: the file is not JSON in UTF-8", exit_code=2) from None
 
 
 async def _run(options: argparse.Namespace, statement: Json) -> int:
@@ -100,5 +106,8 @@ def _write_page_one(form: str, content: bytes) -> None:
 
 
 def _write(path: Path, file: File) -> None:
-    path.write_bytes(file.content)
+    try:
+        path.write_bytes(file.content)
+    except OSError as error:
+        raise CommandError(f"{path} cannot be written: {error.strerror}") from error
     write_line(f"{path}: {file.headers['Statesvc-Entries']} entries of the log, sealed {time_of(file.headers['Statesvc-Sealed-At'])}")

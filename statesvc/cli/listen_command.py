@@ -7,6 +7,7 @@ the start. A lost connection is taken up where it ended; a receiver that fails i
 import argparse
 import json
 import secrets
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -47,13 +48,13 @@ def run(options: argparse.Namespace) -> int:
     if target.scheme not in {"http", "https"} or not target.hostname:
         raise CommandError("--forward-to must be an http or https URL", exit_code=2)
     key = secrets.token_bytes(32)
-    write_line(f"signed with {shared_text(key)}, as long as this runs")
+    _say(f"signed with {shared_text(key)}, as long as this runs")
     forwarded = 0
     last_id = options.after
     try:
         for change in _changes(service, options):
             last_id = change.id
-            write_line(f"{change.id}  {change.data['tracking_number']} {change.data['to']}  {_forward(options.forward_to, key, change)}")
+            _say(f"{change.id}  {change.data['tracking_number']} {change.data['to']}  {_forward(options.forward_to, key, change)}")
             forwarded += 1
             if forwarded == options.count:
                 break
@@ -74,6 +75,7 @@ class StreamedChange:
 
 def _changes(service: Service, options: argparse.Namespace) -> Iterator[StreamedChange]:
     last_id, pause_seconds = options.after, 1.0
+    told: str | None = None
     query = urlencode([*(("carrier_id", each) for each in options.carrier), *(("status", each) for each in options.status)])
     while True:
         headers = {"Authorization": f"Bearer {service.key}", "Accept": "text/event-stream"}
@@ -81,6 +83,7 @@ def _changes(service: Service, options: argparse.Namespace) -> Iterator[Streamed
             headers["Last-Event-ID"] = last_id
         try:
             with _opened(Request(f"{service.url}/v1/stream?{query}", headers=headers)) as answer:  # noqa: S310 - checked by its profile
+                told = None
                 for event in _events(answer):
                     last_id = event.get("id", last_id)
                     pause_seconds = float(event["retry"]) / 1000 if "retry" in event else pause_seconds
@@ -88,9 +91,9 @@ def _changes(service: Service, options: argparse.Namespace) -> Iterator[Streamed
                         raise CommandError(f"the log does not have {last_id} any more: begin anew without --after")
                     if event.get("event") == _CHANGED:
                         yield StreamedChange(event["id"], json.loads(event["data"]))
-        except (URLError, OSError, HTTPException):
+        except (URLError, OSError, HTTPException) as error:
             # cut off, or silent for too long: come back
-            pass
+            told = _told(service, error, told)
         time.sleep(pause_seconds)
 
 
@@ -101,12 +104,30 @@ def _opened(request: Request) -> HTTPResponse:
         with error:
             if error.code in {429, 502, 503, 504}:
                 raise OSError(error.code) from None
-            try:
-                detail = json.loads(error.read()).get("detail", "")
-            except ValueError:
-                detail = ""
-            raise CommandError(f"{request.host} answered {error.code}: {detail}") from None
+            raise CommandError(f"{request.host} answered {error.code}: {_detail(error.read())}") from None
     return opened
+
+
+def _detail(content: bytes) -> str:
+    try:
+        problem = json.loads(content)
+    except ValueError:
+        return "no service of statesvc, or a proxy before it"
+    return "; ".join([problem.get("detail", ""), *(f"{flaw['pointer']} {flaw['detail']}" for flaw in problem.get("errors", ()))])
+
+
+def _say(line: str) -> None:
+    """Write a line at once, into a pipe or a file too."""
+    write_line(line)
+    sys.stdout.flush()
+
+
+def _told(service: Service, error: Exception, told: str | None) -> str:
+    """Say why there is no connection, once as long as it is the same."""
+    why = str(getattr(error, "reason", error)) or type(error).__name__
+    if why != told:
+        _say(f"{service.url} does not answer: {why}; trying again")
+    return why
 
 
 def _events(answer: HTTPResponse) -> Iterator[dict[str, str]]:

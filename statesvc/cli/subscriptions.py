@@ -116,6 +116,8 @@ async def _show(calls: Calls, one: Mapping[str, Any], options: argparse.Namespac
         attempts = [{name: attempt[name] for name in _ATTEMPT} for attempt in tries]
         write_json({**shown, "limiter": {name: limiter[name] for name in _LIMITER}, "attempts": attempts})
         return 0
+    limits = shown.pop("give_up_after_seconds")
+    shown["give_up_after"] = ", ".join(f"{kind} {duration(seconds)}" for kind, seconds in limits.items() if seconds is not None)
     for name, value in shown.items():
         if value not in (None, "", [], {}):
             write_line(f"{name:<16}{cell(value)}")

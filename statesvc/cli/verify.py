@@ -92,7 +92,7 @@ def _bundle(options: argparse.Namespace) -> int:
     try:
         evidence = read_evidence(options.bundle.read_bytes())
     except OSError as error:
-        raise CommandError(f"{options.bundle} cannot be read: {type(error).__name__}", exit_code=2) from error
+        raise CommandError(f"{options.bundle} cannot be read: {error.strerror or type(error).__name__}", exit_code=2) from error
     except NotEvidenceError as error:
         raise CommandError(f"{options.bundle} is not an evidence file: {error}", exit_code=2) from error
     flaws = check(evidence.document, options.key, trust=options.tsa_cert, files=evidence.files)
@@ -197,7 +197,7 @@ def _note(path: Path | None) -> str | None:
     try:
         return path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise CommandError(f"{path} cannot be read: {type(error).__name__}", exit_code=2) from error
+        raise CommandError(f"{path} cannot be read: {getattr(error, 'strerror', None) or 'it is no text'}", exit_code=2) from error
 
 
 def _write(report: VerificationReport, *, against: Path | None, stamps_trusted: bool) -> None:
@@ -244,7 +244,7 @@ def _trust(path: str) -> Trust:
     try:
         return Trust.parse(Path(path).read_bytes())
     except OSError as error:
-        raise argparse.ArgumentTypeError(f"{path} cannot be read: {type(error).__name__}") from None
+        raise argparse.ArgumentTypeError(f"{path} cannot be read: {error.strerror or type(error).__name__}") from None
     except StampError as error:
         raise argparse.ArgumentTypeError(f"{path}: {error}") from None
 

@@ -2,6 +2,7 @@
 
 import io
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -56,5 +57,5 @@ def _unpacked(content: bytes) -> dict[str, bytes]:
             if sum(each.file_size for each in archive.infolist()) > UNPACKED_BYTES_MAX:
                 raise NotEvidenceError("a zip of more than 1 GiB")
             return {name: archive.read(name) for name in archive.namelist()}
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError) as error:
-        raise NotEvidenceError("a zip that cannot be unpacked") from error
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError, zlib.error) as error:
+        raise NotEvidenceError("a zip that is damaged") from error

@@ -4,17 +4,20 @@ The log gets the case, the reason code and a salted commitment of the whole, nev
 """
 
 import hashlib
+import re
 import secrets
 from collections.abc import Mapping
 from datetime import date
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic_core import PydanticCustomError
 
 from events.entry.canonical_json import canonical_bytes
 
 _SALT_BYTES: Final = 32
 _PRINTABLE: Final = r"^[^\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]*$"
+_COUNTRY: Final = r"^[A-Za-z]{2}$"
 _CONFIG: Final = ConfigDict(extra="forbid", frozen=True, str_strip_whitespace=True)
 
 Line = Annotated[str, Field(max_length=200, pattern=_PRINTABLE, description="One line of text.")]
@@ -36,6 +39,16 @@ ReasonCode = Annotated[
 ]
 
 
+def _country(value: object) -> object:
+    """Tell a clerk who writes `USA` or `Germany` what is wanted; the pattern does not."""
+    if isinstance(value, str) and not re.fullmatch(_COUNTRY, value.strip()):
+        raise PydanticCustomError("country", "should be the two letters of ISO 3166-1, such as US or DE")
+    return value
+
+
+Country = Annotated[str, Field(pattern=_COUNTRY, description="ISO 3166-1 alpha-2."), BeforeValidator(_country)]
+
+
 class ShipTo(BaseModel):
     """Address that the order was to go to."""
 
@@ -47,7 +60,7 @@ class ShipTo(BaseModel):
     city: Line | None = None
     region: Line | None = None
     postal_code: Annotated[str, Field(max_length=16, pattern=_PRINTABLE)] | None = None
-    country: Annotated[str, Field(pattern=r"^[A-Za-z]{2}$", description="ISO 3166-1 alpha-2.")] | None = None
+    country: Country | None = None
 
     @property
     def address(self) -> str:

@@ -17,6 +17,7 @@ import json
 import re
 import sys
 import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache
@@ -321,14 +322,14 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     try:
         files = read_files(options.evidence)
+        bundle = read_bundle(options.evidence, files)
         lines = [line for key in options.key for line in key_lines(key)]
-        bundle = json.loads(files[FILE])
         keys = read_keys(lines or bundle["log"]["keys"])
-    except (OSError, zipfile.BadZipFile, *MALFORMED) as error:
-        say(f"This cannot be read: {error!r}")
+    except UnreadableError as error:
+        say(str(error))
         return WRONG_USE
-    if bundle.get("format") != FORMAT:
-        say(f"This is not evidence of the format {FORMAT}.")
+    except MALFORMED:
+        say("--key is no public key of a log: it looks like NAME+HASH+KEY, or is a file of such lines.")
         return WRONG_USE
     found = all_flaws(bundle, keys, files)
     if found:
@@ -345,20 +346,40 @@ def main(arguments: list[str]) -> int:
     return HOLDS
 
 
+class UnreadableError(Exception):
+    """Nothing can be verified. Its text repeats nothing of the file: that may be the PDF, with names in it."""
+
+
 def read_files(path: Path) -> dict[str, bytes]:
-    """Read the files by name. Raises OSError, zipfile.BadZipFile."""
-    if path.is_dir():
-        return {each.name: each.read_bytes() for each in path.iterdir() if each.is_file()}
-    if zipfile.is_zipfile(path):
+    """Read the files by name. Raises UnreadableError."""
+    try:
+        if path.is_dir():
+            return {each.name: each.read_bytes() for each in path.iterdir() if each.is_file()}
+        if not zipfile.is_zipfile(path):
+            return {FILE: path.read_bytes()}
         with zipfile.ZipFile(path) as archive:
             return {name: archive.read(name) for name in archive.namelist()}
-    return {FILE: path.read_bytes()}
+    except OSError as error:
+        raise UnreadableError(f"{path} cannot be read: {error.strerror or error}.") from None
+    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, zlib.error):
+        raise UnreadableError(f"{path} is a zip that is damaged: fetch it again.") from None
+
+
+def read_bundle(path: Path, files: dict[str, bytes]) -> dict[str, Any]:
+    """Return the evidence. Raises UnreadableError."""
+    try:
+        bundle = json.loads(files[FILE])
+    except MALFORMED:
+        bundle = None
+    if not isinstance(bundle, dict) or bundle.get("format") != FORMAT:
+        raise UnreadableError(f"{path} is not evidence of the format {FORMAT}: give the zip, its folder, or its {FILE}.")
+    return bundle
 
 
 def key_lines(key: str) -> list[str]:
     """Return the key itself, or those in the file of this name."""
     path = Path(key)
-    return path.read_text("utf-8").split() if len(key) < 256 and path.is_file() else [key]
+    return path.read_text("utf-8", "replace").split() if len(key) < 256 and path.is_file() else [key]
 
 
 def sha256(data: bytes) -> bytes:

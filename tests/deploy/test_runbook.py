@@ -10,6 +10,7 @@ from typing import Any, Final
 import pytest
 from psycopg import AsyncConnection
 
+from events.errors import Cause
 from statesvc.cli import main
 
 RUNBOOK: Final = Path(__file__).parents[2] / "docs" / "runbook"
@@ -70,3 +71,8 @@ async def test_a_statement_can_be_planned(database: Any, page: str, statement: s
     text = statement.replace("PID", "1").replace("NAME", "x")
     async with await AsyncConnection.connect(database.service_dsn) as connection:
         assert await (await connection.execute(f"EXPLAIN {text}".encode())).fetchone(), page
+
+
+def test_the_page_of_dead_letters_says_what_to_do_for_each_cause() -> None:
+    page = (RUNBOOK / "DeadLettersGrow.md").read_text("utf-8")
+    assert [cause.value for cause in Cause if f"`{cause.value}`" not in page] == []

@@ -82,3 +82,27 @@ def test_without_a_service_or_a_url_it_says_so(monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.delenv("STATESVC_URL", raising=False)
     assert main(["listen", "--forward-to", "http://localhost:1/"]) == 2
     assert "running service" in capsys.readouterr().err
+
+
+def test_a_service_that_refuses_is_told_with_what_is_wrong_and_one_that_is_away_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answers = iter([503, 503, 422])
+
+    class Refusing(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(next(answers))
+            self.end_headers()
+            flaw = {"pointer": "/header/Last-Event-ID", "detail": "must be the `id` of an event"}
+            self.wfile.write(json.dumps({"detail": "the headers break the contract", "errors": [flaw]}).encode())
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    (key_file := tmp_path / "key").write_text("ss_key")
+    with serving(Refusing) as service:
+        given = ["--url", service, "--key-file", str(key_file), "--forward-to", "http://localhost:1/", "--after", "abc"]
+        assert main(["listen", *given]) == 1
+    printed = capsys.readouterr()
+    assert "the headers break the contract; /header/Last-Event-ID must be the `id` of an event" in printed.err
+    assert printed.out.count(f"{service} does not answer: 503; trying again") == 1

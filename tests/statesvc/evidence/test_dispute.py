@@ -21,7 +21,7 @@ from statesvc.evidence import verify_evidence
 from statesvc.evidence.bundle import sealed
 from statesvc.evidence.bundle_entry import BundleEntry
 from statesvc.evidence.check_bundle import check
-from statesvc.evidence.evidence_files import read_evidence
+from statesvc.evidence.evidence_files import NotEvidenceError, read_evidence
 from statesvc.evidence.evidence_forms import html_of, print_form
 from statesvc.evidence.evidence_report import report_of
 from statesvc.evidence.gather import GatheredEvidence, UnknownShipmentError, Wanted, gather
@@ -260,7 +260,20 @@ async def test_the_zip_verifies_offline_with_the_verifier_in_it(database: Any, t
     assert (code, "evidence.pdf is not the one that was sealed" in said) == (1, True)
     assert run(str(tmp_path / "missing"), "--key", key)[0] == 2
     other = "".join(reversed(key))
-    assert run(str(zipped), "--key", other)[0] == 2
+    assert run(str(zipped), "--key", other) == (
+        2,
+        "--key is no public key of a log: it looks like NAME+HASH+KEY, or is a file of such lines.\n",
+    )
+    # the PDF in place of the zip: it has names in it, which no error may print
+    (tmp_path / "evidence.pdf").write_bytes(b"%PDF-1.7 \xff MUSTER")
+    code, said = run(str(tmp_path / "evidence.pdf"), "--key", key)
+    assert (code, "MUSTER" in said, "is not evidence of the format" in said) == (2, False, True)
+    middle = len(content) // 2
+    zipped.write_bytes(content[:middle] + bytes(200) + content[middle + 200 :])
+    code, said = run(str(zipped), "--key", key)
+    assert (code, "is a zip that is damaged" in said) == (2, True)
+    with pytest.raises(NotEvidenceError, match="damaged"):
+        read_evidence(zipped.read_bytes())
 
 
 @pytest.mark.usefixtures("own_processes")
