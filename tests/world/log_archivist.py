@@ -13,12 +13,15 @@ from events.crypto.keyring import Keyring
 from events.entry.kinds import EntryName
 from events.identity.ids import shipment_id
 from events.spelling import normalize_number
+from statesvc.expectations.never_heard import observe_never_heard
 from statesvc.files.archive_folder import ArchivePath, files_of
 from statesvc.log.archive.archive_identity import MARKER
 from statesvc.log.archive.month_ledger import LOG_LEDGER, LogMonth, months
 from statesvc.log.archive.month_pass import LogArchiving, MonthPassResult, archive_months
 from statesvc.log.history import History
 from statesvc.log.verify.verify_log import VerificationReport
+from statesvc.shipments.awaited import await_number
+from statesvc.shipments.references import AttachedTo
 from tests.world.attack import verify
 from tests.world.database import Database
 from tests.world.story import Story, scan
@@ -27,6 +30,8 @@ DAY = 86_400
 KINDS = tuple(EntryName)
 OLD = ("1Z0001", "1Z0002", "1Z0003")
 """Said of in the first month alone, but for 1Z0003."""
+SILENT = "1Z0404"
+"""Awaited in the first month; nothing is ever heard of it."""
 
 
 @dataclass
@@ -56,6 +61,7 @@ class Archivist:
         """Make two months: the first one is over since its hot month; the second one is hot."""
         await self.log.everything()
         await self.log.act(f"shipment {shipment('1Z0001')}")
+        await self.never_heard(SILENT)
         await self.log.seal()
         await self.pass_days(30)
         await self.log.parcel("1Z0007")
@@ -65,6 +71,12 @@ class Archivist:
         await self.log.act()
         await self.log.seal()
         await self.pass_days(30)
+
+    async def never_heard(self, number: str) -> None:
+        """Await a number of which nothing is said, until that is observed."""
+        await await_number(self.connection, AttachedTo("ups", number), 1, actor="shop", why={})
+        await self.pass_days(1 / 12)
+        assert len((await observe_never_heard(self.connection, worker="worker-1")).observations) == 1
 
     async def pass_days(self, days: float) -> None:
         await self.database.clock.advance(days * DAY)
