@@ -14,6 +14,7 @@ import uvloop
 from tests.bench import (
     ack,
     archive,
+    awaited,
     batch,
     claim,
     cost,
@@ -65,6 +66,7 @@ PARTS: Final = {
     "sealing": sealing.measure,
     "verify": verifying.measure,
     "expectations": expectations.measure,
+    "awaited": awaited.measure,
     "promises": promises.measure,
     "search": search.measure,
     "years": years.measure,

@@ -27,7 +27,7 @@ _NEW_SHIPMENTS: Final = 36_000
 _PACE_SECONDS: Final = 0.00125
 """A key may ask a thousand times a second."""
 _WARMING: Final = 200
-_STREAMS: Final = """
+STREAMS: Final = """
 INSERT INTO statesvc.stream (shipment_id, carrier_id, number, discriminator, version, head_hash, recorded_at, first_recorded_at, sealed_key)
 SELECT shipment_id, carrier_id, number, discriminator, version, sha256(number::bytea), recorded_at, first_recorded_at,
     sha256(number::bytea) || sha256(number::bytea)
@@ -61,7 +61,7 @@ async def measure(bench: Bench) -> list[Row]:
         bench.say(f"filling {count:,} shipments")
         await place.execute(
             shipments(count, one_under_way_in=20),
-            _STREAMS,
+            STREAMS,
             FILL_AWAITED,
             "VACUUM ANALYZE statesvc.shipment, statesvc.stream, statesvc.awaited_number",
             "CHECKPOINT",

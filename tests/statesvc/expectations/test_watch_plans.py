@@ -22,6 +22,10 @@ SELECT gen_random_uuid(), 1, now(), now(), now(), 0, n > {ARMED}, CASE WHEN n % 
     CASE WHEN n <= {DUE} THEN now() - interval '1 hour' WHEN n <= {ARMED} THEN now() + n * interval '1 minute' END, 'x'
 FROM generate_series(1, {ARMED + ENDED}) n
 """
+AWAITED = f"""
+INSERT INTO statesvc.awaited_number (number, carrier_id, hours, awaited_at, due_at)
+SELECT 'N' || n, 'ups', 48, now(), now() + n * interval '1 minute' FROM generate_series(1, {ARMED}) n
+"""
 
 
 async def plan(connection: AsyncConnection[Any], module: str, name: str, asked: dict[str, Any]) -> str:
@@ -54,6 +58,19 @@ async def test_a_pass_reads_what_is_due(shop: Shop, database: Database) -> None:
         assert "Seq Scan" not in read, (name, read)
         assert f"using {index}" in read or f"on {index}" in read, (name, read)
         assert _pages(read) < pages_max, (name, read)
+
+
+@pytest.mark.slow
+async def test_the_look_of_each_minute_reads_the_ends_of_indexes(shop: Shop, database: Database) -> None:
+    async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
+        await owner.execute(FILL.replace("now() - interval '1 hour'", "now() + interval '1 hour'").encode())
+        await owner.execute(AWAITED.encode())
+        await owner.execute("VACUUM ANALYZE statesvc.shipment, statesvc.awaited_number")
+    read = await plan(shop.connection, "watcher", "is_due", {})
+    assert not re.search("Seq Scan on (shipment|awaited_number)", read), read
+    assert "shipment_due" in read
+    assert "awaited_number_due" in read
+    assert _pages(read) < 12, read
 
 
 def _pages(read: str) -> int:
