@@ -161,8 +161,8 @@ def compare(release: Release, ledger: Ledger) -> SchemaState:
     for version, sha256 in ledger.migrations.items():
         if version in known and known[version].sha256 != sha256:
             raise MigrationError(
-                f"this database was made from another text of {known[version].label}, and before release 0.1 none is upgraded: "
-                "make a new database (of the embedded server: stop it and remove its data directory)"
+                f"this database was made from another text of {known[version].label} than any release has: one that a commit before "
+                "0.1.0 made is not upgraded: make a new database (of the embedded server: stop it and remove its data directory)"
             )
         if version not in known and version < newest:
             raise MigrationError(f"the database has migration {version:04}, which this release lacks: use the release that made it")

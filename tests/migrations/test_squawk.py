@@ -1,0 +1,44 @@
+"""Numbered files after the baseline, as squawk reads them: its rules know locks and rewrites, `statesvc migrate --check` knows ours."""
+
+import subprocess
+import sysconfig
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from statesvc.database.migration_files import read_migrations
+from tests.migrations.kept_release import DIGESTS
+
+_EXCLUDED: Final = (
+    # a file is one transaction, and the migrator sets both time-outs
+    "prefer-robust-stmts",
+    "require-lock-timeout",
+    "require-statement-timeout",
+    # a version, an ordinal or a count fits; each row is kept for years
+    "prefer-bigint-over-int",
+    "prefer-bigint-over-smallint",
+)
+_FOLDER: Final = DIGESTS.parent
+_BASELINE: Final = 8
+LATER: Final = [f"{one.label}.sql" for one in read_migrations().migrations if one.version > _BASELINE]
+
+
+def complaints(file: Path) -> str:
+    squawk = Path(sysconfig.get_path("scripts"), "squawk")
+    command = [squawk, "--reporter", "gcc", "--pg-version", "16", "--assume-in-transaction", f"--exclude={','.join(_EXCLUDED)}", file]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout
+
+
+@pytest.mark.usefixtures("own_processes")
+def test_later_files_block_nobody() -> None:
+    assert {name: said for name in LATER if (said := complaints(_FOLDER / name))} == {}
+
+
+@pytest.mark.usefixtures("own_processes")
+def test_a_file_that_blocks_writers_is_found(tmp_path: Path) -> None:
+    file = tmp_path / "0009_later.sql"
+    file.write_text("ALTER TABLE statesvc.shipment ADD COLUMN later text;\n")
+    assert complaints(file) == ""
+    file.write_text("CREATE INDEX later ON statesvc.shipment (later);\nALTER TABLE statesvc.shipment ALTER COLUMN later SET NOT NULL;\n")
+    assert {"require-concurrent-index-creation", "adding-not-nullable-field"} <= set(complaints(file).split())
