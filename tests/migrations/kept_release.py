@@ -121,7 +121,7 @@ async def _keep(service: Service, kept: KeptRelease, superuser_dsn: str) -> None
 
 
 def _dump(superuser_dsn: str) -> str:
-    command = [programs(MAJOR) / "pg_dump", "--no-owner", "--no-privileges", "--rows-per-insert=200", superuser_dsn]
+    command: list[str | Path] = [programs(MAJOR) / "pg_dump", "--no-owner", "--no-privileges", "--rows-per-insert=200", superuser_dsn]
     dump = subprocess.run(command, check=True, capture_output=True, encoding="utf-8").stdout
     return "".join(line for line in dump.splitlines(keepends=True) if not line.startswith(_SERVER_SPECIFIC))
 

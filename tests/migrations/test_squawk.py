@@ -26,7 +26,7 @@ LATER: Final = [f"{one.label}.sql" for one in read_migrations().migrations if on
 
 def complaints(file: Path) -> str:
     squawk = Path(sysconfig.get_path("scripts"), "squawk")
-    command = [squawk, "--reporter", "gcc", "--pg-version", "16", "--assume-in-transaction", f"--exclude={','.join(_EXCLUDED)}", file]
+    command: list[str | Path] = [squawk, "--reporter", "gcc", "--pg-version", "16", "--assume-in-transaction", f"--exclude={','.join(_EXCLUDED)}", file]
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout
 
 

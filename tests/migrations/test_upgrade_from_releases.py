@@ -53,7 +53,7 @@ async def test_a_database_of_a_release_is_upgraded_and_holds_what_it_held(
 def test_evidence_of_a_release_is_checked_by_the_verifier_in_its_own_zip(kept: KeptRelease, tmp_path: Path) -> None:
     with zipfile.ZipFile(kept.evidence) as bundle:
         bundle.extractall(tmp_path)
-    command = [sys.executable, "-I", "verify_evidence.py", ".", "--key", kept.keys]
+    command: list[str | Path] = [sys.executable, "-I", "verify_evidence.py", ".", "--key", kept.keys]
     checked = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
