@@ -1,10 +1,10 @@
 -- name: holds
--- The kill switches that are on: of which carrier (`*`: of all), for how long, who turned it on and why.
+-- Return the kill switches that are on: of which carrier (`*`: of all), for how long, who turned it on and why.
 SELECT r.carrier_id, extract(epoch FROM statesvc.clock() - r.changed_at)::float8, r.changed_by, r.why
 FROM statesvc.rollout r WHERE r.hold ORDER BY r.carrier_id;
 
 -- name: silent
--- Carriers that pushed plenty at this time yesterday, and nothing for hours.
+-- Return the carriers that pushed plenty at this time yesterday, and nothing for hours.
 SELECT l.carrier_id, extract(epoch FROM statesvc.clock() - max(t.last_at))::float8
 FROM statesvc.lane l
 JOIN statesvc.ingest_tally t ON t.carrier_id = l.carrier_id AND t.minute > statesvc.clock() - interval '29 hours'
@@ -14,7 +14,7 @@ HAVING max(t.last_at) < statesvc.clock() - interval '4 hours'
         WHERE t.minute BETWEEN statesvc.clock() - interval '28 hours' AND statesvc.clock() - interval '24 hours') > 50;
 
 -- name: pushes
--- What each carrier pushed within the last hour: new, repeated, refused.
+-- Return what each carrier pushed within the last hour: new, repeated, refused.
 SELECT l.carrier_id, coalesce(sum(t.accepted), 0)::bigint, coalesce(sum(t.duplicates), 0)::bigint, coalesce(sum(t.refused), 0)::bigint
 FROM statesvc.lane l
 LEFT JOIN statesvc.ingest_tally t ON t.carrier_id = l.carrier_id AND t.minute > statesvc.clock() - interval '1 hour'
@@ -22,8 +22,8 @@ WHERE l.carrier_id <> ''
 GROUP BY l.carrier_id;
 
 -- name: unsent
--- Subscriptions of which every try fails, and those that the service disabled: of each kind the `named_max` that are so for longest, and any
--- of `late`; how many of the kind there are, and what waits for each.
+-- Return the subscriptions of which every try fails, and those that the service disabled: of each kind the `named_max` that are so for
+-- longest, and any of `late`; how many of the kind there are, and what waits for each.
 WITH unsent AS (
     SELECT s.subscription_id::text, s.url, f.since, f.failures, f.last_outcome, f.last_status_code, s.disabled_at, s.disabled_why,
         count(*) OVER (PARTITION BY s.disabled_at IS NULL) AS alike,

@@ -1,5 +1,5 @@
 -- name: subscribed
--- The live subscriptions that may match a change of these shipments.
+-- Return the live subscriptions that may match a change of these shipments.
 SELECT s.subscription_id, s.carriers, s.statuses, s.types, s.shipments, s.parcels
 FROM statesvc.subscription s
 WHERE s.deleted_at IS NULL AND s.disabled_at IS NULL
@@ -7,7 +7,7 @@ WHERE s.deleted_at IS NULL AND s.disabled_at IS NULL
     AND (s.shipments IS NULL OR s.shipments && %(shipments)b::text[]);
 
 -- name: write_notifications
--- The notifications, and their rows in the outbox.
+-- Write the notifications, and their rows in the outbox.
 WITH due AS MATERIALIZED (
     SELECT * FROM unnest(%(subscription_ids)b::uuid[], %(shipment_ids)b::uuid[], %(sequences)b::int[], %(types)b::text[],
         %(carrier_ids)b::text[], %(tracking_numbers)b::text[], %(from_statuses)b::text[], %(to_statuses)b::text[],

@@ -1,5 +1,5 @@
 -- name: raise_codes
--- One open dead letter for each unknown code; joining it changes nothing, so there is no hot row.
+-- Open one dead letter for each unknown code. Joining an open one changes nothing, so there is no hot row.
 INSERT INTO statesvc.dead_letter (kind, cause, carrier_id, created_at, message_id, received_at, raw_type, raw_code, normalizer, worker)
 SELECT 'code', 'unknown_code', u.carrier_id, statesvc.clock(), u.message_id, u.received_at, u.raw_type, u.raw_code, u.normalizer, %(worker)s
 FROM unnest(%(carrier_ids)b::text[], %(message_ids)b::uuid[], %(received_ats)b::timestamptz[], %(raw_types)b::text[], %(raw_codes)b::text[],
@@ -8,7 +8,7 @@ ORDER BY u.carrier_id, u.raw_type, u.raw_code
 ON CONFLICT DO NOTHING;
 
 -- name: raise_rejections
--- A dead letter for members of an applied message that are no events.
+-- Make a dead letter for members of an applied message that are no events.
 INSERT INTO statesvc.dead_letter (kind, cause, carrier_id, created_at, message_id, received_at, detail, normalizer, worker)
 SELECT 'message', 'rejected_member', u.carrier_id, statesvc.clock(), u.message_id, u.received_at, u.detail, u.normalizer, %(worker)s
 FROM unnest(%(carrier_ids)b::text[], %(message_ids)b::uuid[], %(received_ats)b::timestamptz[], %(details)b::text[], %(normalizers)b::text[])

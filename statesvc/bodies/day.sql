@@ -1,6 +1,6 @@
 -- name: day_bodies
--- The next bodies of one day in the order of their ids, each with what its key is wrapped in; as many as fit the bytes, at least one.
--- Every other table is probed by its key, body by body: no plan of this may read one whole.
+-- Return the next bodies of one day in the order of their ids, each with what its key is wrapped in; as many as fit the bytes, at least
+-- one. Every other table is probed by its key, body by body: no plan of this may read one whole.
 WITH next AS MATERIALIZED (
     SELECT b.message_id, b.received_at, b.carrier_id, b.commitment, b.headers, octet_length(b.sealed) AS sealed_bytes,
         sum(octet_length(b.sealed)) OVER (ORDER BY b.message_id) AS bytes_upto
@@ -34,5 +34,5 @@ WHERE n.bytes_upto - n.sealed_bytes < %(bytes_max)s
 ORDER BY n.message_id;
 
 -- name: any_hold
--- Does any legal hold stand? Most installations have none, and then no message is asked about.
+-- Return whether any legal hold stands. Most installations have none, and then no message is asked about.
 SELECT EXISTS (SELECT FROM statesvc.legal_hold h WHERE h.released_at IS NULL);

@@ -1,5 +1,5 @@
 -- name: hot_bodies
--- Those of these messages' bodies that are in the database: in their day's partition, or retained beyond it.
+-- Return those of these messages' bodies that are in the database: in their day's partition, or retained beyond it.
 SELECT u.message_id, u.received_at, coalesce(b.carrier_id, k.carrier_id) AS carrier_id, coalesce(b.commitment, k.commitment) AS commitment,
     coalesce(b.headers, k.headers) AS headers, coalesce(b.sealed, k.sealed) AS sealed
 FROM unnest(%(message_ids)b::uuid[], %(received_ats)b::timestamptz[]) AS u(message_id, received_at)
@@ -12,12 +12,12 @@ LEFT JOIN LATERAL (
 WHERE b.message_id IS NOT NULL OR k.message_id IS NOT NULL;
 
 -- name: archives_of_days
--- The files of those of these days that are archived.
+-- Return the files of those of these days that are archived.
 SELECT a.day, a.file_name FROM statesvc.body_archive a
 WHERE a.day = ANY (%(days)s::date[]) AND a.dropped_at IS NOT NULL AND a.expired_at IS NULL;
 
 -- name: body_locations
--- Where the body of each of these messages is. `erased` comes first: what is left of such a body opens with no key.
+-- Return where the body of each of these messages is. `erased` comes first: what is left of such a body opens with no key.
 SELECT u.message_id,
     CASE
         WHEN m.settled AND (m.sealed_key IS NULL OR EXISTS (

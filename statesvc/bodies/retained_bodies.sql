@@ -1,18 +1,18 @@
 -- name: retain_hot
--- Keeps these bodies of a day beyond their partition.
+-- Keep these bodies of a day beyond their partition.
 INSERT INTO statesvc.body_retained (message_id, received_at, carrier_id, commitment, headers, sealed)
 SELECT b.message_id, b.received_at, b.carrier_id, b.commitment, b.headers, b.sealed FROM statesvc.body b
 WHERE b.received_at >= %(from)s::timestamptz AND b.received_at < %(until)s::timestamptz AND b.message_id = ANY (%(message_ids)b::uuid[])
 ON CONFLICT DO NOTHING;
 
 -- name: retain_archived
--- Keeps a body beyond its archive.
+-- Keep a body beyond its archive.
 INSERT INTO statesvc.body_retained (message_id, received_at, carrier_id, commitment, headers, sealed)
 VALUES (%(message_id)s, %(received_at)s, %(carrier_id)s, %(commitment)b, %(headers)s, %(sealed)b)
 ON CONFLICT DO NOTHING;
 
 -- name: held_among
--- Those of these messages that a legal hold keeps.
+-- Return those of these messages that a legal hold keeps.
 SELECT u.message_id FROM unnest(%(message_ids)b::uuid[], %(received_ats)b::timestamptz[]) AS u(message_id, received_at)
 CROSS JOIN LATERAL (
     SELECT m.shipments FROM statesvc.message m
@@ -22,8 +22,8 @@ CROSS JOIN LATERAL (
 WHERE statesvc.under_legal_hold(m.shipments);
 
 -- name: prune_retained
--- Forgets those of the next retained bodies that nothing requires any more: their message is settled, no legal hold stands on it, and the archive
--- of their day has them, or had them as long as it was to. Answers where to go on.
+-- Forget those of the next retained bodies that nothing requires any more: their message is settled, no legal hold stands on it, and the
+-- archive of their day has them, or had them as long as it was to. Return where to go on.
 WITH candidates AS MATERIALIZED (
     SELECT k.message_id, k.received_at FROM statesvc.body_retained k WHERE k.message_id > %(after)s ORDER BY k.message_id LIMIT %(limit)s
 ), gone AS (

@@ -1,6 +1,7 @@
 -- name: archiving
--- Whether finished files of the write-ahead log are archived, and how that goes: the last that was and the last that failed, with seconds since;
--- bytes that are in no archived file yet; after how many seconds an open file is archived too; whether anyone receives the log by streaming.
+-- Return whether finished files of the write-ahead log are archived, and how that goes: the last that was and the last that failed, with
+-- seconds since; bytes that are in no archived file yet; after how many seconds an open file is archived too; whether anyone receives the
+-- log by streaming.
 SELECT current_setting('archive_mode') <> 'off'
         AND (current_setting('archive_command') NOT IN ('', '(disabled)') OR current_setting('archive_library') <> ''),
     a.last_archived_wal, extract(epoch FROM clock_timestamp() - a.last_archived_time)::float8,
@@ -12,14 +13,14 @@ SELECT current_setting('archive_mode') <> 'off'
 FROM pg_stat_archiver a, LATERAL (SELECT pg_size_bytes(current_setting('wal_segment_size'))::float8 AS file_bytes) w;
 
 -- name: slots
--- Replication slots: bytes of the write-ahead log from where each reads, what became of it, whether anyone reads.
+-- Return the replication slots: bytes of the write-ahead log from where each reads, what became of it, whether anyone reads.
 SELECT r.slot_name, coalesce(pg_wal_lsn_diff(pg_current_wal_lsn(), r.restart_lsn), 0)::float8, coalesce(r.wal_status, 'lost'), r.active
 FROM pg_replication_slots r WHERE NOT r.temporary ORDER BY r.slot_name;
 
 -- name: has_checksums
--- Whether a page that the disk altered is noticed.
+-- Return whether a page that the disk altered is noticed.
 SELECT current_setting('data_checksums') = 'on';
 
 -- name: has_keys
--- Whether the service's keys were made, which a start does.
+-- Return whether the service's keys were made, which a start does.
 SELECT EXISTS (SELECT FROM statesvc.service_key);

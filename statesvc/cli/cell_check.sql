@@ -1,5 +1,5 @@
 -- name: carriers_here
--- The carriers that have messages or shipments in this cell, one probe of an index each.
+-- Return the carriers that have messages or shipments in this cell, one probe of an index each.
 SELECT c.carrier_id
 FROM unnest(%(carriers)s::text[]) AS c (carrier_id)
 WHERE EXISTS (SELECT FROM statesvc.stream s WHERE s.carrier_id = c.carrier_id)
@@ -7,13 +7,13 @@ WHERE EXISTS (SELECT FROM statesvc.stream s WHERE s.carrier_id = c.carrier_id)
 ORDER BY 1;
 
 -- name: log_origins
--- The name of the log; it has one, under any of its keys.
+-- Return the name of the log, which is the same under all of its keys.
 SELECT DISTINCT origin FROM statesvc.signing_key;
 
 -- name: live_keys
--- The public ids of the keys that are good here.
+-- Return the public ids of the keys that are good here.
 SELECT key_id FROM statesvc.api_key WHERE revoked_at IS NULL;
 
 -- name: live_subscriptions
--- The ids of the subscriptions that are not deleted.
+-- Return the ids of the subscriptions that are not deleted.
 SELECT subscription_id::text FROM statesvc.subscription WHERE deleted_at IS NULL;

@@ -1,3 +1,3 @@
 -- name: may_read_keys
--- Whether the role that asks may read the shipments' keys.
+-- Return whether the role that asks may read the shipments' keys.
 SELECT has_column_privilege('statesvc.stream', 'sealed_key', 'SELECT');

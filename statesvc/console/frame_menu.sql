@@ -1,5 +1,6 @@
 -- name: counts
--- What waits for a human: open dead letters, subscriptions that fail or are disabled, notices that nobody saw; each as far as `count_max`.
+-- Return what waits for a human: open dead letters, subscriptions that fail or are disabled, notices that nobody saw; each as far as
+-- `count_max`.
 SELECT
     (SELECT count(*) FROM (SELECT FROM statesvc.dead_letter d WHERE d.resolved_at IS NULL LIMIT %(count_max)s) d),
     (SELECT count(*) FROM (

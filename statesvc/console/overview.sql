@@ -1,9 +1,9 @@
 -- name: now
--- The time by the database's clock.
+-- Return the time by the database's clock.
 SELECT statesvc.clock();
 
 -- name: minutes
--- What all carriers pushed in each minute of the last hour: new, repeated, refused.
+-- Return what all carriers pushed in each minute of the last hour: new, repeated, refused.
 SELECT m.minute, coalesce(sum(t.accepted), 0)::bigint, coalesce(sum(t.duplicates), 0)::bigint, coalesce(sum(t.refused), 0)::bigint
 FROM generate_series(date_trunc('minute', statesvc.clock()) - interval '59 minutes', date_trunc('minute', statesvc.clock()), interval '1 minute')
     AS m(minute)

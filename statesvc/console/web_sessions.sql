@@ -1,25 +1,25 @@
 -- name: begin
--- Stores the hash of a new session's token.
+-- Store the hash of a new session's token.
 INSERT INTO statesvc.console_session (token_hash, key_id, key_hash, may_change, created_at, expires_at)
 SELECT %(token_hash)s, %(key_id)s, %(key_hash)s, %(may_change)s, c.at, c.at + make_interval(secs => %(seconds)s)
 FROM (SELECT statesvc.clock() AS at) c;
 
 -- name: find
--- A session that has not expired and whose key is not revoked. What the key may is asked of the keys.
+-- Return a session that has not expired and whose key is not revoked. What the key may is asked of the keys.
 SELECT s.key_id, s.key_hash, s.may_change FROM statesvc.console_session s
 WHERE s.token_hash = %(token_hash)s AND s.expires_at > statesvc.clock()
     AND NOT EXISTS (SELECT FROM statesvc.api_key k WHERE k.key_id = s.key_id AND k.revoked_at IS NOT NULL);
 
 -- name: set_may_change
--- Allows or ends changes in one session.
+-- Allow or end changes in one session.
 UPDATE statesvc.console_session SET may_change = %(may_change)s WHERE token_hash = %(token_hash)s;
 
 -- name: end
--- Ends one session.
+-- End one session.
 DELETE FROM statesvc.console_session WHERE token_hash = %(token_hash)s;
 
 -- name: forget
--- Takes away sessions that have expired, and the oldest of a key that has too many.
+-- Take away sessions that have expired, and the oldest of a key that has too many.
 DELETE FROM statesvc.console_session s
 WHERE s.expires_at <= statesvc.clock()
     OR s.token_hash IN (

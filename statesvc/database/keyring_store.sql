@@ -1,8 +1,8 @@
 -- name: read_keys
--- The service's two keys under the master key.
+-- Return the service's two keys under the master key.
 SELECT name, sealed_key FROM statesvc.service_key;
 
 -- name: insert_key
--- Keeps a new key, unless another process was first.
+-- Keep a new key, unless another process was first.
 INSERT INTO statesvc.service_key (name, sealed_key, created_at) VALUES (%(name)s, %(sealed_key)b, statesvc.clock())
 ON CONFLICT (name) DO NOTHING;

@@ -1,68 +1,68 @@
 -- name: has_ledger
--- Was this database ever migrated?
+-- Return whether this database was ever migrated.
 SELECT to_regclass('statesvc.schema_migrations') IS NOT NULL;
 
 -- name: applied_migrations
--- Which numbered files were applied, with checksums.
+-- Return which numbered files were applied, with checksums.
 SELECT version, sha256 FROM statesvc.schema_migrations ORDER BY version;
 
 -- name: has_function_ledger
--- A database from before the functions had files of their own lacks it.
+-- Return whether there is a ledger of functions, which a database from before the functions had files of their own lacks.
 SELECT to_regclass('statesvc.schema_functions') IS NOT NULL;
 
 -- name: applied_functions
--- Which files of functions were applied last, with checksums.
+-- Return which files of functions were applied last, with checksums.
 SELECT file, sha256 FROM statesvc.schema_functions ORDER BY file;
 
 -- name: qualify_names
--- Until the transaction ends, functions are named with their schema, whatever the role's search path is.
+-- Have functions named with their schema, whatever the role's search path is.
 SELECT set_config('search_path', 'pg_catalog, pg_temp', true);
 
 -- name: functions
--- All functions of the schema, by signature.
+-- Return all functions of the schema, by signature.
 SELECT p.oid::regprocedure::text FROM pg_proc p WHERE p.pronamespace = 'statesvc'::regnamespace;
 
 -- name: functions_of_files
--- Those that these files made when they were applied last, and that are still there.
+-- Return the functions that these files made when they were applied last and that still exist.
 SELECT p.oid::regprocedure::text FROM statesvc.schema_functions f
 CROSS JOIN unnest(f.functions) AS made(signature)
 JOIN pg_proc p ON p.oid = to_regprocedure(made.signature)
 WHERE f.file = ANY (%(files)s::text[]);
 
 -- name: record_functions
--- Notes that a file of functions was applied, and what it made.
+-- Note that a file of functions was applied, and what it made.
 INSERT INTO statesvc.schema_functions (file, sha256, functions, applied_at)
 VALUES (%(file)s, %(sha256)s, %(functions)s::text[], clock_timestamp())
 ON CONFLICT (file) DO UPDATE SET sha256 = excluded.sha256, functions = excluded.functions, applied_at = excluded.applied_at;
 
 -- name: try_lock
--- One migrator at a time. Never the waiting form: its snapshot would deadlock with CREATE INDEX CONCURRENTLY.
+-- Take the lock that lets one migrator work at a time. Never the waiting form: its snapshot would deadlock with CREATE INDEX CONCURRENTLY.
 SELECT pg_try_advisory_lock(hashtextextended('statesvc.migrate', 0));
 
 -- name: unlock
--- Lets the next migrator in.
+-- Let the next migrator in.
 SELECT pg_advisory_unlock(hashtextextended('statesvc.migrate', 0));
 
 -- name: record
--- Notes that a numbered file was applied.
+-- Note that a numbered file was applied.
 INSERT INTO statesvc.schema_migrations (version, name, sha256, applied_at, duration_ms)
 VALUES (%(version)s, %(name)s, %(sha256)s, clock_timestamp(), %(duration_ms)s);
 
 -- name: is_invalid_index
--- Is this index left over from a concurrent build that failed? Such a one still guards its key, but serves no query.
+-- Return whether this index is left over from a concurrent build that failed. Such a one still guards its key, but serves no query.
 SELECT EXISTS (
     SELECT FROM pg_index
     WHERE indexrelid = to_regclass(quote_ident(%(schema)s) || '.' || quote_ident(%(name)s)) AND NOT indisvalid
 );
 
 -- name: is_partitioned
--- Is this table cut into partitions?
+-- Return whether this table is partitioned.
 SELECT EXISTS (
     SELECT FROM pg_class WHERE oid = to_regclass(quote_ident(%(schema)s) || '.' || quote_ident(%(table)s)) AND relkind = 'p'
 );
 
 -- name: partition_without_index
--- The next partition of a table that has no part of this index yet.
+-- Return the next partition of a table that has no part of this index yet.
 SELECT c.relname FROM pg_inherits t JOIN pg_class c ON c.oid = t.inhrelid
 WHERE t.inhparent = to_regclass(quote_ident(%(schema)s) || '.' || quote_ident(%(table)s)) AND NOT EXISTS (
     SELECT FROM pg_inherits i JOIN pg_index x ON x.indexrelid = i.inhrelid
@@ -71,35 +71,35 @@ ORDER BY c.relname
 LIMIT 1;
 
 -- name: who
--- The role of this connection.
+-- Return the role of this connection.
 SELECT current_user;
 
 -- name: announce
--- Whatever the migrator does to the log's tables is announced to their guard.
+-- Announce to the guard of the log's tables what the migrator does to them.
 SELECT set_config('statesvc.log_ddl', 'migration', false);
 
 -- name: is_superuser
--- Whether this connection may make event triggers.
+-- Return whether this connection may make event triggers.
 SELECT rolsuper FROM pg_roles WHERE rolname = current_user;
 
 -- name: has_role
--- Whether the server has a role of this name.
+-- Return whether the server has a role of this name.
 SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = %(name)s);
 
 -- name: can_partition
--- Does this schema make its partitions itself?
+-- Return whether this schema makes its partitions itself.
 SELECT to_regprocedure('statesvc.ensure_partitions()') IS NOT NULL;
 
 -- name: can_announce
--- Is this schema one that the guard knows?
+-- Return whether the guard knows this schema.
 SELECT to_regprocedure('statesvc.announce_log_ddl(text)') IS NOT NULL;
 
 -- name: make_schema
--- Where everything of ours lives.
+-- Make the schema in which everything of ours lives.
 CREATE SCHEMA IF NOT EXISTS statesvc;
 
 -- name: make_ledger
--- Which numbered files were applied, and when: one row each, for ever.
+-- Make the ledger of which numbered files were applied, and when: one row each, for ever.
 CREATE TABLE IF NOT EXISTS statesvc.schema_migrations (
     version int PRIMARY KEY,
     name text NOT NULL,
@@ -109,7 +109,8 @@ CREATE TABLE IF NOT EXISTS statesvc.schema_migrations (
 );
 
 -- name: make_function_ledger
--- Which text of each file of functions is in effect, and which functions it made: the next text of the file replaces these.
+-- Make the ledger of which text of each file of functions is in effect, and which functions it made: the next text of the file replaces
+-- these.
 CREATE TABLE IF NOT EXISTS statesvc.schema_functions (
     file text PRIMARY KEY,
     sha256 text NOT NULL,
@@ -118,13 +119,13 @@ CREATE TABLE IF NOT EXISTS statesvc.schema_functions (
 );
 
 -- name: make_partitions
--- Opens the partitions that the coming weeks need.
+-- Open the partitions that the coming weeks need.
 SELECT count(*) FROM statesvc.ensure_partitions();
 
 -- name: wait_briefly
--- For statements that would make traffic queue behind them. How long they work is not limited.
+-- Limit the waits for locks, for statements that would make traffic queue behind them. How long they work is not limited.
 SELECT set_config('lock_timeout', '3s', false), set_config('statement_timeout', '0', false);
 
 -- name: wait_longer
--- For statements that block nobody while they wait.
+-- Allow longer waits for locks, for statements that block nobody while they wait.
 SELECT set_config('lock_timeout', '10min', false);

@@ -1,10 +1,11 @@
 -- name: ensure
--- Makes the partitions ahead.
+-- Make the partitions ahead.
 SELECT count(*) FROM statesvc.ensure_partitions();
 
 -- name: missing
--- Partitions that writing needs now and in the next step, and those of past months in which sealed entries were recorded that are in no
--- archive, as far as no such partition is attached. `is_there`: a table has the name. `held`: sealed entries were recorded in its time.
+-- Return the partitions that writing needs now and in the next step, and those of past months in which sealed entries were recorded that
+-- are in no archive, as far as no such partition is attached. `is_there`: a table has the name. `held`: sealed entries were recorded in its
+-- time.
 WITH wanted AS (
     SELECT p.table_name, p.step, date_trunc(p.step, statesvc.clock() AT TIME ZONE 'UTC') + n * ('1 ' || p.step)::interval AS begins, n >= 0 AS needed
     FROM statesvc.partitioned p CROSS JOIN generate_series(0, 1) n

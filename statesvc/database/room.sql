@@ -1,6 +1,6 @@
 -- name: room
--- What bounds the sessions of the role that asks: its own limit, the database's, the server's without what it keeps in reserve; -1: none.
--- And the sessions of others: in this database, and on the server.
+-- Return what bounds the sessions of the role that asks: its own limit, the database's, the server's without what it keeps in reserve; -1:
+-- none. And the sessions of others: in this database, and on the server.
 SELECT current_user, current_database(),
     CASE WHEN r.rolsuper THEN -1 ELSE r.rolconnlimit END AS role_limit,
     CASE WHEN r.rolsuper THEN -1 ELSE d.datconnlimit END AS database_limit,

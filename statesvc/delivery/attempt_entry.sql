@@ -1,5 +1,5 @@
 -- name: insert_open_attempts
--- Stores tries at notifications that have not ended.
+-- Store tries at notifications that have not ended.
 INSERT INTO statesvc.open_attempt
     (subscription_id, shipment_id, sequence, number, started_at, recorded_at, duration_ms, outcome, status_code, body_commitment, worker,
      sealed_part)
@@ -11,7 +11,7 @@ FROM unnest(%(subscription_ids)b::uuid[], %(shipment_ids)b::uuid[], %(sequences)
 ON CONFLICT DO NOTHING;
 
 -- name: take_open_attempts
--- Takes the tries at these notifications, and at those that end with them: what a notification stands for, unless an entry since says that
+-- Take the tries at these notifications, and at those that end with them: what a notification stands for, unless an entry since says that
 -- it ended. One row for each try, and one without a try for each covered notification that has none.
 WITH ended AS (
     SELECT * FROM unnest(%(subscription_ids)b::uuid[], %(shipment_ids)b::uuid[], %(sequences)b::int[])
@@ -43,7 +43,7 @@ LEFT JOIN statesvc.notification_gap g
 ORDER BY w.of_sequence, t.number;
 
 -- name: tried
--- Those of these notifications at which there were tries, or at what they stand for.
+-- Return those of these notifications at which there were tries, or at what they stand for.
 SELECT u.subscription_id, u.shipment_id, u.sequence, n.webhook_id, k.sealed_key, g.skipped, g.from_sequence, g.to_sequence
 FROM unnest(%(subscription_ids)b::uuid[], %(shipment_ids)b::uuid[], %(sequences)b::int[]) AS u(subscription_id, shipment_id, sequence)
 JOIN statesvc.notification n
@@ -57,7 +57,7 @@ WHERE EXISTS (
         AND (o.sequence = u.sequence OR o.sequence = ANY (g.covers)));
 
 -- name: insert_attempts
--- Appends ends of notifications in their order.
+-- Append ends of notifications in their order.
 INSERT INTO statesvc.attempt
     (shipment_id, sequence, subscription_id, recorded_at, batch_id, ordinal, outcome, number, started_at, duration_ms, status_code, tries,
      canonical, sealed_part)

@@ -1,6 +1,6 @@
 -- name: back_dated
--- The batches of these entries that say an earlier time than batches before them, with the latest time of those. Only a batch that was
--- sealed long after its time can be one, and only what was sealed after that time can stand before it with a later one.
+-- Return the batches of these entries that say an earlier time than batches before them, with the latest time of those. Only a batch that
+-- was sealed long after its time can be one, and only what was sealed after that time can stand before it with a later one.
 SELECT s.first_index, s.entries, l.latest
 FROM (
     SELECT DISTINCT (SELECT max(p.first_index) FROM statesvc.sealed_batch p WHERE p.first_index <= i.index) AS first_index

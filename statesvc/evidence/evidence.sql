@@ -1,6 +1,6 @@
 -- name: entries
--- Every sealed entry about a shipment: what was said of it and against it, what we concluded, what we sent, what operators did. Its events
--- were recorded from `since` until `until`, all else before `month_end`: by these the planner leaves out all other partitions.
+-- Return every sealed entry about a shipment: what was said of it and against it, what we concluded, what we sent, what operators did. Its
+-- events were recorded from `since` until `until`, all else before `month_end`: by these the planner leaves out all other partitions.
 SELECT s.first_index + x.ordinal AS index, x.kind, x.canonical, x.sealed_part
 FROM (
     SELECT 'event' AS kind, e.batch_id, e.ordinal, e.canonical, e.sealed_part
@@ -37,7 +37,7 @@ WHERE s.first_index + x.ordinal < %(size)s
 ORDER BY 1;
 
 -- name: messages
--- The messages that said it, with what opens their bodies.
+-- Return the messages that said it, with what opens their bodies.
 SELECT m.message_id, m.received_at, m.carrier_id, m.shipments, m.sealed_key
 FROM unnest(%(message_ids)b::uuid[], %(received_ats)b::timestamptz[]) AS u(message_id, received_at)
 CROSS JOIN LATERAL (
@@ -46,5 +46,5 @@ CROSS JOIN LATERAL (
 ORDER BY m.received_at, m.message_id;
 
 -- name: receivers
--- Where these subscriptions' notifications go.
+-- Return where these subscriptions' notifications go.
 SELECT s.subscription_id::text, s.url, s.name FROM statesvc.subscription s WHERE s.subscription_id = ANY (%(subscription_ids)s::uuid[]);

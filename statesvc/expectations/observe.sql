@@ -1,15 +1,15 @@
 -- name: try_alone
--- One process at a time observes; the others leave it to that one.
+-- Take the lock that lets one process at a time observe; the others leave it to that one.
 SELECT pg_try_advisory_xact_lock(hashtextextended('statesvc.expectations', 0));
 
 -- name: due
--- The shipments that are due, the longest first. The cutoff is a subquery, so that the index can be used.
+-- Return the shipments that are due, the longest first. The cutoff is a subquery, so that the index can be used.
 SELECT s.shipment_id, s.carrier_id FROM statesvc.shipment s
 WHERE s.due_at <= (SELECT statesvc.clock()) ORDER BY s.due_at LIMIT %(limit)s;
 
 -- name: not_now
--- Those of these carriers of which nothing can be concluded now: it is held; its messages have waited for longer than a minute; or it has
--- fallen silent, by the rule of the alert.
+-- Return those of these carriers of which nothing can be concluded now: it is held; its messages have waited for longer than a minute; or
+-- it has fallen silent, by the rule of the alert.
 SELECT c.carrier_id FROM unnest(%(carrier_ids)s::text[]) AS c(carrier_id)
 -- a carrier that never pushed has no lane
 LEFT JOIN statesvc.lane l ON l.carrier_id = c.carrier_id
@@ -24,7 +24,7 @@ WHERE statesvc.held(c.carrier_id)
                 WHERE t.minute BETWEEN statesvc.clock() - interval '28 hours' AND statesvc.clock() - interval '24 hours') > 50);
 
 -- name: put_off
--- Looks at the due shipments of these carriers later: spread over an hour, so that they do not all come at once then.
+-- Look at the due shipments of these carriers later: spread over an hour, so that they do not all come at once then.
 UPDATE statesvc.shipment s SET due_at = statesvc.clock() + interval '30 minutes' + random() * interval '1 hour'
 WHERE s.ctid = ANY (ARRAY(
     SELECT d.ctid FROM statesvc.shipment d
@@ -32,25 +32,25 @@ WHERE s.ctid = ANY (ARRAY(
     ORDER BY d.due_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED));
 
 -- name: lock_due
--- Locks the streams of these shipments, but those that another transaction holds: they are due again at the next pass.
+-- Lock the streams of these shipments, but those that another transaction holds: they are due again at the next pass.
 SELECT t.shipment_id FROM statesvc.stream t
 WHERE t.shipment_id = ANY (%(shipment_ids)b::uuid[]) ORDER BY t.shipment_id FOR NO KEY UPDATE SKIP LOCKED;
 
 -- name: read_due
--- What is known of these shipments, read after their streams were locked.
+-- Return what is known of these shipments, read after their streams were locked.
 SELECT s.shipment_id, s.carrier_id, s.number, s.tracking_number, s.version, s.recorded_at, s.state
 FROM statesvc.shipment s WHERE s.shipment_id = ANY (%(shipment_ids)b::uuid[]) AND s.due_at <= (SELECT statesvc.clock())
 ORDER BY s.shipment_id;
 
 -- name: insert_observations
--- Appends observations, after `before` other entries of the batch.
+-- Append observations, after `before` other entries of the batch.
 INSERT INTO statesvc.observation (shipment_id, version, kind, recorded_at, since, batch_id, ordinal, canonical)
 SELECT u.shipment_id, u.version, u.kind, %(recorded_at)s, u.since, %(batch_id)s, %(before)s + u.ordinal - 1, u.canonical
 FROM unnest(%(shipment_ids)b::uuid[], %(versions)b::int[], %(kinds)b::text[], %(sinces)b::timestamptz[],
     %(canonicals)b::bytea[]) WITH ORDINALITY AS u(shipment_id, version, kind, since, canonical, ordinal);
 
 -- name: save_observed
--- What is known of the shipments now, and when they are due again.
+-- Save what is known of the shipments now, and when they are due again.
 UPDATE statesvc.shipment s
 SET flags = CASE WHEN u.flags = '' THEN '{}' ELSE string_to_array(u.flags, ',') END, due_at = u.due_at, state = u.state
 FROM unnest(%(shipment_ids)b::uuid[], %(flags)b::text[], %(due_ats)b::timestamptz[], %(states)b::bytea[])

@@ -1,14 +1,15 @@
 -- name: lock_rules
--- One change at a time, so that revisions become visible in their order.
+-- Lock the rules, so that changes are made one at a time and that revisions become visible in their order.
 SELECT pg_advisory_xact_lock(hashtextextended('statesvc.expectation_rules', 0));
 
 -- name: stated_rules
--- All rows, `*` first, each carrier's before those of its services, with who changed each and why.
+-- Return all rules that were stated, `*` first, each carrier's before those of its services, with who changed each and why.
 SELECT x.carrier_id, x.service, x.revision, x.rules, x.changed_at, x.changed_by, x.why, x.rearm_recorded_at IS NULL AS is_applied
 FROM statesvc.expectation_rules x ORDER BY x.carrier_id COLLATE "C", x.service COLLATE "C";
 
 -- name: put_rules
--- States the rules of a carrier, or of one of its services; the carrier's unfinished shipments get their due times by them from the oldest on.
+-- State the rules of a carrier, or of one of its services; the carrier's unfinished shipments get their due times by them from the oldest
+-- on.
 INSERT INTO statesvc.expectation_rules AS x
     (carrier_id, service, revision, rules, changed_at, changed_by, why, rearm_recorded_at, rearm_shipment_id)
 SELECT %(carrier_id)s, %(service)s, coalesce(max(o.revision), 0) + 1, %(rules)s::jsonb, statesvc.clock(), %(changed_by)s, %(why)s,

@@ -1,5 +1,5 @@
 -- name: newest_unfinished
--- The unfinished shipments before a place, the newest change first; of the others than the carrier's no state is read.
+-- Return the unfinished shipments before a place, the newest change first; of the others than the carrier's no state is read.
 SELECT s.recorded_at, s.shipment_id, s.carrier_id,
     CASE WHEN %(carrier_id)s::text IN ('*', s.carrier_id) THEN s.state END AS state
 FROM statesvc.shipment s
@@ -7,5 +7,5 @@ WHERE NOT s.terminal AND (s.recorded_at, s.shipment_id) < (%(before_recorded_at)
 ORDER BY s.recorded_at DESC, s.shipment_id DESC LIMIT %(limit)s;
 
 -- name: now
--- The clock of leases and schedules.
+-- Return the clock of leases and schedules.
 SELECT statesvc.clock();

@@ -1,5 +1,5 @@
 -- name: gauges
--- The database as a whole. The oldest transaction is one of those that this role may see (pg_read_all_stats).
+-- Return the gauges of the database as a whole. The oldest transaction is one of those that this role may see (pg_read_all_stats).
 SELECT
     (SELECT coalesce(extract(epoch FROM statesvc.clock() - min(u.recorded_from))::float8, 0) FROM statesvc.unsealed u) AS oldest_unsealed,
     (SELECT coalesce(extract(epoch FROM max(clock_timestamp() - a.xact_start))::float8, 0) FROM pg_stat_activity a
@@ -8,7 +8,7 @@ SELECT
     CASE WHEN pg_is_in_recovery() THEN NULL ELSE pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::bigint END AS wal;
 
 -- name: partition_horizon
--- Until the first table has no partition left, in seconds. The end of a partition stands in its bounds.
+-- Return the seconds until the first table has no partition left. The end of a partition stands in its bounds.
 SELECT min(h.seconds) FROM (
     SELECT extract(epoch FROM max(
         substring(pg_get_expr(c.relpartbound, c.oid) FROM $$TO \('([^']+)'\)$$)::timestamptz) - statesvc.clock())::float8 AS seconds
@@ -19,12 +19,12 @@ SELECT min(h.seconds) FROM (
 ) h;
 
 -- name: dead_letters
--- What waits for a human, as far as `count_max`, by kind and cause.
+-- Return what waits for a human, as far as `count_max`, by kind and cause.
 SELECT d.kind, d.cause, count(*)
 FROM (SELECT d.kind, d.cause FROM statesvc.dead_letter d WHERE d.resolved_at IS NULL LIMIT %(count_max)s) d GROUP BY d.kind, d.cause;
 
 -- name: last_pushes
--- When each carrier was last heard, in seconds since 1970.
+-- Return when each carrier was last heard, in seconds since 1970.
 SELECT l.carrier_id, extract(epoch FROM t.last_at)::float8
 FROM statesvc.lane l
 CROSS JOIN LATERAL (
@@ -36,7 +36,7 @@ CROSS JOIN LATERAL (
 WHERE t.last_at IS NOT NULL;
 
 -- name: subscriptions
--- The subscriptions with the most waiting, counted as far as `count_max`, with what the notifiers know of them.
+-- Return the subscriptions with the most waiting, counted as far as `count_max`, with what the notifiers know of them.
 WITH now AS MATERIALIZED (
     SELECT statesvc.clock() AS at
 ), waiting AS (
@@ -63,13 +63,13 @@ LEFT JOIN LATERAL (
 ) l ON true;
 
 -- name: failing
--- How many subscriptions fail for ten minutes or longer, and how many the service disabled.
+-- Return how many subscriptions fail for ten minutes or longer, and how many the service disabled.
 SELECT
     (SELECT count(*) FROM statesvc.subscription_failing f JOIN statesvc.subscription s ON s.subscription_id = f.subscription_id
         WHERE s.deleted_at IS NULL AND s.disabled_at IS NULL AND f.since < statesvc.clock() - interval '10 minutes') AS failing,
     (SELECT count(*) FROM statesvc.subscription s WHERE s.deleted_at IS NULL AND s.disabled_at IS NOT NULL) AS disabled;
 
 -- name: processes
--- What runs, by role.
+-- Return what runs, by role.
 SELECT w.role, count(*) FROM statesvc.worker w
 WHERE w.last_seen_at > statesvc.clock() - 3 * w.beat_seconds * interval '1 second' AND w.stopping_at IS NULL GROUP BY w.role;

@@ -1,5 +1,5 @@
 -- name: beat
--- Says that this process lives, and since when it is stopping: one row a role, made again where it was forgotten.
+-- Say that this process lives, and since when it is stopping: one row a role, made again where it was forgotten.
 INSERT INTO statesvc.worker AS w
     (worker_id, role, host, pid, version, normalizers, started_at, last_seen_at, stopping_at, beat_seconds, ingest)
 SELECT i.worker_id, i.role, i.host, i.pid, i.version, i.normalizers, now.at - make_interval(secs => %(age_seconds)s), now.at,
@@ -12,12 +12,12 @@ ON CONFLICT (worker_id) DO UPDATE SET
     beat_seconds = excluded.beat_seconds, ingest = excluded.ingest;
 
 -- name: leave
--- A clean exit.
+-- Forget a process that ends cleanly.
 DELETE FROM statesvc.worker w WHERE w.worker_id = ANY (%(worker_ids)s::text[]);
 
 -- name: workers
--- Every process with a row, and every other holder of messages: workers in other languages have no row. Leases are bounded by the workers'
--- batches, the rows by `limit`.
+-- Return every process with a row, and every other holder of messages: workers in other languages have no row. Leases are bounded by the
+-- workers' batches, the rows by `limit`.
 WITH now AS MATERIALIZED (
     SELECT statesvc.clock() AS at
 ), held AS (
@@ -45,7 +45,7 @@ ORDER BY coalesce(w.last_seen_at, h.claimed_at) DESC NULLS LAST, k.worker_id
 LIMIT %(limit)s;
 
 -- name: rescues
--- How many messages were taken over in the last hour because someone's lease had ended, as far as `count_max`.
+-- Return how many messages were taken over in the last hour because someone's lease had ended, as far as `count_max`.
 SELECT count(*) FROM (
     SELECT FROM statesvc.message_attempt a
     WHERE a.outcome = 'lease_ended' AND a.ended_at > (SELECT statesvc.clock() - interval '1 hour') LIMIT %(count_max)s

@@ -1,9 +1,10 @@
 -- name: begin
--- False: another process reconciles now.
+-- Take the lock that lets one process reconcile; false: another does.
 SELECT pg_try_advisory_xact_lock(hashtextextended('statesvc.reconciler', 0));
 
 -- name: minutes
--- The minutes to count: acknowledged in, over for `settle_seconds`, and never counted; and those to be looked at again. The oldest first.
+-- Return the minutes to count: acknowledged in, over for `settle_seconds`, and never counted; and those to be looked at again. The oldest
+-- first.
 WITH now AS MATERIALIZED (
     SELECT statesvc.clock() AS at
 ), heard AS (
@@ -20,9 +21,10 @@ SELECT begins FROM (
 ORDER BY begins LIMIT %(limit)s;
 
 -- name: count_minute
--- Of the messages whose ids are of a minute: how many were acknowledged, how many are stored, how many of those wait, and how many of them are
--- neither waiting, settled nor a dead letter. Bodies leave after their hot days, so only of a young minute it says how many are stored.
--- Ids are of the clock of the machine that took the message, `received_at` of the database's; `difference` is how much these may differ by.
+-- Count of the messages whose ids are of a minute how many were acknowledged, how many are stored, how many of those wait, and how many of
+-- them are neither waiting, settled nor a dead letter. Bodies leave after their hot days, so only of a young minute it says how many are
+-- stored. Ids are of the clock of the machine that took the message, `received_at` of the database's; `difference` is how much these may
+-- differ by.
 WITH stored AS MATERIALIZED (
     SELECT b.message_id, b.received_at FROM statesvc.body b
     WHERE b.message_id >= %(from_id)s::uuid AND b.message_id < %(to_id)s::uuid
@@ -43,7 +45,7 @@ SELECT (SELECT coalesce(sum(t.accepted), 0)::bigint FROM statesvc.lane l
     %(at)s::timestamptz > statesvc.clock() - interval '1 day';
 
 -- name: next_span
--- The next part of the sealed log to count, of about `entries` entries; NULLs: there is none.
+-- Return the next part of the sealed log to count, of about `entries` entries; NULLs: there is none.
 SELECT min(b.first_index), max(b.first_index + b.entries)
 FROM (
     SELECT b.first_index, b.entries
@@ -56,14 +58,14 @@ FROM (
 ) b;
 
 -- name: spans_again
--- The parts to be looked at again.
+-- Return the parts to be looked at again.
 SELECT r.begins, r.ends FROM statesvc.reconciled r
 WHERE r.promise = 'notified' AND r.check_at <= statesvc.clock() ORDER BY r.begins LIMIT %(limit)s;
 
 -- name: count_span
--- Of the notifications that a part of the log says are due: how many there are, how many wait, and how many have neither a row, nor an end
--- in the log, nor a place in the outbox. What was coalesced waits with the later one that covers it, and ends with it. A subscription that
--- was deleted is owed nothing. `recorded_at`: since when the oldest is due.
+-- Count of the notifications that a part of the log says are due how many there are, how many wait, and how many have neither a row, nor an
+-- end in the log, nor a place in the outbox. What was coalesced waits with the later one that covers it, and ends with it. A subscription
+-- that was deleted is owed nothing. `recorded_at`: since when the oldest is due.
 WITH part AS MATERIALIZED (
     SELECT b.batch_id, b.recorded_from, b.recorded_to FROM statesvc.sealed_batch b
     WHERE b.first_index >= %(begins)s::bigint AND b.first_index < %(ends)s::bigint
@@ -106,7 +108,8 @@ SELECT (SELECT recorded_from FROM bounds), count(*), count(*) FILTER (WHERE j.wa
 FROM judged j;
 
 -- name: keep
--- What was found. It is looked at again while something waits, or is missing and may yet be found: later and later, but at least every hour.
+-- Store what was found. It is looked at again while something waits, or is missing and may yet be found: later and later, but at least
+-- every hour.
 INSERT INTO statesvc.reconciled AS r (promise, begins, ends, recorded_at, expected, waiting, missing, check_at)
 SELECT %(promise)s, %(begins)s, %(ends)s, %(at)s::timestamptz, %(expected)s, %(waiting)s::bigint, %(missing)s::bigint,
     CASE WHEN %(waiting)s::bigint > 0 OR (%(missing)s::bigint > 0 AND %(young)s) THEN now.at + least(interval '1 hour', greatest(interval '1 minute', (now.at - %(at)s::timestamptz) / 4)) END
@@ -116,7 +119,7 @@ SET expected = greatest(r.expected, excluded.expected), waiting = excluded.waiti
     missing = CASE WHEN %(young)s THEN excluded.missing ELSE greatest(r.missing, excluded.missing) END;
 
 -- name: forget
--- What was found all right and is over for days, and the tallies of that time. What is missing stays.
+-- Forget what was found all right and is over for days, and the tallies of that time. What is missing stays.
 WITH tallies AS (
     DELETE FROM statesvc.ingest_tally t WHERE t.minute < (SELECT statesvc.clock() - interval '8 days')
 )
@@ -126,7 +129,7 @@ WHERE r.recorded_at < (SELECT statesvc.clock() - interval '8 days') AND r.check_
     AND r.begins < (SELECT max(k.begins) FROM statesvc.reconciled k WHERE k.promise = r.promise);
 
 -- name: summary
--- What is missing, what waits, and since when nothing was compared that is over.
+-- Return what is missing, what waits, and since when nothing was compared that is over.
 SELECT p.promise, coalesce(sum(r.expected), 0)::bigint, coalesce(sum(r.waiting), 0)::bigint, coalesce(sum(r.missing), 0)::bigint,
     extract(epoch FROM statesvc.clock() - max(r.recorded_at))::float8
 FROM unnest(ARRAY['settled', 'notified']) AS p(promise)

@@ -1,5 +1,6 @@
 -- name: processes
--- What was heard of lately, and does not stop: whether it has missed three heartbeats, and whether its role has started again on its machine since.
+-- Return what was heard of lately, and does not stop: whether it has missed three heartbeats, and whether its role has started again on its
+-- machine since.
 WITH now AS MATERIALIZED (
     SELECT statesvc.clock() AS at
 )
@@ -11,5 +12,5 @@ FROM now JOIN statesvc.worker w ON w.last_seen_at > now.at - make_interval(secs 
 ORDER BY w.last_seen_at DESC, w.worker_id LIMIT %(limit)s;
 
 -- name: writable
--- Why this database takes no writes.
+-- Return why this database takes no writes.
 SELECT pg_is_in_recovery(), current_setting('default_transaction_read_only') = 'on';

@@ -1,9 +1,10 @@
 -- name: applied
--- The migrations that this database has.
+-- Return the migrations that this database has.
 SELECT version::int FROM statesvc.schema_migrations;
 
 -- name: fit_to_write
--- Why the sealer does not go on with this log and since how many seconds, which tables have no partition for now, and what time it is to the database.
+-- Return why the sealer does not go on with this log and since how many seconds, which tables have no partition for now, and what time it
+-- is to the database.
 SELECT (SELECT r.why FROM statesvc.sealing_refusal r),
     (SELECT extract(epoch FROM clock.now - r.since)::float8 FROM statesvc.sealing_refusal r),
     ARRAY(

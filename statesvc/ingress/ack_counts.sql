@@ -1,5 +1,5 @@
 -- name: write
--- What this process acknowledged in each minute so far. Whole counts, not what came since: written twice they are the same.
+-- Write what this process acknowledged in each minute so far. Whole counts, not what came since: written twice they are the same.
 INSERT INTO statesvc.ingest_tally AS t (carrier_id, minute, process, accepted, duplicates, refused, last_at)
 SELECT u.carrier_id, u.minute, %(process)s, u.accepted, u.duplicates, u.refused, u.last_at
 FROM unnest(%(carrier_ids)b::text[], %(minutes)b::timestamptz[], %(accepted)b::int[], %(duplicates)b::int[], %(refused)b::int[],

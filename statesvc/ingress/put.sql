@@ -1,5 +1,5 @@
 -- name: put
--- Stores a group of messages in one round trip and one commit.
+-- Store a group of messages in one round trip and one commit.
 SELECT ordinal, message_id, duplicate
 FROM statesvc.put(
     %(message_ids)b::uuid[], %(carrier_ids)b::text[], %(digests)b::bytea[], %(sealed)b::bytea[], %(sealed_keys)b::bytea[],

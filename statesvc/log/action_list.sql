@@ -1,6 +1,6 @@
 -- name: newest
--- Operator actions before a place in the log, the newest first: `found_max` of those that are wanted among the next `scanned_max`, each with
--- how many were searched and where that ended. One row without an action where none is wanted.
+-- Return the operator actions before a place in the log, the newest first: `found_max` of those that are wanted among the next
+-- `scanned_max`, each with how many were searched and where that ended. One row without an action where none is wanted.
 WITH scanned AS MATERIALIZED (
     SELECT a.batch_id, a.ordinal, a.recorded_at, a.actor, a.verb, a.target, a.canonical FROM statesvc.action a
     WHERE (a.batch_id, a.ordinal) < (%(before_batch)s::bigint, %(before_ordinal)s::int)

@@ -1,3 +1,3 @@
 -- name: epochs
--- All epochs of the log, and where they begin.
+-- Return all epochs of the log, and where they begin.
 SELECT epoch, begins FROM statesvc.log_epoch ORDER BY epoch;

@@ -1,5 +1,5 @@
 -- name: insert_fanouts
--- Appends fan-outs, after `before` other entries of the batch. Arrays of several lengths come as text.
+-- Append fan-outs, after `before` other entries of the batch. Arrays of several lengths come as text.
 INSERT INTO statesvc.fanout (shipment_id, sequence, recorded_at, batch_id, ordinal, subscriptions, replayed, canonical)
 SELECT u.shipment_id, u.sequence, u.recorded_at, %(batch_id)s, %(before)s + u.ordinal - 1, string_to_array(u.subscriptions, ' ')::uuid[],
     u.replayed, u.canonical

@@ -1,13 +1,13 @@
 -- name: recorded_span
--- From when to when the entries from index `begin` up to but not including `end` were recorded, with the rest of their batches.
+-- Return from when to when the entries from index `begin` up to but not including `end` were recorded, with the rest of their batches.
 SELECT min(s.recorded_from), max(s.recorded_to) FROM statesvc.sealed_batch s
 WHERE s.first_index >= coalesce((SELECT max(p.first_index) FROM statesvc.sealed_batch p WHERE p.first_index <= %(begin)s), 0)
     AND s.first_index < %(end)s;
 
 -- name: entries
--- The entries from index `begin` up to but not including `end`, all recorded from `since` until `until`: by these the planner leaves out all
--- other partitions, by those of each batch it could not. OFFSET 0 keeps it one lookup a batch, whatever the planner thinks of the tables.
--- One row of columns: row by row they come in pieces of 8 kB, and the reader is woken for each.
+-- Return the entries from index `begin` up to but not including `end`, all recorded from `since` until `until`: by these the planner leaves
+-- out all other partitions, by those of each batch it could not. OFFSET 0 keeps it one lookup a batch, whatever the planner thinks of the
+-- tables. One row of columns: row by row they come in pieces of 8 kB, and the reader is woken for each.
 WITH page AS (
     SELECT s.first_index, s.batch_id, s.recorded_from, s.recorded_to, s.sealed_at, greatest(%(begin)s - s.first_index, 0) AS low, %(end)s - s.first_index AS high
     FROM statesvc.sealed_batch s

@@ -1,23 +1,23 @@
 -- name: horizon
--- Up to which time and which index something of the log is archived, or about to be.
+-- Return up to which time and which index something of the log is archived, or about to be.
 SELECT max(a.ends), max(a.last_index) + 1 FROM statesvc.log_archive a WHERE a.leaving_at IS NOT NULL;
 
 -- name: away
--- Which of these shipments have months that are archived, or about to be, and are not at hand.
+-- Return which of these shipments have months that are archived, or about to be, and are not at hand.
 SELECT s.shipment_id, a.month FROM statesvc.stream s
 JOIN statesvc.log_archive a ON a.leaving_at IS NOT NULL AND a.ends > s.first_recorded_at
 WHERE s.shipment_id = ANY (%(shipment_ids)s::uuid[]) AND s.version > 0
     AND NOT EXISTS (SELECT FROM statesvc.log_resident r WHERE r.shipment_id = s.shipment_id AND r.month = a.month);
 
 -- name: away_of_number
--- The same for all shipments that bear a number.
+-- Return which of all shipments that bear a number have such months.
 SELECT s.shipment_id, a.month FROM statesvc.stream s
 JOIN statesvc.log_archive a ON a.leaving_at IS NOT NULL AND a.ends > s.first_recorded_at
 WHERE s.carrier_id = %(carrier_id)s AND s.number = %(number)s AND s.version > 0
     AND NOT EXISTS (SELECT FROM statesvc.log_resident r WHERE r.shipment_id = s.shipment_id AND r.month = a.month);
 
 -- name: take_in
--- These shipments are at hand from the commit on. While a month is still in the database, they stay there when it goes.
+-- Note that these shipments are at hand from the commit on. While a month is still in the database, they stay there when it goes.
 INSERT INTO statesvc.log_resident (shipment_id, month, retained_at, why)
 SELECT u.shipment_id, u.month, statesvc.clock(), 'asked'
 FROM unnest(%(shipment_ids)s::uuid[], %(months)s::date[]) AS u(shipment_id, month)
@@ -26,30 +26,30 @@ ON CONFLICT DO NOTHING
 RETURNING shipment_id;
 
 -- name: gone
--- The files of those of these months whose entries are out of the database.
+-- Return the files of those of these months whose entries are out of the database.
 SELECT a.month, a.file_name FROM statesvc.log_archive a WHERE a.month = ANY (%(months)s::date[]) AND a.dropped_at IS NOT NULL ORDER BY a.month;
 
 -- name: files_of_range
--- The archived months that reach into a range of indexes.
+-- Return the archived months that reach into a range of indexes.
 SELECT a.month, a.file_name FROM statesvc.log_archive a
 WHERE a.dropped_at IS NOT NULL AND a.first_index < %(end)s AND a.last_index >= %(begin)s ORDER BY a.month;
 
 -- name: files_of_period
--- The months that are archived, or about to be, and reach into a period.
+-- Return the months that are archived, or about to be, and reach into a period.
 SELECT a.month, a.file_name FROM statesvc.log_archive a
 WHERE a.leaving_at IS NOT NULL AND a.begins < %(until)s AND a.ends > %(since)s ORDER BY a.month;
 
 -- name: files_of_packed
--- The months since whose end dedupe keys may have been packed, the newest first.
+-- Return the months since whose end dedupe keys may have been packed, the newest first.
 SELECT a.month, a.file_name FROM statesvc.log_archive a WHERE a.dropped_at IS NOT NULL ORDER BY a.month DESC;
 
 -- name: sealed_at
--- When these entries were sealed.
+-- Return when these entries were sealed.
 SELECT u.log_index, (SELECT s.sealed_at FROM statesvc.sealed_batch s WHERE s.first_index <= u.log_index ORDER BY s.first_index DESC LIMIT 1)
 FROM unnest(%(indexes)s::bigint[]) AS u(log_index);
 
 -- name: restore_event
--- Brings an event back.
+-- Bring an event back.
 INSERT INTO statesvc.event
     (batch_id, ordinal, canonical, sealed_part, shipment_id, version, recorded_at, received_at, occurred_at, message_id, carrier_id, event_id,
      kind, status, carrier_code, by_category, normalizer, raw_type, raw_code, raw_reason, raw_text, corrects, printed_number,
@@ -61,7 +61,7 @@ VALUES (%(batch_id)s, %(ordinal)s, %(canonical)s, %(sealed_part)s, %(shipment_id
 ON CONFLICT DO NOTHING;
 
 -- name: restore_conflict
--- Brings a conflict back.
+-- Bring a conflict back.
 INSERT INTO statesvc.conflict
     (batch_id, ordinal, canonical, sealed_part, shipment_id, claimed_shipment_id, recorded_at, message_id, carrier_id, event_id, facts_digest)
 VALUES (%(batch_id)s, %(ordinal)s, %(canonical)s, %(sealed_part)s, %(shipment_id)s::uuid, %(claimed_shipment_id)s::uuid,
@@ -69,20 +69,20 @@ VALUES (%(batch_id)s, %(ordinal)s, %(canonical)s, %(sealed_part)s, %(shipment_id
 ON CONFLICT DO NOTHING;
 
 -- name: restore_transition
--- Brings a transition back.
+-- Bring a transition back.
 INSERT INTO statesvc.transition (batch_id, ordinal, canonical, shipment_id, sequence, recorded_at, from_status, to_status)
 VALUES (%(batch_id)s, %(ordinal)s, %(canonical)s, %(shipment_id)s::uuid, %(sequence)s, %(recorded_at)s, %(from_status)s, %(to_status)s)
 ON CONFLICT DO NOTHING;
 
 -- name: restore_fanout
--- Brings a fan-out back.
+-- Bring a fan-out back.
 INSERT INTO statesvc.fanout (batch_id, ordinal, canonical, shipment_id, sequence, recorded_at, subscriptions, replayed)
 VALUES (%(batch_id)s, %(ordinal)s, %(canonical)s, %(shipment_id)s::uuid, %(sequence)s, %(recorded_at)s,
     string_to_array(%(subscriptions)s, ' ')::uuid[], %(replayed)s)
 ON CONFLICT DO NOTHING;
 
 -- name: restore_attempt
--- Brings the end of a notification back.
+-- Bring the end of a notification back.
 INSERT INTO statesvc.attempt
     (batch_id, ordinal, canonical, sealed_part, shipment_id, sequence, subscription_id, recorded_at, outcome, number, started_at,
      duration_ms, status_code, tries)
@@ -91,19 +91,19 @@ VALUES (%(batch_id)s, %(ordinal)s, %(canonical)s, %(sealed_part)s, %(shipment_id
 ON CONFLICT DO NOTHING;
 
 -- name: restore_observation
--- Brings an observation back.
+-- Bring an observation back.
 INSERT INTO statesvc.observation (batch_id, ordinal, canonical, shipment_id, version, kind, recorded_at, since)
 VALUES (%(batch_id)s, %(ordinal)s, %(canonical)s, %(shipment_id)s::uuid, %(version)s, %(kind)s, %(recorded_at)s, %(since)s)
 ON CONFLICT DO NOTHING;
 
 -- name: restore_action
--- Brings an action back.
+-- Bring an action back.
 INSERT INTO statesvc.action (batch_id, ordinal, canonical, actor, verb, target, recorded_at)
 VALUES (%(batch_id)s, %(ordinal)s, %(canonical)s, %(actor)s, %(verb)s, %(target)s, %(recorded_at)s)
 ON CONFLICT DO NOTHING;
 
 -- name: fanned_out
--- What fan-outs of these shipments made, with what their events say of it.
+-- Return what fan-outs of these shipments made, with what their events say of it.
 SELECT f.canonical, e.recorded_at, e.occurred_at, e.occurred_offset_seconds, e.carrier_id, coalesce(e.printed_number, k.number)
 FROM statesvc.fanout f
 JOIN statesvc.event e ON e.shipment_id = f.shipment_id AND e.version = f.sequence
@@ -111,7 +111,7 @@ JOIN statesvc.stream k ON k.shipment_id = f.shipment_id
 WHERE f.shipment_id = ANY (%(shipment_ids)s::uuid[]) AND NOT f.replayed;
 
 -- name: restore_notification
--- Brings a notification back.
+-- Bring a notification back.
 INSERT INTO statesvc.notification
     (shipment_id, sequence, subscription_id, created_at, occurred_at, webhook_id, type, carrier_id, tracking_number, from_status, to_status,
     occurred_offset_seconds, epoch)

@@ -1,11 +1,11 @@
 -- name: holder_of_event
--- Whose event has this dedupe key, and from when to when that shipment's events were recorded.
+-- Return whose event has this dedupe key, and from when to when that shipment's events were recorded.
 SELECT k.shipment_id, t.first_recorded_at, t.recorded_at
 FROM statesvc.event_key k JOIN statesvc.stream t ON t.shipment_id = k.shipment_id
 WHERE k.carrier_id = %(carrier_id)s AND k.event_id = %(event_id)s;
 
 -- name: position_of_event
--- The index of an event by its dedupe key, recorded from `since` until `until`; no index: it is not sealed yet.
+-- Return the index of an event by its dedupe key, recorded from `since` until `until`; no index: it is not sealed yet.
 SELECT s.first_index + e.ordinal
 FROM statesvc.event_key k
 JOIN statesvc.event e ON e.shipment_id = k.shipment_id AND e.recorded_at BETWEEN %(since)s AND %(until)s

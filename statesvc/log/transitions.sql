@@ -1,6 +1,6 @@
 -- name: transitions
--- The transitions among the entries from index `begin` up to but not including `end`, each with its event. `since`, `until` and OFFSET 0
--- as in the feed; an event was recorded with its transition.
+-- Return the transitions among the entries from index `begin` up to but not including `end`, each with its event. `since`, `until` and
+-- OFFSET 0 as in the feed; an event was recorded with its transition.
 WITH page AS (
     SELECT s.first_index, s.batch_id, s.recorded_from, s.recorded_to, greatest(%(begin)s - s.first_index, 0) AS low,
         %(end)s - s.first_index AS high
@@ -29,5 +29,5 @@ LEFT JOIN LATERAL (
 ORDER BY 1;
 
 -- name: batch_begin
--- Where the batch begins that has the entry at this index.
+-- Return where the batch begins that has the entry at this index.
 SELECT coalesce(max(s.first_index), %(begin)s) FROM statesvc.sealed_batch s WHERE s.first_index <= %(begin)s;

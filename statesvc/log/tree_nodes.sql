@@ -1,5 +1,5 @@
 -- name: batches_of_ranges
--- The batches that reach into these ranges of indexes: where each begins in its range, and which of its leaf hashes are meant.
+-- Return the batches that reach into these ranges of indexes: where each begins in its range, and which of its leaf hashes are meant.
 SELECT greatest(s.first_index, r."begin"), s.batch_id, s.recorded_from, greatest(r."begin" - s.first_index, 0)::int,
     (least(s.first_index + s.entries, r."end") - greatest(s.first_index, r."begin"))::int
 FROM unnest(%(begins)s::bigint[], %(ends)s::bigint[]) AS r("begin", "end")
@@ -10,9 +10,9 @@ CROSS JOIN LATERAL (
 ) s;
 
 -- name: leaf_hashes
--- The leaf hashes of each batch: `count` of them after the first `skip`. All were recorded from `since` until `until`, so the planner leaves
--- out the other months. OFFSET 0 keeps it one probe a batch (joined freely, all batches there are would be read), and shows the planner
--- what one plan for all months would cost: with LIMIT 1 that looks as good, and is reused.
+-- Return the leaf hashes of each batch: `count` of them after the first `skip`. All were recorded from `since` until `until`, so the
+-- planner leaves out the other months. OFFSET 0 keeps it one probe a batch (joined freely, all batches there are would be read), and shows
+-- the planner what one plan for all months would cost: with LIMIT 1 that looks as good, and is reused.
 SELECT r.first_index, substring(b.leaf_hashes FROM 32 * r.skip + 1 FOR 32 * r.count)
 FROM unnest(
     %(first_indexes)s::bigint[], %(batch_ids)s::bigint[], %(recorded)s::timestamptz[], %(skips)s::int[], %(counts)s::int[]
@@ -24,7 +24,7 @@ CROSS JOIN LATERAL (
 ) b;
 
 -- name: subtrees
--- The retained nodes in these ranges of positions.
+-- Return the retained nodes in these ranges of positions.
 SELECT s.level, s.position, s.hash
 FROM unnest(%(levels)s::smallint[], %(begins)s::bigint[], %(ends)s::bigint[]) AS r(level, "begin", "end")
 JOIN statesvc.subtree s ON s.level = r.level AND s.position >= r."begin" AND s.position < r."end";

@@ -1,6 +1,6 @@
 -- name: repair_inbox
--- Takes as due what was put, or given back, at a time that has not come yet: a clock was ahead. So too what nothing explains; an ETA
--- explains any time. Of a lane whose mark is in the future claims would see nothing new, so that begins anew.
+-- Make due what was put, or given back, at a time that has not come yet: a clock was ahead. So too what nothing explains; an ETA explains
+-- any time. Of a lane whose mark is in the future claims would see nothing new, so that begins anew.
 WITH tick AS MATERIALIZED (
     SELECT statesvc.clock() AS at
 ), waiting AS MATERIALIZED (
@@ -28,10 +28,10 @@ WITH tick AS MATERIALIZED (
 SELECT (SELECT count(*) FROM repaired), (SELECT count(*) FROM begun_anew);
 
 -- name: repair_outbox
--- Takes as due: first attempts that wait for time though nothing of their shipment is before them; retries that wait longer than their
--- delay, though the attempt before is recorded in the future or no receiver may ask for so much; leases of an age that none has (these
--- after a minute: who holds one may be sending). A contracted rate is never spent in advance. A receiver that asked not to be called for
--- a while, at a time that has not come yet, asked for something else; what a notifier shows, and what the operator is to have, are of now.
+-- Make due first attempts that wait for time though nothing of their shipment is before them; retries that wait longer than their delay,
+-- though the attempt before is recorded in the future or no receiver may ask for so much; leases of an age that none has (these after a
+-- minute: who holds one may be sending). A contracted rate is never spent in advance. A receiver that asked not to be called for a while,
+-- at a time that has not come yet, asked for something else; what a notifier shows, and what the operator is to have, are of now.
 WITH tick AS MATERIALIZED (
     SELECT statesvc.clock() AS at
 ), first AS MATERIALIZED (
@@ -90,7 +90,7 @@ WITH tick AS MATERIALIZED (
 SELECT (SELECT count(*) FROM repaired), (SELECT count(*) FROM unspent), (SELECT count(*) FROM shown), (SELECT count(*) FROM reported);
 
 -- name: future
--- For doctor: how far the latest time lies in the future that a queue wrote as the present, in seconds. One row of each index a lane.
+-- Return how far the latest time lies in the future that a queue wrote as the present, in seconds. One row of each index a lane.
 SELECT extract(epoch FROM greatest(
     (SELECT max(q.received_at) FROM statesvc.lane l CROSS JOIN LATERAL (
         SELECT o.received_at FROM statesvc.inbox o WHERE o.carrier_id = l.carrier_id AND o.token IS NULL

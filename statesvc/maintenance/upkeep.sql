@@ -1,17 +1,17 @@
 -- name: ensure_partitions
--- Makes the partitions ahead; without them every append would stop at the end of the month.
+-- Make the partitions ahead; without them every append would stop at the end of the month.
 SELECT count(*) FROM statesvc.ensure_partitions();
 
 -- name: expire_receipts
--- Forgets a bounded number of retries' digests after their 48 hours, or when they are retained no longer. The cutoff is a subquery, so
--- that the index can be used.
+-- Forget a bounded number of retries' digests after their 48 hours, or when they are retained no longer. The cutoff is a subquery, so that
+-- the index can be used.
 DELETE FROM statesvc.receipt WHERE digest = ANY (ARRAY(
     SELECT r.digest FROM statesvc.receipt r
     WHERE r.received_at < (SELECT statesvc.clock() - interval '48 hours') AND statesvc.receipt_ended(r, (SELECT statesvc.clock()))
     LIMIT %(limit)s FOR UPDATE SKIP LOCKED));
 
 -- name: forget_attempts
--- Forgets a bounded number of attempts after 90 days; those of a message that still waits, or lies in an open dead letter, stay.
+-- Forget a bounded number of attempts after 90 days; those of a message that still waits, or lies in an open dead letter, stay.
 DELETE FROM statesvc.message_attempt WHERE attempt_id = ANY (ARRAY(
     SELECT a.attempt_id FROM statesvc.message_attempt a
     WHERE a.ended_at < (SELECT statesvc.clock() - interval '90 days')
@@ -20,35 +20,35 @@ DELETE FROM statesvc.message_attempt WHERE attempt_id = ANY (ARRAY(
     LIMIT %(limit)s));
 
 -- name: forget_dead_letters
--- Forgets a bounded number of dead letters 400 days after a human resolved them; what was done stands in the log. Open ones stay.
+-- Forget a bounded number of dead letters 400 days after a human resolved them; what was done stands in the log. Open ones stay.
 DELETE FROM statesvc.dead_letter WHERE dead_letter_id = ANY (ARRAY(
     SELECT d.dead_letter_id FROM statesvc.dead_letter d
     WHERE d.resolved_at < (SELECT statesvc.clock() - interval '400 days')
     LIMIT %(limit)s FOR UPDATE SKIP LOCKED));
 
 -- name: forget_notices
--- Forgets a bounded number of notices after 400 days; those that nobody saw, or that are still to be sent, stay.
+-- Forget a bounded number of notices after 400 days; those that nobody saw, or that are still to be sent, stay.
 DELETE FROM statesvc.notice WHERE notice_id = ANY (ARRAY(
     SELECT n.notice_id FROM statesvc.notice n
     WHERE n.created_at < (SELECT statesvc.clock() - interval '400 days') AND n.seen_at IS NOT NULL AND n.send_at IS NULL
     ORDER BY n.notice_id LIMIT %(limit)s FOR UPDATE SKIP LOCKED));
 
 -- name: forget_trials
--- Forgets a bounded number of trials that nobody makes any more: each batch that writes some drops those of its carrier.
+-- Forget a bounded number of trials that nobody makes any more: each batch that writes some drops those of its carrier.
 DELETE FROM statesvc.trial WHERE trial_id = ANY (ARRAY(
     SELECT t.trial_id FROM statesvc.trial t WHERE t.ends_at < (SELECT statesvc.clock()) LIMIT %(limit)s FOR UPDATE SKIP LOCKED));
 
 -- name: forget_readers
--- Forgets a bounded number of readers a week after they last asked for anything.
+-- Forget a bounded number of readers a week after they last asked for anything.
 DELETE FROM statesvc.reader k WHERE (k.carrier_id, k.normalizer) IN (
     SELECT o.carrier_id, o.normalizer FROM statesvc.reader o
     WHERE greatest(o.asked_at, o.tried_at, o.fallback_at) < (SELECT statesvc.clock() - interval '7 days')
     LIMIT %(limit)s FOR UPDATE SKIP LOCKED);
 
 -- name: forget_named_streams
--- Forgets a bounded number of streams with nothing but a key whose last message has expired.
+-- Forget a bounded number of streams with nothing but a key whose last message has expired.
 SELECT statesvc.forget_named_streams(%(limit)s);
 
 -- name: forget_workers
--- Forgets processes that have been silent for a day; a clean exit takes its row along.
+-- Forget processes that have been silent for a day; a clean exit takes its row along.
 DELETE FROM statesvc.worker w WHERE w.last_seen_at < statesvc.clock() - interval '1 day';

@@ -1,7 +1,7 @@
 -- name: claim
--- Leases up to `limit` notifications, of each subscription what may be sent to it now and no more; the others are not considered. Of a
--- shipment only the head, and only while nothing else of it is under way. Retries come first, but only as many as their share
--- allows; what they leave is for first attempts. Nothing while the sealer refuses this log. Subscriptions with the least in flight come first.
+-- Lease up to `limit` notifications, of each subscription what may be sent to it now and no more; the others are not considered. Of a
+-- shipment only the head, and only while nothing else of it is under way. Retries come first, but only as many as their share allows; what
+-- they leave is for first attempts. Nothing while the sealer refuses this log. Subscriptions with the least in flight come first.
 WITH tick AS MATERIALIZED (
     SELECT statesvc.clock() AS at
 ), lane AS MATERIALIZED (
@@ -87,19 +87,19 @@ LEFT JOIN LATERAL (
 ) f ON true;
 
 -- name: release
--- Gives back what these tokens still hold, uncharged (a notifier that shuts down).
+-- Give back what these tokens still hold, uncharged (a notifier that shuts down).
 UPDATE statesvc.outbox SET token = NULL, worker = NULL, available_at = statesvc.clock(), attempts = attempts - 1
 WHERE token = ANY (%(tokens)b::uuid[]);
 
 -- name: give_back
--- Gives some of a claim back at once, uncharged: an answer that came meanwhile forbids to send them now.
+-- Give some of a claim back at once, uncharged: an answer that came meanwhile forbids to send them now.
 UPDATE statesvc.outbox o SET token = NULL, worker = NULL, available_at = statesvc.clock(), attempts = o.attempts - 1
 FROM unnest(%(subscription_ids)b::uuid[], %(shipment_ids)b::uuid[], %(sequences)b::int[]) AS u(subscription_id, shipment_id, sequence)
 WHERE o.subscription_id = u.subscription_id AND o.shipment_id = u.shipment_id AND o.sequence = u.sequence AND o.token = %(token)s::uuid;
 
 -- name: next_due
--- The seconds until something may be claimed that may not yet: its backoff or lease ends, its subscription's pause ends
--- or has a token again. NULL: nothing waits for time. Subscriptions without a free permit are left out: what frees one, wakes.
+-- Return the seconds until something may be claimed that may not yet: its backoff or lease ends, its subscription's pause ends or has a
+-- token again. NULL: nothing waits for time. Subscriptions without a free permit are left out: what frees one, wakes.
 WITH tick AS MATERIALIZED (
     SELECT statesvc.clock() AS at
 ), lane AS (

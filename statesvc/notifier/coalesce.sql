@@ -1,5 +1,6 @@
 -- name: overfull
--- Subscriptions for which too much waits: more than `count_max`, or something older than `age_seconds`. Counts no further than it must.
+-- Return the subscriptions for which too much waits: more than `count_max`, or something older than `age_seconds`. Counts no further than
+-- it must.
 SELECT s.subscription_id, w.waiting > %(count_max)s::int AS too_many, t.at - make_interval(secs => %(age_seconds)s::float8) AS too_old
 FROM statesvc.subscription s
 CROSS JOIN (SELECT statesvc.clock() AS at) t
@@ -12,7 +13,7 @@ WHERE s.coalesces AND s.deleted_at IS NULL
     AND (w.waiting > %(count_max)s::int OR w.oldest < t.at - make_interval(secs => %(age_seconds)s::float8));
 
 -- name: collapsible
--- A window of what waits for a subscription: its shipments, and of which more than one notification waits (and the oldest is too
+-- Return a window of what waits for a subscription: its shipments, and of which more than one notification waits (and the oldest is too
 -- old, unless there are too many of all). Observations stand for themselves.
 SELECT w.shipment_id, count(*) > 1 AND (%(too_many)s::boolean OR min(w.created_at) < %(too_old)s::timestamptz) AS collapses
 FROM (
@@ -23,7 +24,7 @@ FROM (
 GROUP BY w.shipment_id ORDER BY w.shipment_id;
 
 -- name: lock_waiting
--- What waits of these shipments without a lease, with all attempts at it, those before a replay included. One that stands for others
+-- Return what waits of these shipments without a lease, with all attempts at it, those before a replay included. One that stands for others
 -- already is not given more to stand for.
 SELECT o.shipment_id, o.sequence, o.earlier_attempts + o.attempts, EXISTS (
     SELECT FROM statesvc.notification_gap g
@@ -34,7 +35,8 @@ WHERE o.subscription_id = %(subscription_id)s AND o.shipment_id = ANY (%(shipmen
 ORDER BY o.shipment_id, o.sequence FOR UPDATE OF o SKIP LOCKED;
 
 -- name: read_skipped
--- What the notifications that are left out stand for themselves, in the order that was asked for; and of that, what has not ended yet.
+-- Return what the notifications that are left out stand for themselves, in the order that was asked for; and of that, what has not ended
+-- yet.
 SELECT g.skipped, g.from_sequence, g.to_sequence, CASE WHEN NOT EXISTS (
     SELECT FROM statesvc.attempt a
     WHERE a.shipment_id = u.shipment_id AND a.sequence = u.sequence AND a.subscription_id = %(subscription_id)s
@@ -45,7 +47,7 @@ LEFT JOIN statesvc.notification_gap g
 ORDER BY u.place;
 
 -- name: write_gaps
--- Has notifications say what they stand for.
+-- Have notifications say what they stand for.
 INSERT INTO statesvc.notification_gap (shipment_id, sequence, subscription_id, recorded_at, skipped, from_sequence, to_sequence, covers)
 SELECT u.shipment_id, u.sequence, %(subscription_id)s, statesvc.clock(), u.skipped, u.from_sequence, u.to_sequence,
     string_to_array(u.covers, ' ')::int[]
@@ -54,13 +56,13 @@ FROM unnest(%(shipment_ids)b::uuid[], %(sequences)b::int[], %(skipped)b::int[], 
     AS u(shipment_id, sequence, skipped, from_sequence, to_sequence, covers);
 
 -- name: take_out
--- Takes what is left out from the outbox; it was locked.
+-- Take what is left out from the outbox; it was locked.
 DELETE FROM statesvc.outbox o
 USING unnest(%(shipment_ids)b::uuid[], %(sequences)b::int[]) AS u(shipment_id, sequence)
 WHERE o.subscription_id = %(subscription_id)s AND o.shipment_id = u.shipment_id AND o.sequence = u.sequence;
 
 -- name: bring_forward
--- What stands for others need not wait for the retry of one of them.
+-- Make due what stands for others, which need not wait for the retry of one of them.
 UPDATE statesvc.outbox o SET available_at = t.at
 FROM unnest(%(shipment_ids)b::uuid[], %(sequences)b::int[]) AS u(shipment_id, sequence) CROSS JOIN (SELECT statesvc.clock() AS at) t
 WHERE o.subscription_id = %(subscription_id)s AND o.shipment_id = u.shipment_id AND o.sequence = u.sequence AND o.available_at > t.at;

@@ -1,6 +1,6 @@
 -- name: find
--- Which parts of the upkeep have anything to do: something waits for a deleted subscription; a notifier died and did not withdraw what it
--- showed; a live subscription's receiver has failed for so long that it is to be reviewed.
+-- Return which parts of the upkeep have anything to do: something waits for a deleted subscription; a notifier died and did not withdraw
+-- what it showed; a live subscription's receiver has failed for so long that it is to be reviewed.
 SELECT
     EXISTS (SELECT FROM statesvc.subscription s JOIN statesvc.outbox q ON q.subscription_id = s.subscription_id WHERE s.deleted_at IS NOT NULL),
     EXISTS (SELECT FROM statesvc.limiter_state l WHERE l.updated_at < statesvc.clock() - interval '1 hour'),
@@ -12,7 +12,7 @@ SELECT
             AND s.deleted_at IS NULL AND s.disabled_at IS NULL AND s.paused_at IS NULL);
 
 -- name: purge
--- Removes what waits for deleted subscriptions, except what is being sent.
+-- Remove what waits for deleted subscriptions, except what is being sent.
 DELETE FROM statesvc.outbox o WHERE o.ctid = ANY (ARRAY(
     SELECT q.ctid FROM statesvc.subscription s JOIN statesvc.outbox q ON q.subscription_id = s.subscription_id
     WHERE s.deleted_at IS NOT NULL AND q.token IS NULL LIMIT %(limit)s FOR UPDATE OF q SKIP LOCKED))

@@ -1,5 +1,5 @@
 -- name: publish
--- What this notifier learned of its receivers, in the order of their ids.
+-- Publish what this notifier learned of its receivers, in the order of their ids.
 INSERT INTO statesvc.limiter_state AS l
     (subscription_id, worker, updated_at, concurrency, in_flight, mean_latency_seconds, breaker, open_until)
 SELECT u.subscription_id, %(worker)s, statesvc.clock(), u.concurrency, u.in_flight, u.mean_latency_seconds, u.breaker, u.open_until
@@ -12,13 +12,13 @@ ON CONFLICT (subscription_id, worker) DO UPDATE SET
     mean_latency_seconds = EXCLUDED.mean_latency_seconds, breaker = EXCLUDED.breaker, open_until = EXCLUDED.open_until;
 
 -- name: withdraw
--- What this notifier has forgotten.
+-- Withdraw what this notifier has forgotten.
 DELETE FROM statesvc.limiter_state WHERE worker = %(worker)s AND subscription_id = ANY (%(subscription_ids)b::uuid[]);
 
 -- name: withdraw_all
--- A notifier that stops knows nothing any more.
+-- Withdraw everything of a notifier that stops.
 DELETE FROM statesvc.limiter_state WHERE worker = %(worker)s;
 
 -- name: prune
--- Notifiers that died did not withdraw.
+-- Withdraw everything of notifiers that died.
 DELETE FROM statesvc.limiter_state WHERE updated_at < statesvc.clock() - interval '1 hour';

@@ -1,10 +1,10 @@
 -- name: lock_failing
--- Locks what is known of failing receivers, in order of their ids.
+-- Lock what is known of failing receivers, in order of their ids.
 SELECT f.subscription_id FROM statesvc.subscription_failing f
 WHERE f.subscription_id = ANY (%(subscription_ids)b::uuid[]) ORDER BY f.subscription_id FOR UPDATE;
 
 -- name: forget_failing
--- These receivers accepted a notification: they do not fail any more. Answers those that a notice had warned of.
+-- Note that these receivers accepted a notification and no longer fail. Return those that a notice had warned of.
 WITH well AS (
     DELETE FROM statesvc.subscription_failing f WHERE f.subscription_id = ANY (%(subscription_ids)b::uuid[])
     RETURNING f.subscription_id, f.since, f.failures, f.warned_at
@@ -12,7 +12,7 @@ WITH well AS (
 SELECT w.subscription_id, w.since, w.failures FROM well w WHERE w.warned_at IS NOT NULL ORDER BY w.subscription_id;
 
 -- name: note_failing
--- These receivers failed, with how often since the last success in the group.
+-- Note that these receivers failed, with how often since the last success in the group.
 INSERT INTO statesvc.subscription_failing AS f (subscription_id, since, last_at, failures, last_outcome, last_status_code)
 SELECT u.subscription_id, %(now)s, %(now)s, u.failures, u.outcome, u.status_code
 FROM unnest(%(subscription_ids)b::uuid[], %(failures)b::int[], %(outcomes)b::text[], %(status_codes)b::int[])
@@ -22,8 +22,8 @@ ON CONFLICT (subscription_id) DO UPDATE SET last_at = EXCLUDED.last_at, failures
     last_outcome = EXCLUDED.last_outcome, last_status_code = EXCLUDED.last_status_code;
 
 -- name: read_failing
--- The live subscriptions whose receivers have failed for so long that they are to be reviewed. What another holds is left out: nothing
--- here waits for a lock.
+-- Return the live subscriptions whose receivers have failed for so long that they are to be reviewed. What another holds is left out:
+-- nothing here waits for a lock.
 SELECT s.subscription_id, f.since, f.last_at, f.failures, f.warned_at, f.last_outcome, f.last_status_code, statesvc.clock()
 FROM statesvc.subscription_failing f JOIN statesvc.subscription s ON s.subscription_id = f.subscription_id
 WHERE f.since <= statesvc.clock() - make_interval(secs => %(warn_seconds)s::float8)
@@ -34,12 +34,12 @@ WHERE f.since <= statesvc.clock() - make_interval(secs => %(warn_seconds)s::floa
 ORDER BY s.subscription_id LIMIT %(limit)s FOR NO KEY UPDATE OF s, f SKIP LOCKED;
 
 -- name: warned
--- The operator was warned of these.
+-- Note that the operator was warned of these.
 UPDATE statesvc.subscription_failing SET warned_at = %(now)s WHERE subscription_id = ANY (%(subscription_ids)b::uuid[]);
 
 -- name: disable
--- Disables these, in order of their ids; what waits for them stays. Answers those that were not disabled before, and since when they
--- have missed something.
+-- Disable these, in order of their ids; what waits for them stays. Return those that were not disabled before, and since when they have
+-- missed something.
 WITH locked AS MATERIALIZED (
     SELECT s.subscription_id FROM statesvc.subscription s
     WHERE s.subscription_id = ANY (%(subscription_ids)b::uuid[]) AND s.disabled_at IS NULL AND s.deleted_at IS NULL

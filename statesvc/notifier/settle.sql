@@ -1,5 +1,5 @@
 -- name: hold
--- Locks what still waits of these notifications, in key order. With whether its token holds it, or it belongs to another notifier now;
+-- Lock what still waits of these notifications, in key order. With whether its token holds it, or it belongs to another notifier now;
 -- whether its receiver is known to fail; and whether something else waits for the same shipment.
 SELECT o.subscription_id, o.shipment_id, o.sequence, coalesce(o.token = u.token, false),
     EXISTS (SELECT FROM statesvc.subscription_failing f WHERE f.subscription_id = o.subscription_id),
@@ -13,7 +13,7 @@ JOIN statesvc.outbox o
 ORDER BY o.subscription_id, o.shipment_id, o.sequence FOR UPDATE OF o;
 
 -- name: reschedule
--- Gives held notifications back, each available again after its delay.
+-- Give held notifications back, each available again after its delay.
 UPDATE statesvc.outbox o
 SET token = NULL, worker = NULL, available_at = %(now)s::timestamptz + make_interval(secs => u.delay)
 FROM unnest(%(subscription_ids)b::uuid[], %(shipment_ids)b::uuid[], %(sequences)b::int[], %(delays)b::float8[])
@@ -21,7 +21,7 @@ FROM unnest(%(subscription_ids)b::uuid[], %(shipment_ids)b::uuid[], %(sequences)
 WHERE o.subscription_id = u.subscription_id AND o.shipment_id = u.shipment_id AND o.sequence = u.sequence;
 
 -- name: defer_followers
--- What waits behind a notification that is tried again later is not due before it, except what is under way.
+-- Defer what waits behind a notification that is tried again later, except what is under way: it is not due before it.
 UPDATE statesvc.outbox o
 SET available_at = %(now)s::timestamptz + make_interval(secs => u.delay)
 FROM unnest(%(subscription_ids)b::uuid[], %(shipment_ids)b::uuid[], %(sequences)b::int[], %(delays)b::float8[])
@@ -30,7 +30,7 @@ WHERE o.subscription_id = u.subscription_id AND o.shipment_id = u.shipment_id AN
     AND o.available_at < %(now)s::timestamptz + make_interval(secs => u.delay);
 
 -- name: postpone
--- Their receivers asked not to be called for a while; that rules every notifier. In the order of their ids.
+-- Note that receivers asked not to be called for a while; every notifier follows that. In the order of their ids.
 INSERT INTO statesvc.throttle AS h (subscription_id, not_before)
 SELECT u.subscription_id, %(now)s::timestamptz + make_interval(secs => max(u.seconds))
 FROM unnest(%(subscription_ids)b::uuid[], %(seconds)b::float8[]) AS u(subscription_id, seconds)
@@ -38,13 +38,13 @@ GROUP BY u.subscription_id ORDER BY u.subscription_id
 ON CONFLICT (subscription_id) DO UPDATE SET not_before = greatest(h.not_before, EXCLUDED.not_before);
 
 -- name: finish
--- Takes held notifications out of the outbox.
+-- Take held notifications out of the outbox.
 DELETE FROM statesvc.outbox o
 USING unnest(%(subscription_ids)b::uuid[], %(shipment_ids)b::uuid[], %(sequences)b::int[]) AS u(subscription_id, shipment_id, sequence)
 WHERE o.subscription_id = u.subscription_id AND o.shipment_id = u.shipment_id AND o.sequence = u.sequence;
 
 -- name: bury
--- Makes dead letters of notifications that their subscriber never accepted.
+-- Make dead letters of notifications that their subscriber never accepted.
 INSERT INTO statesvc.dead_letter
     (kind, cause, carrier_id, created_at, webhook_id, detail, attempts, worker, subscription_id, shipment_id, sequence)
 SELECT 'notification', %(cause)s, u.carrier_id, %(now)s, u.webhook_id, u.detail, u.attempts, %(worker)s, u.subscription_id, u.shipment_id,

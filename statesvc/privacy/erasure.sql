@@ -1,21 +1,21 @@
 -- name: streams_of_number
--- The shipments that bear a number.
+-- Return the shipments that bear a number.
 SELECT shipment_id, discriminator FROM statesvc.stream
 WHERE carrier_id = %(carrier_id)s AND number = %(number)s
     AND (%(discriminator)s::text IS NULL OR discriminator = %(discriminator)s)
 ORDER BY shipment_id;
 
 -- name: under_legal_hold
--- Whether any of these shipments is under a legal hold.
+-- Return whether any of these shipments is under a legal hold.
 SELECT statesvc.under_legal_hold(%(shipment_ids)s::uuid[]);
 
 -- name: backups_expire
--- When the last backup that was made until now expires.
+-- Return when the last backup that was made until now expires.
 SELECT statesvc.clock() + make_interval(days => %(days)s);
 
 -- name: destroy_key
--- Waits for an append that is under way; a later one finds no key, and seals nothing. A number that was never seen gets a stream without
--- one, so that what comes later leaves nothing personal either.
+-- Destroy a shipment's key, after an append that is under way; a later one finds no key, and seals nothing. A number that was never seen
+-- gets a stream without one, so that what comes later leaves nothing personal either.
 INSERT INTO statesvc.stream AS s
     (shipment_id, carrier_id, number, discriminator, version, head_hash, recorded_at, first_recorded_at, sealed_key, erased_at)
 VALUES (%(shipment_id)s, %(carrier_id)s, %(number)s, %(discriminator)s, 0, decode(repeat('00', 32), 'hex'), 'epoch', 'epoch', NULL,
@@ -23,13 +23,13 @@ VALUES (%(shipment_id)s, %(carrier_id)s, %(number)s, %(discriminator)s, 0, decod
 ON CONFLICT (shipment_id) DO UPDATE SET sealed_key = NULL, erased_at = statesvc.clock() WHERE s.sealed_key IS NOT NULL;
 
 -- name: sealed_dead_letters
--- Messages of a carrier that wait for a human, or that were discarded, whose body still opens under the inbox key.
+-- Return the messages of a carrier that wait for a human, or that were discarded, whose body still opens under the inbox key.
 SELECT d.dead_letter_id, d.message_id, d.received_at, d.sealed_key FROM statesvc.dead_letter d
 WHERE d.carrier_id = %(carrier_id)s AND d.sealed_key IS NOT NULL AND d.dead_letter_id > %(after)s
 ORDER BY d.dead_letter_id LIMIT %(limit)s;
 
 -- name: erase_dead_letters
--- Takes the keys of these dead letters: their bodies are unreadable, so there is nothing left to replay.
+-- Take the keys of these dead letters: their bodies are unreadable, so there is nothing left to replay.
 UPDATE statesvc.dead_letter d
 SET sealed_key = NULL, resolution = coalesce(d.resolution, 'discarded'), resolved_at = coalesce(d.resolved_at, statesvc.clock()),
     resolved_by = coalesce(d.resolved_by, %(actor)s), why = coalesce(d.why, 'its body names an erased shipment')

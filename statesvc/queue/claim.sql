@@ -1,5 +1,5 @@
 -- name: claim
--- Leases the next messages to a worker, fairly over the carriers; with the newest revision of the code mappings. Its commit does not wait
+-- Lease the next messages to a worker, fairly over the carriers; with the newest revision of the code mappings. Its commit does not wait
 -- for the disk: a crash of the server undoes a lease together with the work under it, and its token then holds nothing.
 SELECT message_id, carrier_id, token, attempts, retries, received_at, stage, candidate, percent, shadow, sealed_key, commitment, sealed,
     normalized_by, normalized, postponed, rescued_from, headers ->> 'traceparent',
@@ -7,15 +7,15 @@ SELECT message_id, carrier_id, token, attempts, retries, received_at, stage, can
 FROM set_config('synchronous_commit', 'off', true), statesvc.claim(%(worker)s, %(limit)s, %(lease)s, 'any', %(bytes_max)s, %(sweep)s, %(rescue_first)s, true, true);
 
 -- name: extend
--- Moves the end of a lease; how many messages the token still holds.
+-- Move the end of a lease; return how many messages the token still holds.
 SELECT statesvc.extend(%(token)s, %(lease)s);
 
 -- name: lock_leased
--- Locks those of the messages that the token still holds, and sets how the rest of the transaction waits and plans.
+-- Lock those of the messages that the token still holds, and set how the rest of the transaction waits and plans.
 SELECT statesvc.hold_leased(%(token)s, %(message_ids)b::uuid[], %(lock_milliseconds)s);
 
 -- name: settle
--- Ends messages with their verdict. Their rows are locked by `lock_leased`.
+-- End messages with their verdict. Their rows are locked by `lock_leased`.
 WITH gone AS (
     DELETE FROM statesvc.inbox WHERE message_id = ANY (%(message_ids)b::uuid[])
     RETURNING message_id, received_at, attempts, carrier_id
@@ -29,11 +29,11 @@ FROM unnest(%(message_ids)b::uuid[], %(events)b::int[], %(empties)b::bool[], %(n
 JOIN gone g ON g.message_id = u.message_id;
 
 -- name: bury
--- Moves messages to the dead letters.
+-- Move messages to the dead letters.
 SELECT statesvc.bury(%(token)s, %(message_ids)b::uuid[], %(causes)b::text[], %(details)b::text[], %(normalizers)b::text[]);
 
 -- name: forget_erased
--- Takes the keys of dead letters whose message names an erased shipment: as an erasure does with those that were there before it.
+-- Take the keys of dead letters whose message names an erased shipment: as an erasure does with those that were there before it.
 UPDATE statesvc.dead_letter d
 SET sealed_key = NULL, resolution = 'discarded', resolved_at = statesvc.clock(), resolved_by = 'erasure',
     why = 'its body names an erased shipment'
@@ -42,17 +42,18 @@ JOIN statesvc.stream s ON s.shipment_id = u.shipment_id AND s.sealed_key IS NULL
 WHERE d.message_id = u.message_id AND d.kind = 'message' AND d.sealed_key IS NOT NULL AND d.resolved_at IS NULL;
 
 -- name: retry
--- Gives messages back after a transient failure.
+-- Give messages back after a transient failure.
 SELECT statesvc.retry(%(token)s, %(message_ids)b::uuid[], %(delays)b::interval[], %(errors)b::text[], %(normalizers)b::text[]);
 
 -- name: postpone
--- Gives messages back uncharged, for a short while.
+-- Give messages back uncharged, for a short while.
 SELECT statesvc.postpone(%(token)s, %(message_ids)b::uuid[]);
 
 -- name: release
--- Gives back everything that a token holds, uncharged.
+-- Give back everything that a token holds, uncharged.
 SELECT statesvc.release(%(token)s);
 
 -- name: next_due
--- Seconds until it is worth to claim again (NULL: none waits, or it is not asked), and whether a carrier's bound keeps back what is ready.
+-- Return the seconds until it is worth claiming again (NULL: none waits, or it is not asked), and whether a carrier's bound keeps back what
+-- is ready.
 SELECT CASE WHEN %(ahead)s THEN extract(epoch FROM statesvc.next_due() - statesvc.clock())::float8 END, statesvc.throttled();

@@ -1,6 +1,6 @@
 -- name: lanes
--- What waits and what is leased, by carrier. Reads index entries only as far as `count_max` a lane and state; leases are bounded by the
--- workers' batches, and so is what is parked (it has a token, but no worker: see statesvc.waiting_token).
+-- Return what waits and what is leased, by carrier. Reads index entries only as far as `count_max` a lane and state; leases are bounded by
+-- the workers' batches, and so is what is parked (it has a token, but no worker: see statesvc.waiting_token).
 WITH now AS MATERIALIZED (
     SELECT statesvc.clock() AS at
 ), leased AS (
@@ -26,7 +26,7 @@ WHERE l.carrier_id <> ''
 ORDER BY l.carrier_id;
 
 -- name: outbox
--- What waits to be sent, each state as far as `count_max`.
+-- Return what waits to be sent, each state as far as `count_max`.
 SELECT
     (SELECT count(*) FROM (SELECT FROM statesvc.outbox o WHERE o.token IS NULL AND o.available_at <= now.at LIMIT %(count_max)s) r) AS ready,
     (SELECT count(*) FROM (SELECT FROM statesvc.outbox o WHERE o.token IS NOT NULL LIMIT %(count_max)s) r) AS leased,
@@ -34,5 +34,5 @@ SELECT
 FROM (SELECT statesvc.clock() AS at) now;
 
 -- name: open_dead_letters
--- How many dead letters wait, as far as `count_max`.
+-- Return how many dead letters wait, as far as `count_max`.
 SELECT count(*) AS dead_letters FROM (SELECT FROM statesvc.dead_letter d WHERE d.resolved_at IS NULL LIMIT %(count_max)s) r;

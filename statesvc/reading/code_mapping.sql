@@ -1,10 +1,10 @@
 -- name: mappings_since
--- The mappings that came after a revision, in their order; nearly always none.
+-- Return the mappings that came after a revision, in their order; nearly always none.
 SELECT revision, carrier_id, raw_type, raw_code, raw_reason, raw_text, kind, status, reason
 FROM statesvc.code_mapping WHERE revision > %(revision)s ORDER BY revision;
 
 -- name: current_mappings
--- The latest row of each code, with who added it and why.
+-- Return the latest row of each code, with who added it and why.
 SELECT DISTINCT ON (m.carrier_id, m.raw_type, m.raw_code, m.raw_reason, m.raw_text)
     m.revision, m.carrier_id, m.raw_type, m.raw_code, m.raw_reason, m.raw_text, m.kind, m.status, m.reason, m.added_at, m.added_by, m.why
 FROM statesvc.code_mapping m
@@ -12,7 +12,7 @@ WHERE %(carrier_id)s::text IS NULL OR m.carrier_id = %(carrier_id)s
 ORDER BY m.carrier_id, m.raw_type, m.raw_code, m.raw_reason, m.raw_text, m.revision DESC;
 
 -- name: mapping_history
--- All rows of a code, the latest first.
+-- Return all rows of a code, the latest first.
 SELECT m.revision, m.carrier_id, m.raw_type, m.raw_code, m.raw_reason, m.raw_text, m.kind, m.status, m.reason, m.added_at, m.added_by, m.why
 FROM statesvc.code_mapping m
 WHERE m.carrier_id = %(carrier_id)s AND m.raw_type IS NOT DISTINCT FROM %(raw_type)s::text
@@ -21,16 +21,17 @@ WHERE m.carrier_id = %(carrier_id)s AND m.raw_type IS NOT DISTINCT FROM %(raw_ty
 ORDER BY m.revision DESC;
 
 -- name: mapping
--- One row.
+-- Return one row.
 SELECT m.revision, m.carrier_id, m.raw_type, m.raw_code, m.raw_reason, m.raw_text, m.kind, m.status, m.reason, m.added_at, m.added_by, m.why
 FROM statesvc.code_mapping m WHERE m.revision = %(revision)s;
 
 -- name: lock_mappings
--- One writer at a time, so that revisions become visible in their order: a reader that has seen one never misses an earlier one.
+-- Lock the mappings, so that writers work one at a time and that revisions become visible in their order: a reader that has seen one never
+-- misses an earlier one.
 SELECT pg_advisory_xact_lock(hashtextextended('statesvc.code_mapping', 0));
 
 -- name: add_mapping
--- Appends a row; the latest row of a code holds.
+-- Append a row; the latest row of a code holds.
 INSERT INTO statesvc.code_mapping
     (revision, carrier_id, raw_type, raw_code, raw_reason, raw_text, kind, status, reason, added_at, added_by, why)
 SELECT coalesce(max(m.revision), 0) + 1, %(carrier_id)s, %(raw_type)s, %(raw_code)s, %(raw_reason)s, %(raw_text)s, %(kind)s, %(status)s,
@@ -39,11 +40,11 @@ FROM statesvc.code_mapping m
 RETURNING revision;
 
 -- name: store_text
--- A text of a mapped code, once.
+-- Store a text of a mapped code, once.
 INSERT INTO statesvc.mapped_text (carrier_id, stand_in, sealed) VALUES (%(carrier_id)s, %(stand_in)s, %(sealed)s) ON CONFLICT DO NOTHING;
 
 -- name: forget_texts
--- Deletes those of these texts that no mapping in effect names.
+-- Delete those of these texts that no mapping in effect names.
 WITH in_effect AS (
     SELECT DISTINCT ON (m.raw_type, m.raw_code, m.raw_reason, m.raw_text) m.*
     FROM statesvc.code_mapping m WHERE m.carrier_id = %(carrier_id)s
@@ -54,11 +55,11 @@ WHERE t.carrier_id = %(carrier_id)s AND t.stand_in = ANY (%(stand_ins)s::text[])
     SELECT FROM in_effect m WHERE m.kind IS NOT NULL AND t.stand_in IN (m.raw_type, m.raw_code, m.raw_reason, m.raw_text));
 
 -- name: mapped_texts
--- The texts of a carrier's mapped codes.
+-- Return the texts of a carrier's mapped codes.
 SELECT t.stand_in, t.sealed FROM statesvc.mapped_text t WHERE t.carrier_id = %(carrier_id)s ORDER BY t.stand_in;
 
 -- name: by_category
--- Codes that were read only by their category and that no row maps: how often, of how many shipments, and the latest messages.
+-- Return the codes that were read only by their category and that no row maps: how often, of how many shipments, and the latest messages.
 -- From the newest `count_max` such events that the index of codes gives.
 WITH candidate AS MATERIALIZED (
     SELECT e.carrier_id, e.shipment_id, e.message_id, e.received_at, e.raw_type, e.raw_code FROM statesvc.event e

@@ -1,5 +1,5 @@
 -- name: write_trials
--- Has a foreign candidate try these messages, which this transaction settles after this; with the hand-over that took effect, if any.
+-- Have a foreign candidate try these messages, which this transaction settles after this; with the hand-over that took effect, if any.
 INSERT INTO statesvc.trial (message_id, received_at, available_at, ends_at, body_bytes, carrier_id, candidate, stable, stable_sealed,
     shipments, sealed_key)
 SELECT q.message_id, q.received_at, statesvc.clock(), statesvc.clock() + interval '1 hour', q.body_bytes, q.carrier_id, u.candidate,
@@ -9,7 +9,7 @@ JOIN statesvc.inbox q ON q.message_id = u.message_id
 LEFT JOIN statesvc.normalized n ON n.message_id = q.message_id;
 
 -- name: drop_trials
--- Drops the oldest trials of a carrier beyond `keep`, and those that are over; counts them. Never waits for one that is being compared.
+-- Drop the oldest trials of a carrier beyond `keep`, and those that are over; count them. Never waits for one that is being compared.
 WITH dropped AS (
     DELETE FROM statesvc.trial WHERE trial_id = ANY (ARRAY(
         SELECT t.trial_id FROM statesvc.trial t
@@ -24,7 +24,7 @@ SELECT %(carrier_id)s, d.candidate, 'dropped', %(worker)s, count(*) FROM dropped
 ON CONFLICT (carrier_id, candidate, measure, worker) DO UPDATE SET count = c.count + excluded.count;
 
 -- name: lock_handed_over
--- Trials whose candidate gave its verdict, with their bodies, for a comparison in this transaction.
+-- Lock the trials whose candidate gave its verdict, with their bodies, for a comparison in this transaction.
 WITH chosen AS MATERIALIZED (
     SELECT t.* FROM statesvc.trial t WHERE t.verdict IS NOT NULL ORDER BY t.trial_id LIMIT %(limit)s FOR UPDATE SKIP LOCKED
 )
@@ -38,13 +38,13 @@ LEFT JOIN LATERAL (
 ORDER BY t.trial_id;
 
 -- name: forget_trials
--- They are compared.
+-- Forget trials that were compared.
 DELETE FROM statesvc.trial WHERE trial_id = ANY (%(trial_ids)s::bigint[]);
 
 -- name: any_trial
--- Whether any trial waits, for its candidate or for its comparison.
+-- Return whether any trial waits, for its candidate or for its comparison.
 SELECT EXISTS (SELECT FROM statesvc.trial t WHERE t.ends_at > statesvc.clock());
 
 -- name: erase_trials
--- Nobody tries anything on a message that names an erased shipment, and nothing that was read of it is kept.
+-- Forget the trials on messages that name an erased shipment, and all that was read of them.
 DELETE FROM statesvc.trial t WHERE t.shipments && %(shipment_ids)s::uuid[];

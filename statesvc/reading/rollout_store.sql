@@ -1,19 +1,19 @@
 -- name: rollout
--- The rollout of one carrier, and the kill switch of all ('*').
+-- Return the rollout of one carrier, and the kill switch of all ('*').
 SELECT r.carrier_id, r.stable, r.candidate, r.percent, r.shadow, r.fallback_seconds, r.hold, r.changed_at, r.changed_by, r.why, r.turned_at,
     r.guard_messages, r.guard_errors_percent, r.guard_differences_percent
 FROM statesvc.rollout r
 WHERE r.carrier_id IN (%(carrier_id)s, '*');
 
 -- name: rollouts
--- Every rollout that was ever touched; a row a carrier at most.
+-- Return every rollout that was ever touched; a row a carrier at most.
 SELECT r.carrier_id, r.stable, r.candidate, r.percent, r.shadow, r.fallback_seconds, r.hold, r.changed_at, r.changed_by, r.why, r.turned_at,
     r.guard_messages, r.guard_errors_percent, r.guard_differences_percent
 FROM statesvc.rollout r
 ORDER BY r.carrier_id;
 
 -- name: lacking
--- Workers that run and lack the version that a rollout asks for, and how many run.
+-- Return the workers that run and lack the version that a rollout asks for, and how many run.
 SELECT r.carrier_id, r.candidate, r.percent, array_agg(w.worker_id ORDER BY w.worker_id) FILTER (WHERE w.lacks), count(*)
 FROM statesvc.rollout r
 CROSS JOIN LATERAL (
@@ -26,14 +26,14 @@ HAVING bool_or(w.lacks)
 ORDER BY r.carrier_id;
 
 -- name: set_hold
--- Turns the kill switch; leaves candidate, share and shadow as they are.
+-- Turn the kill switch; leave candidate, share and shadow as they are.
 INSERT INTO statesvc.rollout AS r (carrier_id, hold, changed_at, changed_by, why)
 VALUES (%(carrier_id)s, %(hold)s, statesvc.clock(), %(changed_by)s, %(why)s)
 ON CONFLICT (carrier_id) DO UPDATE SET hold = excluded.hold, changed_at = excluded.changed_at, changed_by = excluded.changed_by,
     why = excluded.why;
 
 -- name: set_rollout
--- Turns the share; leaves the kill switch as it is.
+-- Turn the share; leave the kill switch as it is.
 INSERT INTO statesvc.rollout AS r
     (carrier_id, stable, candidate, percent, shadow, fallback_seconds, guard_messages, guard_errors_percent, guard_differences_percent, turned_at, changed_at,
      changed_by, why)
@@ -46,12 +46,12 @@ ON CONFLICT (carrier_id) DO UPDATE SET
     turned_at = excluded.turned_at, changed_at = excluded.changed_at, changed_by = excluded.changed_by, why = excluded.why;
 
 -- name: reset_marks
--- The next claims look at all that waits: what was another reader's may be theirs now.
+-- Have the next claims look at all that waits: what was another reader's may be theirs now.
 UPDATE statesvc.lane l SET low_water = '-infinity', raw_low_water = '-infinity' WHERE l.carrier_id = %(carrier_id)s;
 
 -- name: readings
--- The readings of carriers that a foreign one shares: what each has of it, when it last asked for messages (or trials), what waits of its
--- buckets (as far as `count_max`), what it has leased, and what others had to take.
+-- Return the readings of carriers that a foreign one shares: what each has of it, when it last asked for messages (or trials), what waits
+-- of its buckets (as far as `count_max`), what it has leased, and what others had to take.
 SELECT r.carrier_id, s.is_candidate, s.reading, s.share, r.fallback_seconds,
     extract(epoch FROM now.at - k.asked_at)::float8, extract(epoch FROM now.at - k.tried_at)::float8, w.waiting,
     extract(epoch FROM now.at - o.available_at)::float8, l.leased, coalesce(f.fallbacks, 0), extract(epoch FROM now.at - f.fallback_at)::float8
@@ -80,5 +80,5 @@ WHERE (r.stable IS NOT NULL OR strpos(r.candidate, '@') > 0) AND (NOT s.is_candi
 ORDER BY r.carrier_id, s.is_candidate;
 
 -- name: lock_rollout
--- The current readings and share. The row stays locked, so that the next change of the rollout waits.
+-- Lock and return the current readings and share. The row stays locked, so that the next change of the rollout waits.
 SELECT r.stable, r.candidate, r.percent FROM statesvc.rollout r WHERE r.carrier_id = %(carrier_id)s FOR UPDATE;

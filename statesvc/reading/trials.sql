@@ -1,18 +1,18 @@
 -- name: add_tally
--- One batch of trials of one candidate.
+-- Add one batch of trials of one candidate.
 INSERT INTO statesvc.rollout_tally (recorded_at, carrier_id, candidate, messages, errors, differing)
 VALUES (statesvc.clock(), %(carrier_id)s, %(candidate)s, %(messages)s, %(errors)s, %(differing)s)
 RETURNING tally_id;
 
 -- name: add_counts
--- Adds to this worker's totals; sorted, so that two batches of one worker wait for each other instead of deadlocking.
+-- Add to this worker's totals; sorted, so that two batches of one worker wait for each other instead of deadlocking.
 INSERT INTO statesvc.rollout_count AS c (carrier_id, candidate, measure, worker, count)
 SELECT %(carrier_id)s, %(candidate)s, u.measure, %(worker)s, u.count
 FROM unnest(%(measures)s::text[], %(counts)s::bigint[]) AS u(measure, count) ORDER BY u.measure
 ON CONFLICT (carrier_id, candidate, measure, worker) DO UPDATE SET count = c.count + excluded.count;
 
 -- name: add_diffs
--- The differences of one batch.
+-- Add the differences of one batch.
 INSERT INTO statesvc.rollout_diff
     (recorded_at, message_id, carrier_id, stable, candidate, event_id, field, stable_value, candidate_value)
 SELECT statesvc.clock(), u.message_id, %(carrier_id)s, %(stable)s, %(candidate)s, u.event_id, u.field, u.stable_value, u.candidate_value
@@ -20,20 +20,20 @@ FROM unnest(%(message_ids)s::uuid[], %(event_ids)s::text[], %(fields)s::text[], 
     AS u(message_id, event_id, field, stable_value, candidate_value);
 
 -- name: prune_diffs
--- Keeps the newest rows of a carrier.
+-- Keep the newest rows of a carrier.
 DELETE FROM statesvc.rollout_diff d
 WHERE d.carrier_id = %(carrier_id)s AND d.diff_id <= (
     SELECT k.diff_id FROM statesvc.rollout_diff k WHERE k.carrier_id = %(carrier_id)s ORDER BY k.diff_id DESC OFFSET %(keep)s LIMIT 1);
 
 -- name: prune_tallies
--- Keeps the newest rows of a carrier.
+-- Keep the newest rows of a carrier.
 DELETE FROM statesvc.rollout_tally t
 WHERE t.carrier_id = %(carrier_id)s AND t.tally_id <= (
     SELECT k.tally_id FROM statesvc.rollout_tally k WHERE k.carrier_id = %(carrier_id)s ORDER BY k.tally_id DESC OFFSET %(keep)s LIMIT 1);
 
 -- name: guard
--- Sets the share to 0 where the newest trials pass a bound of the guard; answers what it saw. The shares are of `guard_messages`
--- at least, so that one early failure is not 100 %%.
+-- Set the share to 0 where the newest trials pass a bound of the guard; return what it saw. The shares are of `guard_messages` at least, so
+-- that one early failure is not 100 %%.
 WITH rollout AS (
     SELECT r.* FROM statesvc.rollout r
     WHERE r.carrier_id = %(carrier_id)s AND r.candidate = %(candidate)s AND r.percent > 0 AND r.guard_messages IS NOT NULL
@@ -54,20 +54,20 @@ WHERE r.carrier_id = %(carrier_id)s AND r.candidate = %(candidate)s AND r.percen
 RETURNING s.messages::bigint, s.errors::bigint, s.differing::bigint, r.turned_at;
 
 -- name: totals
--- What all workers counted of a candidate.
+-- Return what all workers counted of a candidate.
 SELECT c.measure, sum(c.count)::bigint FROM statesvc.rollout_count c
 WHERE c.carrier_id = %(carrier_id)s AND c.candidate = %(candidate)s GROUP BY c.measure ORDER BY c.measure;
 
 -- name: forget_counts
--- The totals begin again when a candidate is named.
+-- Begin the totals again, because a candidate was named.
 DELETE FROM statesvc.rollout_count c WHERE c.carrier_id = %(carrier_id)s;
 
 -- name: forget_pending
--- Nobody tries a candidate any more that another took the place of.
+-- Forget the trials of a candidate that another took the place of.
 DELETE FROM statesvc.trial t WHERE t.carrier_id = %(carrier_id)s;
 
 -- name: list_diffs
--- A page of differences, the newest first.
+-- Return a page of differences, the newest first.
 SELECT d.diff_id, d.recorded_at, d.message_id, d.stable, d.candidate, d.event_id, d.field, d.stable_value, d.candidate_value
 FROM statesvc.rollout_diff d
 WHERE d.carrier_id = %(carrier_id)s AND d.diff_id < %(before)s::bigint AND (%(candidate)s::text IS NULL OR d.candidate = %(candidate)s)

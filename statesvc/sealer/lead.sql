@@ -1,6 +1,6 @@
 -- name: silent_lead
--- The session that has the lead of the sealers and has said nothing for `silent_seconds`, or is `lost_pid`: the server's process, and for how
--- long it has been silent.
+-- Return the session that has the lead of the sealers and has said nothing for `silent_seconds`, or is `lost_pid`: the server's process,
+-- and for how long it has been silent.
 SELECT a.pid, extract(epoch FROM clock_timestamp() - a.state_change)::float8
 FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
 WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
@@ -9,5 +9,5 @@ WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
     AND (a.pid = %(lost_pid)s::int OR a.state_change < clock_timestamp() - make_interval(secs => %(silent_seconds)s::float8));
 
 -- name: end_session
--- Ends a session of this role. One whose process is stopped stays.
+-- End a session of this role. One whose process is stopped stays.
 SELECT pg_terminate_backend(%(pid)s::int);

@@ -1,10 +1,10 @@
 -- name: lead
--- Takes the lead unless another sealer has it; it ends with the session. Never the waiting form: its snapshot would hold back vacuum.
+-- Take the lead unless another sealer has it; it ends with the session. Never the waiting form: its snapshot would hold back vacuum.
 SELECT pg_try_advisory_lock(hashtextextended('statesvc.sealer', 0)), pg_backend_pid();
 
 -- name: horizon
--- How far the log is sealed, when that was, and when the last of it was recorded. A fork's batch is sealed before those that waited for it,
--- so its time says nothing about theirs.
+-- Return how far the log is sealed, when that was, and when the last of it was recorded. A fork's batch is sealed before those that waited
+-- for it, so its time says nothing about theirs.
 SELECT s.first_index + s.entries, s.sealed_at, (
     SELECT b.recorded_from FROM statesvc.sealed_batch b
     WHERE NOT EXISTS (SELECT FROM statesvc.log_epoch e WHERE e.epoch > 1 AND e.begins = b.first_index)
@@ -12,13 +12,13 @@ SELECT s.first_index + s.entries, s.sealed_at, (
 FROM statesvc.sealed_batch s ORDER BY s.first_index DESC LIMIT 1;
 
 -- name: writers
--- The highest batch id that was given out, and the oldest transaction that still writes.
+-- Return the highest batch id that was given out, and the oldest transaction that still writes.
 SELECT coalesce(pg_sequence_last_value('statesvc.batch_id_seq'), 0), pg_snapshot_xmin(pg_current_snapshot())::text::bigint;
 
 -- name: next_batches
--- Committed batches that have no place yet, as one snapshot shows them and in the order of their ids, and the time. From `from_id` on, so
--- that deleted rows which vacuum cannot take yet are not walked again. OFFSET 0 keeps it one lookup a batch, whatever the tables held when
--- the plan was made.
+-- Return the committed batches that have no place yet, as one snapshot shows them and in the order of their ids, and the time. From
+-- `from_id` on, so that deleted rows which vacuum cannot take yet are not walked again. OFFSET 0 keeps it one lookup a batch, whatever the
+-- tables held when the plan was made.
 SELECT u.batch_id, u.recorded_from, b.recorded_to, b.leaf_hashes, (SELECT statesvc.clock())
 FROM (SELECT * FROM statesvc.unsealed WHERE batch_id >= %(from_id)s ORDER BY batch_id LIMIT %(limit)s) u
 LEFT JOIN LATERAL (
@@ -28,8 +28,8 @@ LEFT JOIN LATERAL (
 ORDER BY u.batch_id;
 
 -- name: place_batches
--- Gives batches their place, keeps the nodes that they completed, and takes them from the queue: all of it or nothing. Answers with the
--- id of its transaction.
+-- Give batches their place, keeps the nodes that they completed, and take them from the queue: all of it or nothing. Return the id of its
+-- transaction.
 WITH placed AS (
     INSERT INTO statesvc.sealed_batch (first_index, batch_id, recorded_from, recorded_to, entries, sealed_at)
     SELECT u.first_index, u.batch_id, u.recorded_from, u.recorded_to, u.entries, %(sealed_at)s
@@ -44,13 +44,13 @@ WITH placed AS (
 SELECT pg_current_xact_id()::text::bigint;
 
 -- name: publish
--- Keeps a signed head.
+-- Keep a signed head.
 INSERT INTO statesvc.checkpoint (tree_size, root, note, created_at) VALUES (%(tree_size)s, %(root)s, %(note)s, %(created_at)s);
 
 -- name: refuse
--- Shows every role why the log cannot go on.
+-- Show every role why the log cannot go on.
 INSERT INTO statesvc.sealing_refusal (why, since) VALUES (%(why)s, statesvc.clock()) ON CONFLICT (one_row) DO UPDATE SET why = excluded.why;
 
 -- name: accept
--- The log is the one that was published.
+-- Note that the log is the one that was published.
 DELETE FROM statesvc.sealing_refusal;

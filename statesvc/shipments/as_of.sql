@@ -1,14 +1,15 @@
 -- name: size_at
--- How many entries were sealed at an instant.
+-- Return how many entries were sealed at an instant.
 SELECT c.tree_size FROM statesvc.checkpoint c WHERE c.created_at <= %(instant)s ORDER BY c.created_at DESC LIMIT 1;
 
 -- name: recorded_span
--- Since when shipments that bear a number were recorded, until when events of theirs were, and up to which month anything else.
+-- Return since when shipments that bear a number were recorded, until when events of theirs were, and up to which month anything else.
 SELECT min(t.first_recorded_at), max(t.recorded_at), max(greatest(t.recorded_at, t.entries_until)) FROM statesvc.stream t WHERE t.carrier_id = %(carrier_id)s AND t.number = %(number)s;
 
 -- name: sealed_events_of_number
--- The events and observations of all shipments that bear a number, as far as they were sealed, shipment by shipment: the events oldest first,
--- then what was observed. `since`, `until` and `month_end` are those of the number: by them the planner leaves out all other partitions.
+-- Return the events and observations of all shipments that bear a number, as far as they were sealed, shipment by shipment: the events
+-- oldest first, then what was observed. `since`, `until` and `month_end` are those of the number: by them the planner leaves out all other
+-- partitions.
 SELECT x.shipment_id, x.canonical, t.sealed_key, greatest(t.recorded_at, t.entries_until)
 FROM statesvc.stream t
 CROSS JOIN LATERAL (

@@ -1,5 +1,5 @@
 -- name: recorded_events
--- A window of one shipment's events in recorded order, with their place in the log.
+-- Return a window of one shipment's events in recorded order, with their place in the log.
 SELECT e.version, e.recorded_at, e.canonical, e.sealed_part, e.batch_id, e.ordinal,
     s.sealed_at, s.first_index + e.ordinal AS log_index
 FROM statesvc.event e
@@ -9,7 +9,7 @@ ORDER BY e.version
 LIMIT %(limit)s;
 
 -- name: transitions
--- The status changes that events of the window caused.
+-- Return the status changes that events of the window caused.
 SELECT t.sequence, t.recorded_at, t.canonical, t.batch_id, t.ordinal, s.sealed_at, s.first_index + t.ordinal AS log_index
 FROM statesvc.transition t
 LEFT JOIN statesvc.sealed_batch s ON s.batch_id = t.batch_id
@@ -17,8 +17,8 @@ WHERE t.shipment_id = %(shipment_id)s AND t.recorded_at BETWEEN %(since)s AND %(
 ORDER BY t.sequence;
 
 -- name: conflicts
--- Contradictions of this shipment's events, and those that it raised against another's, recorded in the window. The personal part is
--- sealed under the key of the shipment that holds the event, and under that of the claimed one where it has a stream.
+-- Return the contradictions of this shipment's events, and those that it raised against another's, recorded in the window. The personal
+-- part is sealed under the key of the shipment that holds the event, and under that of the claimed one where it has a stream.
 SELECT c.shipment_id, c.claimed_shipment_id, c.recorded_at, c.event_id, k.seen AS count, k.last_seen_at, c.canonical, c.sealed_part,
     h.sealed_key AS holder_key, m.shipment_id IS NOT NULL AS claimed_exists, m.sealed_key AS claimed_key, c.batch_id, c.ordinal,
     s.sealed_at, s.first_index + c.ordinal AS log_index
@@ -37,7 +37,7 @@ WHERE c.recorded_at > %(recorded_after)s AND c.recorded_at <= %(recorded_upto)s
 ORDER BY c.recorded_at, c.batch_id, c.ordinal;
 
 -- name: fanouts
--- Whom the changes and observations of the window were sent to, in order.
+-- Return whom the changes and observations of the window were sent to, in order.
 SELECT f.recorded_at, f.canonical, f.batch_id, f.ordinal, s.sealed_at,
     s.first_index + f.ordinal AS log_index
 FROM statesvc.fanout f
@@ -47,7 +47,7 @@ WHERE f.shipment_id = %(shipment_id)s AND f.recorded_at >= %(since)s AND f.recor
 ORDER BY f.batch_id, f.ordinal;
 
 -- name: ends
--- How notifications of the window ended, and later ones, which may stand for them; in order.
+-- Return how notifications of the window ended, and later ones, which may stand for them; in order.
 SELECT a.recorded_at, a.canonical, a.batch_id, a.ordinal, s.sealed_at,
     s.first_index + a.ordinal AS log_index
 FROM statesvc.attempt a
@@ -57,13 +57,13 @@ WHERE a.shipment_id = %(shipment_id)s AND a.recorded_at >= %(since)s AND a.recor
 ORDER BY a.batch_id, a.ordinal;
 
 -- name: waiting
--- Which of these notifications wait in the outbox, and until when.
+-- Return which of these notifications wait in the outbox, and until when.
 SELECT o.sequence, o.subscription_id::text, o.available_at
 FROM unnest(%(subscription_ids)s::uuid[], %(sequences)s::int[]) AS u(subscription_id, sequence)
 JOIN statesvc.outbox o ON o.subscription_id = u.subscription_id AND o.shipment_id = %(shipment_id)s AND o.sequence = u.sequence;
 
 -- name: readings
--- Who read the personal fields of the shipment, or the bodies of the window's messages, the first of which was received at
+-- Return who read the personal fields of the shipment, or the bodies of the window's messages, the first of which was received at
 -- `first_received_at`; the newest first.
 SELECT o.actor, o.target, o.recorded_at, d.details ->> 'call' AS call, d.details ->> 'hour' AS hour, (d.details ->> 'further')::bigint AS further,
     o.batch_id, o.ordinal, encode(sha256('\x00'::bytea || o.canonical), 'hex') AS leaf_hash, s.sealed_at, s.first_index + o.ordinal AS log_index

@@ -1,5 +1,5 @@
 -- name: shipments_of_number
--- The shipments that bear a number, the one asked for first, then the latest; one index range of a few rows.
+-- Return the shipments that bear a number, the one asked for first, then the latest; one index range of a few rows.
 SELECT s.shipment_id, s.carrier_id, s.tracking_number, s.discriminator, s.status, s.reason, s.status_since, s.terminal, s.flags, s.version,
     s.last_event_at, s.recorded_at, s.first_recorded_at, s.estimated_delivery, s.service, s.delivered_at, s.attempts, s.signed_by_event_id,
     t.sealed_key, t.head_hash, greatest(t.recorded_at, t.entries_until) AS last_entry_at, t.parcel_id, s.state
@@ -10,7 +10,7 @@ ORDER BY s.shipment_id IS NOT DISTINCT FROM %(shipment_id)s::uuid DESC, s.discri
 LIMIT %(limit)s;
 
 -- name: other_sources
--- The shipments of other carriers and numbers that are the same parcel.
+-- Return the shipments of other carriers and numbers that are the same parcel.
 SELECT s.shipment_id, s.carrier_id, s.tracking_number, s.discriminator, s.status, s.terminal, s.version, s.last_event_at, s.recorded_at
 FROM statesvc.stream t
 JOIN statesvc.stream o ON o.parcel_id = t.parcel_id AND (o.carrier_id, o.number) <> (t.carrier_id, t.number)
@@ -19,8 +19,8 @@ WHERE t.shipment_id = %(shipment_id)s
 ORDER BY s.last_event_at DESC, s.shipment_id LIMIT %(limit)s;
 
 -- name: recorded_outside
--- When contradictions that a shipment is part of were recorded, the first and the last (NULL: there are none), and when it was erased: that
--- may have been before anything was said of it.
+-- Return when contradictions that a shipment is part of were recorded, the first and the last (NULL: there are none), and when it was
+-- erased: that may have been before anything was said of it.
 SELECT min(c.recorded_at) AS conflict_since, max(c.recorded_at) AS conflict_until,
     (SELECT t.erased_at FROM statesvc.stream t WHERE t.shipment_id = %(shipment_id)s) AS erased_at
 FROM (
@@ -30,11 +30,11 @@ FROM (
 ) c;
 
 -- name: number_of_shipment
--- What a shipment's id stands for.
+-- Return what a shipment's id stands for.
 SELECT t.carrier_id, t.number, t.discriminator FROM statesvc.stream t WHERE t.shipment_id = %(shipment_id)s;
 
 -- name: sealed_part
--- The sealed personal part of one event; the shipment's own events only, so a short range of the primary key of few partitions.
+-- Return the sealed personal part of one event; the shipment's own events only, so a short range of the primary key of few partitions.
 SELECT e.sealed_part FROM statesvc.event e
 WHERE e.shipment_id = %(shipment_id)s AND e.recorded_at BETWEEN %(since)s AND %(until)s AND e.event_id = %(event_id)s
 LIMIT 1;

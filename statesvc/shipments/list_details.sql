@@ -1,6 +1,7 @@
 -- name: last_scans
--- The last scans of these shipments, each by its event id: mostly the event that came last, so the index is read backwards. A shipment was
--- recorded from `sinces` until `untils`, all of them from `since` until `until`: other partitions are not looked at. None: it is archived.
+-- Return the last scans of these shipments, each by its event id: mostly the event that came last, so the index is read backwards. A
+-- shipment was recorded from `sinces` until `untils`, all of them from `since` until `until`: other partitions are not looked at. None: it
+-- is archived.
 SELECT u.shipment_id, e.canonical
 FROM unnest(%(shipment_ids)s::uuid[], %(event_ids)s::text[], %(sinces)s::timestamptz[], %(untils)s::timestamptz[])
     AS u(shipment_id, event_id, since, until)

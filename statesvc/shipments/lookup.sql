@@ -1,6 +1,7 @@
 -- name: lookup
--- The shipments that bear these numbers, by place, the latest of each number first; one of which nothing was said, but that something is
--- attached to or that is awaited, has the time of that alone; `terminal` says whether its hours are over. OFFSET 0: planned for each number anew, whatever the tables held when it was prepared.
+-- Return the shipments that bear these numbers, by place, the latest of each number first; one of which nothing was said, but that
+-- something is attached to or that is awaited, has the time of that alone; `terminal` says whether its hours are over. OFFSET 0: planned
+-- for each number anew, whatever the tables held when it was prepared.
 SELECT u.place, s.shipment_id, s.carrier_id, s.tracking_number, s.discriminator, s.status, s.reason, s.status_since, s.terminal, s.flags,
     s.version, s.last_event_at, s.recorded_at, s.first_recorded_at, s.estimated_delivery, s.service, s.delivered_at, s.attempts,
     s.signed_by_event_id, s.sealed_key, s.head_hash, s.last_entry_at, s.parcel_id, s.state

@@ -1,5 +1,5 @@
 -- name: observations_of_shipment
--- What was observed of one shipment, recorded after one instant and up to another, with its place in the log; in order.
+-- Return what was observed of one shipment, recorded after one instant and up to another, with its place in the log; in order.
 SELECT v.recorded_at, v.canonical, v.batch_id, v.ordinal, s.sealed_at,
     s.first_index + v.ordinal AS log_index
 FROM statesvc.observation v

@@ -1,10 +1,10 @@
 -- name: read_states
--- The fold's accumulators of these shipments, as far as they exist.
+-- Return the fold's accumulators of these shipments, as far as they exist.
 SELECT shipment_id, state FROM statesvc.shipment WHERE shipment_id = ANY (%(shipment_ids)b::uuid[]);
 
 -- name: save_shipments
--- Writes what the log means now. The streams of these shipments are locked by the append. What an update leaves out is the same in all events
--- of a shipment (what its id is made of), or is that of the first.
+-- Write the rows of shipments as the log has them now. The streams of these shipments are locked by the append. What an update leaves out
+-- is the same in all events of a shipment (what its id is made of), or is that of the first.
 INSERT INTO statesvc.shipment AS s
     (shipment_id, version, recorded_at, first_recorded_at, last_event_at, status_since, delivered_at, attempts, terminal, carrier_id, number,
      tracking_number, discriminator, status, reason, flags, estimated_delivery, signed_by_event_id, promised_until, lane, service, due_at, state)

@@ -1,7 +1,7 @@
 -- name: promise_counts
--- Shipments that were promised for a range of days, counted by how the promise ended. The day is that whose midnight `promised_until` is: in
--- UTC it ends between 10:30 of that day and of the next wherever the offset is from -10:00 to +13:30 (beyond, it may be the day next to it).
--- What is not asked for is NULL, so that there are no more groups than that..
+-- Count the shipments that were promised for a range of days by how the promise ended. The day is that whose midnight `promised_until` is:
+-- in UTC it ends between 10:30 of that day and of the next wherever the offset is from -10:00 to +13:30 (beyond, it may be the day next to
+-- it). What is not asked for is NULL, so that there are no more groups than that..
 SELECT x.carrier_id, x.service, x.lane, x.month, x.outcome, x.delay_days, count(*) AS shipments
 FROM (
     SELECT CASE WHEN %(by_carrier)s THEN s.carrier_id END AS carrier_id, CASE WHEN %(by_service)s THEN s.service END AS service,
@@ -23,7 +23,7 @@ FROM (
 GROUP BY x.carrier_id, x.service, x.lane, x.month, x.outcome, x.delay_days;
 
 -- name: late_parcels
--- Shipments that were promised for a range of days and not delivered by the end of theirs, the earliest promise first.
+-- Return the shipments that were promised for a range of days and not delivered by the end of theirs, the earliest promise first.
 SELECT s.shipment_id, s.carrier_id, s.tracking_number, s.discriminator, s.service, s.lane, s.status,
     (s.promised_until AT TIME ZONE 'UTC' - interval '10 hours 30 minutes')::date AS promised_for, s.promised_until, s.delivered_at,
     floor(extract(epoch FROM coalesce(s.delivered_at, %(now)s::timestamptz) - s.promised_until) / 86400)::int + 1 AS days_late
@@ -37,5 +37,5 @@ WHERE s.promised_until >= %(since)s::date::timestamp AT TIME ZONE 'UTC' + interv
 ORDER BY s.promised_until, s.shipment_id LIMIT %(limit)s;
 
 -- name: now
--- The service's clock.
+-- Return the service's clock.
 SELECT statesvc.clock();

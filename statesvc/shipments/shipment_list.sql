@@ -1,7 +1,7 @@
 -- name: list_shipments
--- A page of shipments, the longest unchanged first: one that changes while the pages are read moves to the end, and is not missed. Looks
--- at `scan_max` shipments at most, so that a filter which fits few of them costs no more than a full page. Open ones and those at their
--- end are two ranges of one index: a filter that means one of them never reads the other.
+-- Return a page of shipments, the longest unchanged first: one that changes while the pages are read moves to the end, and is not missed.
+-- Looks at `scan_max` shipments at most, so that a filter which fits few of them costs no more than a full page. Open ones and those at
+-- their end are two ranges of one index: a filter that means one of them never reads the other.
 SELECT s.shipment_id, s.carrier_id, s.tracking_number, s.discriminator, s.status, s.reason, s.status_since, s.terminal, s.flags, s.version,
     s.last_event_at, s.recorded_at, s.first_recorded_at, s.estimated_delivery, s.service, s.delivered_at, s.attempts, s.signed_by_event_id,
     t.sealed_key, t.head_hash, greatest(t.recorded_at, t.entries_until) AS last_entry_at, s.state
@@ -27,7 +27,7 @@ ORDER BY s.recorded_at, s.shipment_id
 LIMIT %(limit)s;
 
 -- name: scan_end
--- The last shipment that `list_shipments` may have looked at; none when it reached the end.
+-- Return the last shipment that `list_shipments` may have looked at; none when it reached the end.
 SELECT s.recorded_at, s.shipment_id FROM (
     (
         SELECT recorded_at, shipment_id FROM statesvc.shipment
@@ -45,7 +45,8 @@ ORDER BY s.recorded_at, s.shipment_id
 OFFSET %(scan_max)s - 1 LIMIT 1;
 
 -- name: list_newest_shipments
--- The same, the newest change first: one that changes while the pages are read moves to the beginning, and is not shown again.
+-- Return a page of shipments, the newest change first: one that changes while the pages are read moves to the beginning, and is not shown
+-- again.
 SELECT s.shipment_id, s.carrier_id, s.tracking_number, s.discriminator, s.status, s.reason, s.status_since, s.terminal, s.flags, s.version,
     s.last_event_at, s.recorded_at, s.first_recorded_at, s.estimated_delivery, s.service, s.delivered_at, s.attempts, s.signed_by_event_id,
     t.sealed_key, t.head_hash, greatest(t.recorded_at, t.entries_until) AS last_entry_at, s.state
@@ -71,7 +72,7 @@ ORDER BY s.recorded_at DESC, s.shipment_id DESC
 LIMIT %(limit)s;
 
 -- name: newest_scan_end
--- The last shipment that `list_newest_shipments` may have looked at.
+-- Return the last shipment that `list_newest_shipments` may have looked at.
 SELECT s.recorded_at, s.shipment_id FROM (
     (
         SELECT recorded_at, shipment_id FROM statesvc.shipment
@@ -89,8 +90,8 @@ ORDER BY s.recorded_at DESC, s.shipment_id DESC
 OFFSET %(scan_max)s - 1 LIMIT 1;
 
 -- name: list_shipments_of_number
--- The same among the shipments that bear one of these numbers, whichever carrier's, in either order: an index range of a few rows for each.
--- OFFSET 0: planned for each number anew, and to weigh a merge of the two tables the planner reads both ends of both keys.
+-- Return a page of the shipments that bear one of these numbers, whichever carrier's, in either order: an index range of a few rows for
+-- each. OFFSET 0: planned for each number anew, and to weigh a merge of the two tables the planner reads both ends of both keys.
 SELECT s.shipment_id, s.carrier_id, s.tracking_number, s.discriminator, s.status, s.reason, s.status_since, s.terminal, s.flags, s.version,
     s.last_event_at, s.recorded_at, s.first_recorded_at, s.estimated_delivery, s.service, s.delivered_at, s.attempts, s.signed_by_event_id,
     t.sealed_key, t.head_hash, greatest(t.recorded_at, t.entries_until) AS last_entry_at, s.state
@@ -108,7 +109,7 @@ ORDER BY CASE WHEN %(newest)s THEN s.recorded_at END DESC, CASE WHEN %(newest)s 
 LIMIT %(limit)s;
 
 -- name: list_shipments_of_references
--- The same among the shipments that bear the numbers which a reference is attached to: an index range for each.
+-- Return a page of the shipments that bear the numbers which a reference is attached to: an index range for each.
 SELECT s.shipment_id, s.carrier_id, s.tracking_number, s.discriminator, s.status, s.reason, s.status_since, s.terminal, s.flags, s.version,
     s.last_event_at, s.recorded_at, s.first_recorded_at, s.estimated_delivery, s.service, s.delivered_at, s.attempts, s.signed_by_event_id,
     t.sealed_key, t.head_hash, greatest(t.recorded_at, t.entries_until) AS last_entry_at, s.state
@@ -127,5 +128,5 @@ ORDER BY CASE WHEN %(newest)s THEN s.recorded_at END DESC, CASE WHEN %(newest)s 
 LIMIT %(limit)s;
 
 -- name: unchanged_since
--- The bound of what has been unchanged for this long by now.
+-- Return the bound of what has been unchanged for this long by now.
 SELECT statesvc.clock() - %(duration)s::interval;

@@ -1,5 +1,5 @@
 -- name: message
--- One message, wherever it is: settled, waiting in the inbox, or the newest of its dead letters.
+-- Return one message, wherever it is: settled, waiting in the inbox, or the newest of its dead letters.
 SELECT * FROM (
     SELECT 1 AS rank, 'settled' AS state, m.message_id, m.carrier_id, m.received_at, m.settled_at, m.outcome, m.events, m.attempts,
         m.normalizer, m.worker, m.shipments, m.sealed_key

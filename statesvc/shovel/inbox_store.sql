@@ -1,5 +1,5 @@
 -- name: put
--- Stores a group of messages in one round trip; those of the same identity as an earlier one are answered with its id.
+-- Store a group of messages in one round trip; those of the same identity as an earlier one are answered with its id.
 SELECT ordinal, message_id, duplicate
 FROM statesvc.put(
     %(message_ids)b::uuid[], %(carrier_ids)b::text[], %(digests)b::bytea[], %(sealed)b::bytea[], %(sealed_keys)b::bytea[],
@@ -8,7 +8,7 @@ FROM statesvc.put(
 ORDER BY ordinal;
 
 -- name: note_contents
--- What these messages, which this transaction has just put, held: a receipt of id and content.
+-- Store a receipt of what each of these messages held, which this transaction has just put: its id and content.
 INSERT INTO statesvc.receipt AS r (digest, message_id, received_at, retained_until)
 SELECT u.digest, u.message_id, statesvc.clock(), u.receipt_until
 FROM unnest(%(digests)s::bytea[], %(message_ids)s::uuid[], %(receipts_until)s::timestamptz[]) AS u(digest, message_id, receipt_until)
@@ -17,16 +17,16 @@ ON CONFLICT (digest) DO UPDATE SET message_id = excluded.message_id, received_at
     retained_until = excluded.retained_until;
 
 -- name: contents
--- The receipts of these contents.
+-- Return the receipts of these contents.
 SELECT r.digest, r.message_id FROM statesvc.receipt r WHERE r.digest = ANY (%(digests)s::bytea[]);
 
 -- name: bury
--- Moves messages that this transaction has just put to the dead letters: nobody else has seen them.
+-- Move messages that this transaction has just put to the dead letters: nobody else has seen them.
 SELECT statesvc.bury_locked(u.message_id, u.cause, u.detail)
 FROM unnest(%(message_ids)s::uuid[], %(causes)s::text[], %(details)s::text[]) AS u(message_id, cause, detail);
 
 -- name: resolve_mapped
--- Resolves the dead letters of messages that did not map and now do.
+-- Resolve the dead letters of messages that did not map and now do.
 UPDATE statesvc.dead_letter d SET resolved_at = statesvc.clock(), resolution = 'discarded', resolved_by = %(actor)s,
     why = 'it maps now: it was put into the inbox'
 FROM statesvc.receipt r
@@ -34,13 +34,13 @@ WHERE r.digest = ANY (%(digests)s::bytea[]) AND d.kind = 'message' AND d.message
     AND d.cause = %(cause)s;
 
 -- name: lock_unprocessed
--- Of these messages those that wait in the inbox and are in no worker's hands; locked.
+-- Lock those of these messages that wait in the inbox and are in no worker's hands.
 SELECT q.message_id FROM statesvc.receipt r JOIN statesvc.inbox q ON q.message_id = r.message_id
 WHERE r.digest = ANY (%(digests)s::bytea[]) AND q.token IS NULL
 ORDER BY q.message_id FOR UPDATE OF q SKIP LOCKED;
 
 -- name: states
--- Where messages are: free (in the inbox), busy (there, with a worker), returning, dead (they never mapped), or done.
+-- Return where messages are: free (in the inbox), busy (there, with a worker), returning, dead (they never mapped), or done.
 SELECT r.digest, r.message_id, CASE
     WHEN q.message_id IS NOT NULL THEN CASE WHEN q.token IS NULL THEN 'free' ELSE 'busy' END
     WHEN d.cause = 'returning' THEN 'returning'
@@ -54,7 +54,7 @@ LEFT JOIN LATERAL (SELECT l.cause, l.carrier_id FROM statesvc.dead_letter l
 WHERE r.digest = ANY (%(digests)s::bytea[]);
 
 -- name: forget_returned
--- The broker has these messages again: their dead letters are resolved, and when they come back they are new.
+-- Note that the broker has these messages again: their dead letters are resolved, and when they come back they are new.
 WITH resolved AS (
     UPDATE statesvc.dead_letter d SET resolved_at = statesvc.clock(), resolution = 'discarded', resolved_by = %(actor)s,
         why = 'returned to its broker'

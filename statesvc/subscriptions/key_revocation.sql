@@ -1,25 +1,25 @@
 -- name: share_grants
--- The scopes of an owner's live keys; none of them is revoked until the transaction ends.
+-- Return the scopes of an owner's live keys; none of them is revoked until the transaction ends.
 SELECT k.scopes FROM statesvc.api_key k
 WHERE k.owner = %(owner)s AND k.revoked_at IS NULL AND coalesce(k.expires_at > statesvc.clock(), true)
 ORDER BY k.key_id FOR SHARE;
 
 -- name: lock_keys
--- All keys of the owner of this one, so that two revocations do not each count on the other's key.
+-- Lock all keys of the owner of this one, so that two revocations do not each count on the other's key.
 SELECT k.key_id FROM statesvc.api_key k WHERE k.owner = (SELECT o.owner FROM statesvc.api_key o WHERE o.key_id = %(key_id)s)
 ORDER BY k.key_id FOR NO KEY UPDATE;
 
 -- name: revoke
--- Ends a key; no row where it is unknown or ended already.
+-- End a key; no row where it is unknown or ended already.
 UPDATE statesvc.api_key SET revoked_at = statesvc.clock() WHERE key_id = %(key_id)s AND revoked_at IS NULL
 RETURNING name, owner, revoked_at;
 
 -- name: expired
--- Keys whose time is over.
+-- Return the keys whose time is over.
 SELECT key_id FROM statesvc.api_key WHERE revoked_at IS NULL AND expires_at <= statesvc.clock() ORDER BY key_id;
 
 -- name: disable_uncovered
--- Disables the owner's subscriptions that need a scope which no live key of the owner has any more. Answers them with what they need.
+-- Disable the owner's subscriptions that need a scope which no live key of the owner has any more. Return them with what they need.
 WITH left_over AS (
     SELECT coalesce(array_agg(DISTINCT w.scope), '{}') AS scopes
     FROM statesvc.api_key k CROSS JOIN unnest(k.scopes) AS w(scope)

@@ -1,6 +1,6 @@
 -- name: attempts
--- What was tried for a subscription, the newest first, before a position: the tries at what has not ended, those of the entries of what
--- has, which count as of then, and tests.
+-- Return what was tried for a subscription, the newest first, before a position: the tries at what has not ended, those of the entries of
+-- what has, which count as of then, and tests.
 SELECT n.webhook_id, x.shipment_id, x.sequence, x.number, x.outcome, x.status_code, x.duration_ms, x.started_at, x.recorded_at,
     n.type, n.carrier_id, n.tracking_number, x.last_number, coalesce(x.covering_id, n.webhook_id) AS covering_id, x.sealed_part, k.sealed_key
 FROM (
@@ -31,7 +31,7 @@ WHERE t.subscription_id = %(subscription_id)s AND (%(before_recorded_at)s::times
 ORDER BY recorded_at DESC, webhook_id DESC, number DESC LIMIT %(limit)s;
 
 -- name: recent_tries
--- The newest `limit` tries that began within the last hour; `limit` bounds what is read of each source, too.
+-- Return the newest `limit` tries that began within the last hour; `limit` bounds what is read of each source, too.
 SELECT x.started_at, x.duration_ms, x.outcome
 FROM (
     (SELECT o.started_at, o.duration_ms, o.outcome FROM statesvc.open_attempt o
@@ -52,12 +52,12 @@ WHERE x.started_at > %(now)s::timestamptz - interval '1 hour'
 ORDER BY x.started_at DESC LIMIT %(limit)s;
 
 -- name: now
--- The time by the database's clock.
+-- Return the time by the database's clock.
 SELECT statesvc.clock();
 
 -- name: limiter
--- What the notifiers know of a subscription's receiver, summed up; of those that said so lately, because a dead one takes nothing back.
--- It may be called when the pause that it asked for is over and at least one notifier's breaker lets a probe through.
+-- Return what the notifiers know of a subscription's receiver, summed up; of those that said so lately, because a dead one takes nothing
+-- back. It may be called when the pause that it asked for is over and at least one notifier's breaker lets a probe through.
 SELECT coalesce(sum(l.concurrency), 0)::int AS "limit", coalesce(sum(l.in_flight), 0)::int AS in_flight,
     (sum(l.mean_latency_seconds * l.concurrency) / sum(l.concurrency) FILTER (WHERE l.mean_latency_seconds IS NOT NULL)) AS mean_latency_seconds,
     CASE WHEN bool_or(l.breaker = 'open') THEN 'open' WHEN bool_or(l.breaker = 'half_open') THEN 'half_open' ELSE 'closed' END AS breaker,

@@ -1,13 +1,13 @@
 -- name: window_end
--- Where one window ends: at the transition after `window` of them; none when the range ends before.
+-- Return where one window ends: at the transition after `window` of them; none when the range ends before.
 SELECT t.recorded_at, t.shipment_id, t.sequence FROM statesvc.transition t
 WHERE t.recorded_at >= %(since)s AND t.recorded_at < %(until)s
     AND (t.recorded_at, t.shipment_id, t.sequence) > (%(at)s::timestamptz, %(shipment_id)s::uuid, %(sequence)s::int)
 ORDER BY t.recorded_at, t.shipment_id, t.sequence OFFSET %(window)s::int - 1 LIMIT 1;
 
 -- name: page
--- The next of a range, up to the end of the window: what was written for the subscription, and changes of status that match it but were
--- not, because it was disabled. With what became of each.
+-- Return the next of a range, up to the end of the window: what was written for the subscription, and changes of status that match it but
+-- were not, because it was disabled. Each comes with what became of it.
 WITH known AS (
     SELECT n.created_at AS at, n.shipment_id, n.sequence, true AS written
     FROM statesvc.notification n
@@ -45,9 +45,9 @@ SELECT x.at, x.shipment_id, x.sequence, x.written, EXISTS (
 FROM next x ORDER BY x.at, x.shipment_id, x.sequence;
 
 -- name: put
--- Writes what was never written, from the log, under the webhook-id that it would have had, and puts all into the outbox; settles
--- their dead letters. Attempts are numbered on. Answers what is in the outbox now: which change, the leaf hash of its event, or the fan-out
--- that says it (both NULL: its entries are archived), and whether it was never written.
+-- Write what was never written, from the log, under the webhook-id that it would have had, and put all into the outbox; settles their dead
+-- letters. Attempts are numbered on. Return what is in the outbox now: which change, the leaf hash of its event, or the fan-out that says
+-- it (both NULL: its entries are archived), and whether it was never written.
 WITH asked AS MATERIALIZED (
     SELECT * FROM unnest(%(shipment_ids)b::uuid[], %(sequences)b::int[], %(ats)b::timestamptz[], %(writtens)b::boolean[])
         AS u(shipment_id, sequence, at, written)
@@ -101,17 +101,17 @@ LEFT JOIN LATERAL (
 ORDER BY q.shipment_id, q.sequence;
 
 -- name: made_up_for
--- What was missed before `until` (NULL: at all) was sent again.
+-- Note that what was missed before `until` (NULL: at all) was sent again.
 UPDATE statesvc.subscription SET missed_since = %(until)s::timestamptz
 WHERE subscription_id = %(subscription_id)s AND missed_since >= %(since)s::timestamptz
     AND (%(until)s::timestamptz IS NULL OR missed_since < %(until)s::timestamptz);
 
 -- name: once
--- Whose changes a subscription asks for, where it wants each status of a parcel once.
+-- Return whose changes a subscription asks for, where it wants each status of a parcel once.
 SELECT s.carriers, s.shipments FROM statesvc.subscription s
 WHERE s.subscription_id = %(subscription_id)s AND s.parcels = 'once';
 
 -- name: read_status
--- When the subscription was made, whether it is disabled, and the time.
+-- Return when the subscription was made, whether it is disabled, and the time.
 SELECT s.created_at, s.disabled_at IS NOT NULL, statesvc.clock() FROM statesvc.subscription s
 WHERE s.subscription_id = %(subscription_id)s AND s.deleted_at IS NULL;

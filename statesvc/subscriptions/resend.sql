@@ -1,4 +1,4 @@
 -- name: make_due
--- What waits of a shipment for a subscription is due now, except what is under way: the one that is asked for, and what waits behind it.
+-- Make due what waits of a shipment for a subscription, except what is under way: the one that is asked for, and what waits behind it.
 UPDATE statesvc.outbox o SET available_at = statesvc.clock()
 WHERE o.subscription_id = %(subscription_id)s AND o.shipment_id = %(shipment_id)s AND o.token IS NULL AND o.available_at > statesvc.clock();

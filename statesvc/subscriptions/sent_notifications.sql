@@ -1,6 +1,6 @@
 -- name: page
--- The newest notifications of a subscription before a position, of the newest `window`: with how each ended (`waiting`: not yet), and when
--- what waits is due. Those of some shipments, if any are named.
+-- Return the newest notifications of a subscription before a position, of the newest `window`, with how each ended (`waiting`: not yet),
+-- and when what waits is due. Those of some shipments, if any are named.
 SELECT n.shipment_id, n.sequence, n.webhook_id, n.type, n.created_at, n.occurred_at, n.occurred_offset_seconds, n.epoch, n.carrier_id,
     n.tracking_number, n.from_status, n.to_status, g.skipped, g.from_sequence, g.to_sequence, n.observed, x.outcome, x.available_at
 FROM (
@@ -29,7 +29,7 @@ WHERE (%(carrier_id)s::text IS NULL OR n.carrier_id = %(carrier_id)s) AND (%(out
 ORDER BY n.created_at DESC, n.shipment_id DESC, n.sequence DESC LIMIT %(limit)s;
 
 -- name: window_end
--- Where that window ends; no row: it holds all that is left.
+-- Return where that window ends; no row: it holds all that is left.
 SELECT w.created_at, w.shipment_id, w.sequence FROM statesvc.notification w
 WHERE w.subscription_id = %(subscription_id)s AND w.created_at >= %(since)s::timestamptz
     AND (%(shipment_ids)s::uuid[] IS NULL OR w.shipment_id = ANY (%(shipment_ids)s::uuid[]))
@@ -37,17 +37,18 @@ WHERE w.subscription_id = %(subscription_id)s AND w.created_at >= %(since)s::tim
 ORDER BY w.created_at DESC, w.shipment_id DESC, w.sequence DESC OFFSET %(window)s - 1 LIMIT 1;
 
 -- name: place
--- Which change of which shipment a webhook-id is of, and when it was recorded.
+-- Return which change of which shipment a webhook-id is of, and when it was recorded.
 SELECT n.created_at, n.shipment_id, n.sequence FROM statesvc.notification n
 WHERE n.webhook_id = %(webhook_id)s AND n.subscription_id = %(subscription_id)s;
 
 -- name: shipments
--- The shipments that bear one of these numbers.
+-- Return the shipments that bear one of these numbers.
 SELECT t.shipment_id FROM statesvc.stream t
 WHERE t.number = ANY (%(numbers)s::text[]) AND (%(carrier_id)s::text IS NULL OR t.carrier_id = %(carrier_id)s) LIMIT 1000;
 
 -- name: tries
--- The tries at these notifications, oldest first, with the entry that binds each (NULL: it has not ended) or the commitment to its body.
+-- Return the tries at these notifications, oldest first, with the entry that binds each (NULL: it has not ended) or the commitment to its
+-- body.
 SELECT n.webhook_id, n.shipment_id, n.sequence, x.number, x.outcome, x.status_code, x.duration_ms, x.started_at, x.recorded_at, n.type,
     n.carrier_id, n.tracking_number, x.last_number, coalesce(x.covering_id, n.webhook_id) AS covering_id, x.sealed_part, k.sealed_key,
     x.body_commitment, x.canonical

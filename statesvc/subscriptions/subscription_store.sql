@@ -1,5 +1,5 @@
 -- name: insert
--- Makes a subscription.
+-- Make a subscription.
 INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, owner, url, carriers, statuses, types, shipments, parcels, payload, pii,
     signature, rate_per_second, coalesces, give_up_after, name, description, header_names, sealed_headers, second_signature, sealed_secrets, sealed_login)
 VALUES (%(subscription_id)s, statesvc.clock(), %(created_by)s, %(owner)s, %(url)s, %(carriers)s::text[], %(statuses)s::text[], %(types)s::text[],
@@ -8,7 +8,7 @@ VALUES (%(subscription_id)s, statesvc.clock(), %(created_by)s, %(owner)s, %(url)
 ON CONFLICT (subscription_id) DO NOTHING;
 
 -- name: find
--- One subscription that is not deleted.
+-- Return one subscription that is not deleted.
 SELECT s.subscription_id, s.created_at, s.created_by, s.owner, s.name, s.description, s.url, s.carriers, s.statuses, s.types, s.shipments, s.parcels, s.payload, s.pii, s.signature AS key_type, s.header_names, s.second_signature AS signature,
     s.rate_per_second, s.coalesces AS "coalesce", s.give_up_after, s.sealed_login IS NOT NULL AS has_login,
     s.signature = 'ed25519' OR cardinality(s.sealed_secrets) > 1 AS may_have_public_keys, s.paused_at, s.disabled_at, s.disabled_why, s.missed_since, f.since AS failing_since, f.failures,
@@ -17,7 +17,8 @@ FROM statesvc.subscription s LEFT JOIN statesvc.subscription_failing f ON f.subs
 WHERE s.subscription_id = %(subscription_id)s AND s.deleted_at IS NULL;
 
 -- name: page
--- Subscriptions of one owner (NULL: of all) in one condition (NULL: any) that are not deleted, the oldest first, after a position.
+-- Return the subscriptions of one owner (NULL: of all) in one condition (NULL: any) that are not deleted, the oldest first, after a
+-- position.
 SELECT s.subscription_id, s.created_at, s.created_by, s.owner, s.name, s.description, s.url, s.carriers, s.statuses, s.types, s.shipments, s.parcels, s.payload, s.pii, s.signature AS key_type, s.header_names, s.second_signature AS signature,
     s.rate_per_second, s.coalesces AS "coalesce", s.give_up_after, s.sealed_login IS NOT NULL AS has_login,
     s.signature = 'ed25519' OR cardinality(s.sealed_secrets) > 1 AS may_have_public_keys, s.paused_at, s.disabled_at, s.disabled_why, s.missed_since, f.since AS failing_since, f.failures,
@@ -32,24 +33,24 @@ WHERE s.deleted_at IS NULL AND (%(owner)s::text IS NULL OR s.owner = %(owner)s)
 ORDER BY s.created_at, s.subscription_id LIMIT %(limit)s;
 
 -- name: lock_secrets
--- A subscription's sealed secrets and the time, for a rotation.
+-- Lock and return a subscription's sealed secrets and the time, for a rotation.
 SELECT sealed_secrets, statesvc.clock(), signature, second_signature IS NOT NULL, sealed_headers FROM statesvc.subscription
 WHERE subscription_id = %(subscription_id)s AND deleted_at IS NULL FOR NO KEY UPDATE;
 
 -- name: set_secrets
--- Replaces the secrets.
+-- Replace the secrets.
 UPDATE statesvc.subscription SET sealed_secrets = %(sealed_secrets)b::bytea[], signature = %(key_type)s WHERE subscription_id = %(subscription_id)s;
 
 -- name: owner
--- Whose a subscription is; that never changes.
+-- Return whose a subscription is; that never changes.
 SELECT owner FROM statesvc.subscription WHERE subscription_id = %(subscription_id)s AND deleted_at IS NULL;
 
 -- name: lock_payload
--- What a subscription sends, which stays so until the transaction ends.
+-- Lock and return what a subscription sends, which stays so until the transaction ends.
 SELECT payload, pii FROM statesvc.subscription WHERE subscription_id = %(subscription_id)s AND deleted_at IS NULL FOR NO KEY UPDATE;
 
 -- name: change
--- Changes where and what; the named columns only.
+-- Change the named columns of a subscription.
 UPDATE statesvc.subscription SET
     url = CASE WHEN 'url' = ANY (%(named)s::text[]) THEN %(url)s::text ELSE url END,
     -- a login goes nowhere but to the URL that it came with; the same URL as it is shown, without one, changes nothing
@@ -76,34 +77,35 @@ UPDATE statesvc.subscription SET
 WHERE subscription_id = %(subscription_id)s AND deleted_at IS NULL;
 
 -- name: pause
--- Notifications collect, nothing is sent.
+-- Stop sending: notifications collect.
 UPDATE statesvc.subscription SET paused_at = coalesce(paused_at, statesvc.clock())
 WHERE subscription_id = %(subscription_id)s AND deleted_at IS NULL;
 
 -- name: resume
--- Sends again: ends a pause and a disablement.
+-- Send again: ends a pause and a disablement.
 UPDATE statesvc.subscription SET paused_at = NULL, disabled_at = NULL, disabled_why = NULL
 WHERE subscription_id = %(subscription_id)s AND deleted_at IS NULL;
 
 -- name: add_throttle
--- Each subscription has a row for its contracted rate and for the pauses that its receiver asks for.
+-- Add the row that each subscription has for its contracted rate and for the pauses that its receiver asks for.
 INSERT INTO statesvc.throttle (subscription_id) VALUES (%(subscription_id)s) ON CONFLICT DO NOTHING;
 
 -- name: call_again
--- Forgets that its receiver asked not to be called for a while.
+-- Forget that its receiver asked not to be called for a while.
 UPDATE statesvc.throttle SET not_before = '-infinity' WHERE subscription_id = %(subscription_id)s;
 
 -- name: begin_anew
--- Forgets how its receiver failed: it is judged by what it does from now on.
+-- Forget how its receiver failed: it is judged by what it does from now on.
 DELETE FROM statesvc.subscription_failing WHERE subscription_id = %(subscription_id)s;
 
 -- name: delete
--- Nothing is sent or collected any more; what was sent stays in the log. Its secrets, login and headers are forgotten. Answers what still waited.
+-- Delete a subscription and forget its secrets, login and headers: nothing is sent or collected any more; what was sent stays in the log.
+-- Return what still waited.
 UPDATE statesvc.subscription s SET deleted_at = statesvc.clock(), sealed_secrets = '{}', sealed_login = NULL, sealed_headers = NULL
 FROM statesvc.open_notifications(%(subscription_id)s) w
 WHERE s.subscription_id = %(subscription_id)s AND s.deleted_at IS NULL
 RETURNING w.open, w.open_since, w.open_until;
 
 -- name: forget_tests
--- Of a deleted subscription.
+-- Forget the tests of a deleted subscription.
 DELETE FROM statesvc.test_attempt WHERE subscription_id = %(subscription_id)s;

@@ -1,5 +1,5 @@
 -- name: add
--- Adds what a process counted to the rows of its minutes, and forgets what is older than a week and a day.
+-- Add what a process counted to the rows of its minutes, and forget what is older than a week and a day.
 WITH forgotten AS (
     DELETE FROM statesvc.objective_minute o WHERE o.minute < (SELECT statesvc.clock() - interval '8 days')
 )
@@ -13,7 +13,7 @@ ON CONFLICT (minute, objective) DO UPDATE SET
         FROM unnest(o.counts, excluded.counts) WITH ORDINALITY AS u(mine, theirs, place) ORDER BY u.place);
 
 -- name: minutes
--- The last minutes, `step` of them together: kept, missed, and how many took how long.
+-- Return the last minutes, `step` of them together: kept, missed, and how many took how long.
 WITH spans AS (
     SELECT date_bin(make_interval(mins => %(step)s), o.minute, 'epoch'::timestamptz) AS begins, o.objective, o.kept, o.missed, o.counts
     FROM statesvc.objective_minute o
@@ -24,6 +24,6 @@ SELECT s.begins, s.objective, sum(s.kept)::bigint, sum(s.missed)::bigint,
 FROM spans s GROUP BY s.begins, s.objective ORDER BY s.begins;
 
 -- name: shares
--- Of the last minutes together: kept and missed, by objective.
+-- Return of the last minutes together: kept and missed, by objective.
 SELECT o.objective, sum(o.kept)::bigint, sum(o.missed)::bigint FROM statesvc.objective_minute o
 WHERE o.minute > (SELECT statesvc.clock() - make_interval(mins => %(minutes)s)) GROUP BY o.objective;

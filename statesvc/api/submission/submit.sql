@@ -1,9 +1,9 @@
 -- name: begin
--- The time of receipt, and which of these carriers are on hold.
+-- Return the time of receipt, and which of these carriers are on hold.
 SELECT statesvc.clock(), ARRAY(SELECT c FROM unnest(%(carrier_ids)b::text[]) AS c WHERE statesvc.held(c));
 
 -- name: store_applied
--- Keeps a message that was applied in the request itself: body and verdict at once, no wait in the inbox.
+-- Keep a message that was applied in the request itself: body and verdict at once, no wait in the inbox.
 WITH stored AS (
     INSERT INTO statesvc.body (message_id, received_at, carrier_id, commitment, headers, sealed)
     VALUES (%(message_id)s, %(received_at)s, %(carrier_id)s, %(commitment)b, '{}', %(sealed)b)

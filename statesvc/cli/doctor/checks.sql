@@ -1,10 +1,10 @@
 -- name: clock_definition
--- How `statesvc.clock()` is defined, and how far it is from the server's own clock.
+-- Return how `statesvc.clock()` is defined, and how far it is from the server's own clock.
 SELECT pg_get_functiondef(to_regprocedure('statesvc.clock()')) AS definition,
     abs(extract(epoch FROM statesvc.clock() - clock_timestamp())) AS seconds_off;
 
 -- name: partition_horizon
--- The days from now to the end of the last partition, of the table where that is nearest.
+-- Return the days from now to the end of the last partition, of the table where that is nearest.
 SELECT p.table_name,
     min(date_part('day', (substring(pg_get_expr(c.relpartbound, c.oid) FROM 'TO \(''([^'']+)''\)'))::timestamptz - statesvc.clock())) AS days
 FROM statesvc.partitioned p
@@ -16,12 +16,12 @@ JOIN LATERAL (
 GROUP BY p.table_name ORDER BY days LIMIT 1;
 
 -- name: service_keys
--- How many of the service's own keys exist; none before its first start.
+-- Return how many of the service's own keys exist; none before its first start.
 SELECT count(*) FROM statesvc.service_key;
 
 -- name: postponed
--- Messages that were given back repeatedly because a shipment of theirs is locked, since when, and the oldest transaction of ours that
--- may hold it: its process and what it is.
+-- Return the messages that were given back repeatedly because a shipment of theirs is locked, since when, and the oldest transaction of ours that may
+-- hold it: its process and what it is.
 SELECT p.messages, p.carriers, p.seconds, h.pid, h.application_name, h.seconds
 FROM (
     SELECT count(*) AS messages, array_agg(DISTINCT q.carrier_id ORDER BY q.carrier_id) AS carriers,

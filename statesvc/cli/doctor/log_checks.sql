@@ -1,10 +1,11 @@
 -- name: auditor
--- Whether a role is a superuser, may act as the log's owner, and may read the log. No row: there is no such role.
+-- Return whether a role is a superuser, may act as the log's owner, and may read the log. No row: there is no such role.
 SELECT r.rolsuper, pg_has_role(r.oid, c.relowner, 'MEMBER'), has_table_privilege(r.oid, c.oid, 'SELECT')
 FROM pg_roles r, pg_class c WHERE r.rolname = %(role)s AND c.oid = to_regclass('statesvc.event');
 
 -- name: auditor_excess
--- Privileges of a role that an auditor must not have: to write anywhere, to read keys, secrets or bodies, to run what writes for others.
+-- Return the privileges of a role that an auditor must not have: to write anywhere, to read keys, secrets or bodies, to run what writes for
+-- others.
 SELECT c.relname || ' (' || lower(p.privilege) || ')'
 FROM pg_class c CROSS JOIN unnest(ARRAY['INSERT', 'UPDATE', 'DELETE', 'TRUNCATE', 'TRIGGER']) AS p(privilege)
 WHERE c.relnamespace = 'statesvc'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm') AND CASE
@@ -22,21 +23,21 @@ SELECT n.nspname || ' (create)' FROM pg_namespace n WHERE n.nspname = 'statesvc'
 ORDER BY 1;
 
 -- name: guard
--- Which of the event triggers there are, and whether they fire in every session (A).
+-- Return which of the guard's event triggers exist, and whether they fire in every session (A).
 SELECT e.evtname, e.evtenabled::text FROM pg_event_trigger e WHERE e.evtname = ANY (%(names)s::text[]);
 
 -- name: seal_state
--- What the newest checkpoint covers, and how long the oldest batch has been waiting for its place.
+-- Return what the newest checkpoint covers, and how long the oldest batch has been waiting for its place.
 SELECT coalesce((SELECT max(c.tree_size) FROM statesvc.checkpoint c), 0),
     (SELECT extract(epoch FROM statesvc.clock() - min(u.recorded_from))::float8 FROM statesvc.unsealed u);
 
 -- name: owned_log
--- Whether the role that asks could change the log: it owns its tables or is a superuser.
+-- Return whether the role that asks could change the log: it owns its tables or is a superuser.
 SELECT pg_has_role(current_user, c.relowner, 'MEMBER') OR (SELECT r.rolsuper FROM pg_roles r WHERE r.rolname = current_user) AS owned
 FROM pg_class c WHERE c.oid = to_regclass('statesvc.event');
 
 -- name: mutable_log
--- Log tables and partitions that the role that asks may change in spite of everything.
+-- Return the log tables and partitions that the role that asks may change in spite of everything.
 SELECT c.relname
 FROM statesvc.partitioned p
 JOIN pg_inherits i ON i.inhparent = to_regclass('statesvc.' || p.table_name)

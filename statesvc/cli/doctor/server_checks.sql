@@ -1,19 +1,19 @@
 -- name: server_version
--- The server's version number, such as 180004.
+-- Return the server's version number, such as 180004.
 SELECT current_setting('server_version_num')::int AS version;
 
 -- name: durable
--- Settings that would lose an acknowledged webhook.
+-- Return the settings that would lose an acknowledged webhook.
 SELECT s.name, s.setting FROM pg_settings s WHERE s.name IN ('fsync', 'full_page_writes', 'synchronous_commit') AND s.setting = 'off';
 
 -- name: housekeeping
--- What decides whether webhooks wait while the server keeps house: bytes, bytes, milliseconds, seconds between checkpoints, and whether dead rows
--- are taken away; and the bytes of the database.
+-- Return what decides whether webhooks wait while the server keeps house: bytes, bytes, milliseconds, seconds between checkpoints, and
+-- whether dead rows are taken away; and the bytes of the database.
 SELECT pg_size_bytes(current_setting('shared_buffers')), pg_size_bytes(current_setting('max_wal_size')),
     (SELECT s.setting::int FROM pg_settings s WHERE s.name = 'wal_writer_delay'),
     (SELECT s.setting::int FROM pg_settings s WHERE s.name = 'checkpoint_timeout'), current_setting('autovacuum')::bool,
     pg_database_size(current_database());
 
 -- name: sees_others
--- The role that asks, and whether it sees what sessions of other roles do.
+-- Return the role that asks, and whether it sees what sessions of other roles do.
 SELECT current_user, pg_has_role('pg_read_all_stats', 'USAGE');

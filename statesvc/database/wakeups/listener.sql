@@ -1,3 +1,3 @@
 -- name: ping
--- Does the server still answer?
+-- Ask whether the server still answers.
 SELECT 1;

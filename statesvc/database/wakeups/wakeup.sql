@@ -1,7 +1,7 @@
 -- name: settings
--- A notification is a hint: its commit waits for no disk.
+-- Have the commit wait for no disk, because a notification is only a hint.
 SET synchronous_commit = off;
 
 -- name: notify
--- Notifies listeners on these channels.
+-- Notify listeners on these channels.
 SELECT pg_notify(u.channel, u.payload) FROM unnest(%(channels)b::text[], %(payloads)b::text[]) AS u(channel, payload);

@@ -1,34 +1,34 @@
 -- name: find
--- A key that is still good, by its public id; and whether its last use is to be noted anew.
+-- Return a key that is still good, by its public id; and whether its last use is to be noted anew.
 SELECT name, key_hash, scopes, owner, coalesce(last_used_at < statesvc.clock() - make_interval(secs => %(noted_seconds)s), true)
 FROM statesvc.api_key
 WHERE key_id = %(key_id)s AND revoked_at IS NULL AND coalesce(expires_at > statesvc.clock(), true);
 
 -- name: note_use
--- That a key was used now.
+-- Note that a key was used now.
 UPDATE statesvc.api_key SET last_used_at = statesvc.clock() WHERE key_id = %(key_id)s;
 
 -- name: clock
--- The database's time.
+-- Return the database's time.
 SELECT statesvc.clock();
 
 -- name: create
--- Stores the hash of a new key.
+-- Store the hash of a new key.
 INSERT INTO statesvc.api_key (key_id, name, owner, key_hash, scopes, created_at, created_by, expires_at)
 VALUES (%(key_id)s, %(name)s, %(owner)s, %(key_hash)s, %(scopes)s::text[], statesvc.clock(), %(created_by)s, %(expires_at)s);
 
 -- name: list_all
--- All keys, the newest first.
+-- Return all keys, the newest first.
 SELECT key_id, name, owner, scopes, created_at, created_by, expires_at, last_used_at, revoked_at FROM statesvc.api_key
 ORDER BY created_at DESC, key_id;
 
 -- name: read_all
--- All keys as another cell stores them.
+-- Return all keys as another cell stores them.
 SELECT key_id, name, owner, key_hash, scopes, created_at, created_by, expires_at, revoked_at IS NOT NULL FROM statesvc.api_key
 ORDER BY key_id;
 
 -- name: copy
--- Stores a key of another cell, unless it is here.
+-- Store a key of another cell, unless it is here.
 INSERT INTO statesvc.api_key (key_id, name, owner, key_hash, scopes, created_at, created_by, expires_at)
 VALUES (%(key_id)s, %(name)s, %(owner)s, %(key_hash)s, %(scopes)s::text[], %(created_at)s, %(created_by)s, %(expires_at)s)
 ON CONFLICT (key_id) DO NOTHING RETURNING true;

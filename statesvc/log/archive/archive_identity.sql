@@ -1,5 +1,6 @@
 -- name: archived_files
--- What must be in the archive: the files of days and months that are no longer in the database, and how long each is, a month's index included.
+-- Return what must be in the archive: the files of days and months that are no longer in the database, and how long each is, a month's
+-- index included.
 SELECT a.file_name, a.size_bytes FROM statesvc.body_archive a
 WHERE a.dropped_at IS NOT NULL AND a.expired_at IS NULL AND a.lost_at IS NULL
 UNION ALL
@@ -7,25 +8,26 @@ SELECT a.file_name, a.size_bytes FROM statesvc.log_archive a WHERE a.dropped_at 
 ORDER BY 1;
 
 -- name: sealing_refusal
--- Why this may be an older database than the archive has seen: what was lost is written anew only after a fork.
+-- Return why this may be an older database than the archive has seen: what was lost is written anew only after a fork.
 SELECT r.why FROM statesvc.sealing_refusal r;
 
 -- name: note_refusal
--- Nothing is archived, nothing dropped.
+-- Note that nothing is archived and nothing dropped, and why.
 INSERT INTO statesvc.archive_refusal (why, since, noted_at) VALUES (%(why)s, statesvc.clock(), statesvc.clock())
 ON CONFLICT (one_row) DO UPDATE SET why = excluded.why, noted_at = excluded.noted_at;
 
 -- name: end_refusal
--- The archive is what it should be.
+-- Note that the archive is what it should be.
 DELETE FROM statesvc.archive_refusal;
 
 -- name: read_refusal
--- Why nothing is archived, and since when. Passes note it again within the hour: what is older was noted by a worker that archives no more.
+-- Return why nothing is archived, and since when. Passes note it again within the hour: what is older was noted by a worker that archives
+-- no more.
 SELECT r.why, r.since, extract(epoch FROM statesvc.clock() - r.since)::float8 FROM statesvc.archive_refusal r
 WHERE r.noted_at > statesvc.clock() - interval '3 hours';
 
 -- name: read_failures
--- Days and months that could not be archived and are still in the database, and why at the last try.
+-- Return the days and months that could not be archived and are still in the database, and why at the last try.
 SELECT 'days', count(*), (array_agg(a.failure ORDER BY a.failed_at DESC))[1] FROM statesvc.body_archive a
 WHERE a.failures > 0 AND a.dropped_at IS NULL HAVING count(*) > 0
 UNION ALL

@@ -1,5 +1,5 @@
 -- name: find_archived
--- The digest and the length of an archived file that is not given up yet; of a month that of its entries.
+-- Return the digest and the length of an archived file that is not given up yet; of a month that of its entries.
 SELECT a.sha256, a.size_bytes FROM statesvc.body_archive a
 WHERE a.file_name = %(file_name)s AND a.dropped_at IS NOT NULL AND a.expired_at IS NULL AND a.lost_at IS NULL
 UNION ALL
@@ -7,9 +7,9 @@ SELECT a.sha256, a.size_bytes FROM statesvc.log_archive a
 WHERE a.file_name = %(file_name)s AND a.dropped_at IS NOT NULL AND a.lost_at IS NULL;
 
 -- name: give_up_day
--- A day's file is lost for good.
+-- Note that a day's file is lost for good.
 UPDATE statesvc.body_archive SET lost_at = statesvc.clock() WHERE file_name = %(file_name)s AND dropped_at IS NOT NULL AND lost_at IS NULL;
 
 -- name: give_up_month
--- A month's files are lost for good.
+-- Note that a month's files are lost for good.
 UPDATE statesvc.log_archive SET lost_at = statesvc.clock() WHERE file_name = %(file_name)s AND dropped_at IS NOT NULL AND lost_at IS NULL;

@@ -1,14 +1,16 @@
 -- name: try_lead
--- One archiver of the log at a time, as long as its session lasts.
+-- Take the lock that lets one archiver of the log work at a time, as long as its session lasts.
 SELECT pg_try_advisory_lock(hashtextextended('statesvc.log_archive', 0));
 
 -- name: limit_session
--- A month's statement may take long, whatever the role allows others; a wait for a lock, or a pause inside a transaction, may not.
+-- Set the time limits of the session: a month's statement may take long, whatever the role allows others; a wait for a lock, or a pause
+-- inside a transaction, may not.
 SELECT set_config('statement_timeout', '60min', false), set_config('lock_timeout', '2s', false),
     set_config('idle_in_transaction_session_timeout', '10min', false), set_config('TimeZone', 'UTC', false);
 
 -- name: due_months
--- Months that are over since their hot ones, have entries, and are not gone; the oldest first. Reads one entry of each month at most.
+-- Return the months to archive: older than the hot ones, with entries, not gone yet; the oldest first. Reads one entry of each month at
+-- most.
 SELECT p.month, p.begins, p.ends FROM (
     SELECT to_date(right(c.relname, 6), 'YYYYMM') AS month,
         to_date(right(c.relname, 6), 'YYYYMM')::timestamp AT TIME ZONE 'UTC' AS begins,
@@ -27,13 +29,13 @@ WHERE (p.ends AT TIME ZONE 'UTC') + make_interval(months => %(hot_months)s::int)
 ORDER BY p.month;
 
 -- name: begin_month
--- Opens the month's row, or finds how far it came.
+-- Open the month's row, or find how far it came.
 INSERT INTO statesvc.log_archive AS a (month, begins, ends, begun_at) VALUES (%(month)s, %(begins)s, %(ends)s, statesvc.clock())
 ON CONFLICT (month) DO UPDATE SET begun_at = a.begun_at
 RETURNING a.file_name, a.sha256, a.index_sha256, a.verified_at IS NOT NULL;
 
 -- name: note_written
--- Both files are complete and on the disk.
+-- Note that both files are complete and on the disk.
 UPDATE statesvc.log_archive SET file_name = %(file_name)s, sha256 = %(sha256)s, index_sha256 = %(index_sha256)s, size_bytes = %(size_bytes)s,
     tree_size = %(tree_size)s, first_index = %(first_index)s, last_index = %(last_index)s, first_batch = %(first_batch)s,
     last_batch = %(last_batch)s, events = %(event)s, conflicts = %(conflict)s, transitions = %(transition)s, fanouts = %(fanout)s,
@@ -41,41 +43,41 @@ UPDATE statesvc.log_archive SET file_name = %(file_name)s, sha256 = %(sha256)s, 
 WHERE month = %(month)s AND verified_at IS NULL;
 
 -- name: note_verified
--- What the files hold was compared with the partitions.
+-- Note that what the files hold was compared with the partitions.
 UPDATE statesvc.log_archive SET verified_at = statesvc.clock() WHERE month = %(period)s AND sha256 = %(sha256)s AND verified_at IS NULL;
 
 -- name: give_notice
--- From now on readers count the month as gone.
+-- Have readers count the month as gone from now on.
 UPDATE statesvc.log_archive a SET leaving_at = coalesce(a.leaving_at, statesvc.clock())
 WHERE a.month = %(month)s AND a.sha256 = %(sha256)s AND a.verified_at IS NOT NULL
 RETURNING a.leaving_at + interval '1 minute';
 
 -- name: forget_written
--- The files are not what the partitions are: they are written anew. Never once the partitions are gone.
+-- Have the files written anew, because they are not what the partitions are. Never once the partitions are gone.
 UPDATE statesvc.log_archive SET file_name = NULL, sha256 = NULL, index_sha256 = NULL, size_bytes = NULL, tree_size = NULL, first_index = NULL,
     last_index = NULL, first_batch = NULL, last_batch = NULL, events = NULL, conflicts = NULL, transitions = NULL, fanouts = NULL,
     attempts = NULL, observations = NULL, actions = NULL, written_at = NULL, verified_at = NULL, leaving_at = NULL
 WHERE month = %(period)s AND dropped_at IS NULL;
 
 -- name: note_failure
--- A month could not be archived; it is tried again.
+-- Note that a month could not be archived, and is tried again.
 UPDATE statesvc.log_archive SET failures = failures + 1, failed_at = statesvc.clock(), failure = %(failure)s WHERE month = %(period)s;
 
 -- name: drop_month
--- Takes the month's entries out of the database, but for those that stay; answers of how many shipments these are.
+-- Take the month's entries out of the database, but for those that stay; return of how many shipments these are.
 SELECT statesvc.drop_log_month(%(month)s, %(sha256)s, %(active_since)s);
 
 -- name: clock
--- The operational time, and since when a shipment counts as active.
+-- Return the operational time, and since when a shipment counts as active.
 SELECT statesvc.clock(), statesvc.clock() - make_interval(months => %(hot_months)s::int);
 
 -- name: months
--- The whole ledger, the oldest month first.
+-- Return the whole ledger, the oldest month first.
 SELECT a.month, a.begins, a.ends, a.begun_at, a.file_name, a.sha256, a.index_sha256, a.size_bytes, a.tree_size, a.first_index, a.last_index,
     a.first_batch, a.last_batch, a.events, a.conflicts, a.transitions, a.fanouts, a.attempts, a.observations, a.actions, a.written_at, a.verified_at, a.leaving_at,
     a.dropped_at, a.packed_at, a.lost_at, a.failures, a.failed_at, a.failure
 FROM statesvc.log_archive a ORDER BY a.month;
 
 -- name: share_months
--- No month goes while this session reads the log as a whole.
+-- Keep every month from going while this session reads the log as a whole.
 SELECT pg_advisory_lock_shared(hashtextextended('statesvc.log_months', 0));

@@ -1,23 +1,23 @@
 -- name: keys
--- The rows of events themselves, of a part.
+-- Return the rows of events themselves, of a part.
 SELECT carrier_id, event_id, shipment_id::text, facts_digest FROM statesvc.event_key
 WHERE shipment_id BETWEEN %(low)s AND %(high)s AND stands_for IS NULL;
 
 -- name: packed
--- The sets of the shipments of a part whose keys were packed.
+-- Return the sets of the shipments of a part whose keys were packed.
 SELECT shipment_id::text, carrier_id, packed_keys FROM statesvc.stream
 WHERE shipment_id BETWEEN %(low)s AND %(high)s AND packed_keys IS NOT NULL;
 
 -- name: events
--- The events of a part.
+-- Return the events of a part.
 SELECT shipment_id::text, version, canonical FROM statesvc.event WHERE shipment_id BETWEEN %(low)s AND %(high)s;
 
 -- name: key
--- What stands under an id.
+-- Return what stands under an id.
 SELECT shipment_id::text, stands_for FROM statesvc.event_key WHERE carrier_id = %(carrier_id)s AND event_id = %(event_id)s;
 
 -- name: stray_aliases
--- Aliases without the row of the event that they stand for, or with other values than it has. That row may have been packed.
+-- Return aliases without the row of the event that they stand for, or with other values than it has. That row may have been packed.
 SELECT a.carrier_id, a.event_id, a.stands_for, k.event_id IS NOT NULL
 FROM statesvc.event_key a
 LEFT JOIN statesvc.event_key k ON k.carrier_id = a.carrier_id AND k.event_id = a.stands_for AND k.stands_for IS NULL
@@ -28,6 +28,6 @@ WHERE a.stands_for IS NOT NULL
 LIMIT %(most)s;
 
 -- name: missing_aliases
--- Those of these ids that have no row.
+-- Return those of these ids that have no row.
 SELECT u.carrier_id, u.event_id FROM unnest(%(carrier_ids)s::text[], %(event_ids)s::text[]) AS u(carrier_id, event_id)
 WHERE NOT EXISTS (SELECT FROM statesvc.event_key k WHERE k.carrier_id = u.carrier_id AND k.event_id = u.event_id);

@@ -1,9 +1,9 @@
 -- name: forks
--- The forks of the log, in its order.
+-- Return the forks of the log, in its order.
 SELECT s.first_index + a.ordinal, a.batch_id, a.canonical FROM statesvc.action a JOIN statesvc.sealed_batch s ON s.batch_id = a.batch_id
 WHERE a.verb = %(verb)s AND a.recorded_at BETWEEN s.recorded_from AND s.recorded_to
 ORDER BY 1;
 
 -- name: epochs
--- The epochs as writers and readers find them.
+-- Return the epochs as writers and readers find them.
 SELECT epoch, begins FROM statesvc.log_epoch;

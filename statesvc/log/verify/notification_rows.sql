@@ -1,15 +1,15 @@
 -- name: deletions
--- When each subscription was deleted.
+-- Return when each subscription was deleted.
 SELECT o.target, (extract(epoch FROM o.recorded_at - '2000-01-01+00'::timestamptz) * 1000000)::bigint
 FROM statesvc.action o WHERE o.verb = %(verb)s;
 
 -- name: notifications
--- What each notification of a part says that its fan-out binds.
+-- Return what each notification of a part says that its fan-out binds.
 SELECT n.shipment_id::text, n.sequence, n.subscription_id::text, n.webhook_id, n.type, n.from_status, n.to_status
 FROM statesvc.notification n WHERE n.shipment_id BETWEEN %(low)s AND %(high)s;
 
 -- name: open
--- What waits of a part in the outbox, and what ends with it.
+-- Return what waits of a part in the outbox, and what ends with it.
 SELECT o.shipment_id::text, c.sequence, o.subscription_id::text
 FROM statesvc.outbox o
 LEFT JOIN statesvc.notification_gap g
@@ -22,7 +22,7 @@ CROSS JOIN LATERAL (SELECT o.sequence UNION ALL SELECT unnest(g.covers)) AS c(se
 WHERE o.shipment_id BETWEEN %(low)s AND %(high)s;
 
 -- name: entries
--- The fan-outs and ends of a part, with when they were recorded.
+-- Return the fan-outs and ends of a part, with when they were recorded.
 SELECT 'fanout', f.canonical, (extract(epoch FROM f.recorded_at - '2000-01-01+00'::timestamptz) * 1000000)::bigint
 FROM statesvc.fanout f WHERE f.shipment_id BETWEEN %(low)s AND %(high)s
 UNION ALL
@@ -30,7 +30,7 @@ SELECT 'attempt', a.canonical, (extract(epoch FROM a.recorded_at - '2000-01-01+0
 FROM statesvc.attempt a WHERE a.shipment_id BETWEEN %(low)s AND %(high)s;
 
 -- name: reworded
--- Notifications that repeat their event otherwise than it is, and what differs.
+-- Return the notifications that repeat their event otherwise than it is, and what differs.
 SELECT x.* FROM (
     SELECT n.shipment_id::text, n.sequence, n.subscription_id::text, n.carrier_id <> e.carrier_id,
         n.tracking_number <> coalesce(e.printed_number, k.number), n.occurred_at <> e.occurred_at,

@@ -1,5 +1,5 @@
 -- name: list_dead_letters
--- A page of dead letters, the newest first.
+-- Return a page of dead letters, the newest first.
 SELECT d.dead_letter_id, d.kind, d.cause, d.carrier_id, d.created_at, d.message_id, d.received_at, d.raw_type, d.raw_code, d.webhook_id,
     d.detail, d.attempts, d.worker, d.normalizer, d.resolved_at, d.resolution, d.resolved_by, d.why, d.run_id
 FROM statesvc.dead_letter d
@@ -14,17 +14,17 @@ ORDER BY d.dead_letter_id DESC
 LIMIT %(limit)s;
 
 -- name: dead_letter
--- One dead letter.
+-- Return one dead letter.
 SELECT d.dead_letter_id, d.kind, d.cause, d.carrier_id, d.created_at, d.message_id, d.received_at, d.raw_type, d.raw_code, d.webhook_id,
     d.detail, d.attempts, d.worker, d.normalizer, d.resolved_at, d.resolution, d.resolved_by, d.why, d.run_id
 FROM statesvc.dead_letter d
 WHERE d.dead_letter_id = %(dead_letter_id)s;
 
 -- name: code_occurrences
--- Of each unknown code how often it came and on how many shipments, and the latest messages among these, from the first
--- `count_max` events that may be meant: an event's `carrier_code` is type, code and reason joined by '/', so it begins with `carrier_code`.
--- All texts in place of a code are `text` here; in the log each has its digest behind that.
--- Derived from the log, so that pushing the code again writes no counter.
+-- Return of each unknown code how often it came and on how many shipments, and the latest messages among these, from the first `count_max`
+-- events that may be meant: an event's `carrier_code` is type, code and reason joined by '/', so it begins with `carrier_code`. All texts
+-- in place of a code are `text` here; in the log each has its digest behind that. Derived from the log, so that pushing the code again
+-- writes no counter.
 SELECT w.dead_letter_id, o.events, o.shipments, o.counts_capped, o.message_ids
 FROM unnest(%(dead_letter_ids)s::bigint[], %(carrier_ids)s::text[], %(carrier_codes)s::text[], %(raw_types)s::text[], %(raw_codes)s::text[])
     AS w (dead_letter_id, carrier_id, carrier_code, raw_type, raw_code)
@@ -51,7 +51,7 @@ CROSS JOIN LATERAL (
 ) o;
 
 -- name: groups
--- The open dead letters by kind, cause and carrier, and of each group the details that occur most. Counts the oldest `count_max`.
+-- Return the open dead letters by kind, cause and carrier, and of each group the details that occur most. Counts the oldest `count_max`.
 WITH open_dead_letter AS MATERIALIZED (
     SELECT d.kind, d.cause, d.carrier_id, d.created_at, d.dead_letter_id,
         CASE WHEN d.kind = 'code' THEN concat_ws('/', d.raw_type, d.raw_code) ELSE d.detail END AS detail
@@ -75,13 +75,13 @@ SELECT l.kind, l.cause, l.carrier_id, count(*) AS dead_letters, min(l.created_at
 FROM open_dead_letter l GROUP BY 1, 2, 3 ORDER BY count(*) DESC, 1, 2, 3;
 
 -- name: attempts_at_message
--- The latest attempts at a message that did not settle it, over all its replays, oldest first.
+-- Return the latest attempts at a message that did not settle it, over all its replays, oldest first.
 SELECT a.attempt AS number, a.worker, a.started_at, a.ended_at, a.outcome, a.error, a.normalizer FROM (
     SELECT * FROM statesvc.message_attempt m WHERE m.message_id = %(message_id)s ORDER BY m.attempt_id DESC LIMIT %(limit)s
 ) a ORDER BY a.attempt_id;
 
 -- name: attempts_at_notification
--- The latest attempts at a notification, oldest first: those of its entries in the log, and those since.
+-- Return the latest attempts at a notification, oldest first: those of its entries in the log, and those since.
 SELECT x.number, x.worker, x.started_at, x.ended_at, x.outcome, CASE WHEN x.status_code IS NOT NULL THEN 'status ' || x.status_code END AS error,
     NULL::text AS normalizer
 FROM (
@@ -99,18 +99,18 @@ FROM (
 ORDER BY x.number, x.ended_at;
 
 -- name: notification_of
--- Which notification a dead letter is about.
+-- Return which notification a dead letter is about.
 SELECT d.subscription_id, d.shipment_id, d.sequence FROM statesvc.dead_letter d WHERE d.dead_letter_id = %(dead_letter_id)s;
 
 -- name: related_by_message
--- The other dead letters of the same message, oldest first.
+-- Return the other dead letters of the same message, oldest first.
 SELECT d.dead_letter_id, d.created_at, d.cause, d.detail, d.attempts, d.resolved_at, d.resolution, d.resolved_by, d.why, d.run_id
 FROM statesvc.dead_letter d
 WHERE d.message_id = %(message_id)s AND d.kind = 'message' AND d.dead_letter_id <> %(dead_letter_id)s
 ORDER BY d.dead_letter_id LIMIT %(limit)s;
 
 -- name: related_by_notification
--- The other dead letters of the same notification, oldest first.
+-- Return the other dead letters of the same notification, oldest first.
 SELECT d.dead_letter_id, d.created_at, d.cause, d.detail, d.attempts, d.resolved_at, d.resolution, d.resolved_by, d.why, d.run_id
 FROM statesvc.dead_letter d
 WHERE d.webhook_id = %(webhook_id)s AND d.dead_letter_id <> %(dead_letter_id)s

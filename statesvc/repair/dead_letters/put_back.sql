@@ -1,10 +1,10 @@
 -- name: put_back
--- Puts messages and notifications back where they came from and resolves their dead letters, each once.
+-- Put messages and notifications back where they came from and resolve their dead letters, each once.
 SELECT r.dead_letter_id, r.obstacle FROM statesvc.replay_dead_letters(%(ids)s::bigint[], %(actor)s, %(why)s, %(run_id)s) r;
 
 -- name: put_back_fanouts
--- The changes that the notifications of these dead letters are about, by the leaf hash of the event, as their
--- fan-out says it; NULL: its entries are archived.
+-- Return the changes that the notifications of these dead letters are about, by the leaf hash of the event, as their fan-out says it; NULL:
+-- its entries are archived.
 SELECT d.shipment_id, d.sequence, NULL::bytea, f.canonical, n.from_status, n.to_status, array_agg(d.subscription_id ORDER BY d.subscription_id), true,
     CASE WHEN d.sequence < 0 THEN n.type END
 FROM statesvc.dead_letter d
@@ -18,11 +18,11 @@ WHERE d.dead_letter_id = ANY (%(ids)s::bigint[]) AND d.kind = 'notification'
 GROUP BY d.shipment_id, d.sequence, n.from_status, n.to_status, n.type, f.canonical ORDER BY d.shipment_id, d.sequence;
 
 -- name: obstacle
--- What stands in the way of replaying one dead letter.
+-- Return what stands in the way of replaying one dead letter.
 SELECT statesvc.replay_obstacle(d) FROM statesvc.dead_letter d WHERE d.dead_letter_id = %(dead_letter_id)s;
 
 -- name: verdicts
--- The outcome of dead letters that were put back. `failing`: a notification that was tried again, in vain so far.
+-- Return the outcome of dead letters that were put back. `failing`: a notification that was tried again, in vain so far.
 SELECT d.dead_letter_id, CASE
     WHEN d.kind = 'notification' THEN coalesce(
         (SELECT CASE WHEN o.attempts > 0 AND o.token IS NULL THEN 'failing' ELSE 'waiting' END FROM statesvc.outbox o
@@ -37,25 +37,26 @@ END AS verdict
 FROM statesvc.dead_letter d WHERE d.dead_letter_id = ANY (%(ids)s::bigint[]);
 
 -- name: put_back_by_run
--- The newest dead letters that a run put back, up to the id `up_to`.
+-- Return the newest dead letters that a run put back, up to the id `up_to`.
 SELECT d.dead_letter_id FROM statesvc.dead_letter d
 WHERE d.run_id = %(run_id)s AND d.dead_letter_id <= %(up_to)s AND d.resolution = 'replayed'
     AND d.kind <> 'code' AND (d.kind = 'notification' OR d.cause <> 'rejected_member')
 ORDER BY d.dead_letter_id DESC LIMIT %(limit)s;
 
 -- name: replayed_by_run
--- How many dead letters a run has replayed.
+-- Return how many dead letters a run has replayed.
 SELECT count(*) FROM statesvc.dead_letter d WHERE d.run_id = %(run_id)s;
 
 -- name: resolve
--- Resolves dead letters that were read again.
+-- Resolve dead letters that were read again.
 UPDATE statesvc.dead_letter d
 SET resolved_at = statesvc.clock(), resolution = 'replayed', resolved_by = %(actor)s, why = %(why)s, run_id = %(run_id)s
 WHERE d.dead_letter_id = ANY (%(ids)s::bigint[]) AND d.resolved_at IS NULL
 RETURNING d.dead_letter_id;
 
 -- name: discard
--- Discards open dead letters, a bounded number, oldest first, without waiting for locks: what another operator replays meanwhile is left alone.
+-- Discard open dead letters, a bounded number, oldest first, without waiting for locks: what another operator replays meanwhile is left
+-- alone.
 UPDATE statesvc.dead_letter d
 SET resolved_at = statesvc.clock(), resolution = 'discarded', resolved_by = %(actor)s, why = %(why)s, run_id = %(run_id)s
 WHERE d.dead_letter_id IN (

@@ -1,9 +1,9 @@
 -- name: newest_dead_letter
--- The id of the newest dead letter; 0: there is none.
+-- Return the id of the newest dead letter; 0: there is none.
 SELECT coalesce(max(d.dead_letter_id), 0) FROM statesvc.dead_letter d;
 
 -- name: plan
--- How many open dead letters a filter means, and what stands in the way of how many, by kind, cause and carrier.
+-- Return how many open dead letters a filter means, and what stands in the way of how many, by kind, cause and carrier.
 SELECT d.kind, d.cause, d.carrier_id, statesvc.replay_obstacle(d) AS obstacle, count(*)
 FROM statesvc.dead_letter d
 WHERE d.resolved_at IS NULL AND d.dead_letter_id <= %(up_to)s
@@ -16,7 +16,7 @@ WHERE d.resolved_at IS NULL AND d.dead_letter_id <= %(up_to)s
 GROUP BY 1, 2, 3, 4;
 
 -- name: next_dead_letters
--- The next open dead letters that a filter means and that are replayed in one of these ways, oldest first.
+-- Return the next open dead letters that a filter means and that are replayed in one of these ways, oldest first.
 SELECT d.dead_letter_id, d.kind, d.carrier_id, d.message_id
 FROM statesvc.dead_letter d
 WHERE d.resolved_at IS NULL AND d.dead_letter_id > %(after)s AND d.dead_letter_id <= %(up_to)s
@@ -36,7 +36,7 @@ WHERE d.resolved_at IS NULL AND d.dead_letter_id > %(after)s AND d.dead_letter_i
 ORDER BY d.dead_letter_id LIMIT %(limit)s;
 
 -- name: count_remaining
--- How many open dead letters a replay has not come to: of `ways` those above `after`, of `later_ways` all.
+-- Return how many open dead letters a replay has not come to: of `ways` those above `after`, of `later_ways` all.
 SELECT count(*)
 FROM statesvc.dead_letter d CROSS JOIN LATERAL (SELECT CASE
         WHEN d.kind = 'code' THEN 'read_code'

@@ -1,10 +1,10 @@
 -- name: tick
--- The database's clock.
+-- Return the database's clock.
 SELECT statesvc.clock();
 
 -- name: messages_of_code
--- The next messages, in the order of their ids, with a code, from when it was unknown; `text` is any text in place of one. `since`: only of events that were recorded since
--- then and that no correction of ours is about.
+-- Return the next messages, in the order of their ids, with a code, from when it was unknown; `text` is any text in place of one. `since`:
+-- only of events that were recorded since then and that no correction of ours is about.
 SELECT DISTINCT said.message_id FROM (
     SELECT e.message_id, e.recorded_at, e.shipment_id, e.event_id, e.raw_type, e.raw_code FROM statesvc.event e
     WHERE (e.kind = 'unmapped' OR e.by_category) AND e.carrier_id = %(carrier_id)s
@@ -22,9 +22,9 @@ WHERE said.message_id > %(after)s
 ORDER BY said.message_id LIMIT %(limit)s;
 
 -- name: transaction_id
--- The id of the current transaction.
+-- Return the id of the current transaction.
 SELECT pg_current_xact_id()::text::bigint;
 
 -- name: older_writers
--- Whether a transaction that writes and that began before `transaction_id` ended is still under way.
+-- Return whether a transaction that writes and that began before `transaction_id` ended is still under way.
 SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint <= %(transaction_id)s::bigint;

@@ -1,5 +1,5 @@
 -- name: next_of_log
--- The next `limit` events of the log above a place, and which of their messages hold the code; the place to go on from.
+-- Return the next `limit` events of the log above a place, and which of their messages hold the code; the place to go on from.
 WITH page AS MATERIALIZED (
     SELECT p.batch_id, p.ordinal, p.message_id,
         CASE WHEN p.carrier_id <> %(carrier_id)s OR p.kind = 'correction' OR p.carrier_code IS DISTINCT FROM %(carrier_code)s::text
@@ -17,8 +17,8 @@ SELECT l.batch_id, l.ordinal, (SELECT count(*) FROM page),
 FROM last l;
 
 -- name: newest_with_code
--- The events with the code, the newest first: those that are unknown or were read by category by their index, the others as far as the
--- newest `searched_max` events of the log hold them. And how many events were looked at for the others.
+-- Return the events with the code, the newest first: those that are unknown or were read by category by their index, the others as far as
+-- the newest `searched_max` events of the log hold them. And how many events were looked at for the others.
 WITH indexed AS MATERIALIZED (
     SELECT e.batch_id, e.ordinal, e.message_id, e.shipment_id, e.raw_type, e.raw_code, e.raw_reason, e.raw_text FROM statesvc.event e
     WHERE (e.kind = 'unmapped' OR e.by_category) AND e.kind <> 'correction' AND e.carrier_id = %(carrier_id)s
@@ -46,7 +46,7 @@ SELECT (SELECT count(*) FROM found), (SELECT count(DISTINCT f.shipment_id) FROM 
     ARRAY(SELECT f.message_id FROM found f JOIN chosen c USING (message_id) GROUP BY f.message_id ORDER BY min(f.shipment_id::text), f.message_id);
 
 -- name: open_code_dead_letter
--- The open dead letter of a listed code.
+-- Return the open dead letter of a listed code.
 SELECT d.dead_letter_id FROM statesvc.dead_letter d
 WHERE d.kind = 'code' AND d.resolved_at IS NULL AND d.carrier_id = %(carrier_id)s
     AND d.raw_type IS NOT DISTINCT FROM %(raw_type)s::text AND d.raw_code IS NOT DISTINCT FROM %(raw_code)s::text;

@@ -1,5 +1,6 @@
 -- name: samples
--- Events that an unknown code brought, or that were read by its category, the newest first; `text` is any text in place of a code.
+-- Return the events that an unknown code brought, or that were read by its category, the newest first; `text` is any text in place of a
+-- code.
 WITH candidate AS MATERIALIZED (
     SELECT e.shipment_id, e.event_id, e.message_id, e.recorded_at, e.canonical, e.sealed_part, e.raw_type, e.raw_code FROM statesvc.event e
     WHERE (e.kind = 'unmapped' OR e.by_category) AND e.kind <> 'correction' AND e.carrier_id = %(carrier_id)s

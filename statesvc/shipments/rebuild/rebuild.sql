@@ -1,51 +1,51 @@
 -- name: try_lock
--- One rebuild at a time.
+-- Take the lock that lets one rebuild run at a time.
 SELECT pg_try_advisory_lock(hashtextextended('statesvc.rebuild', 0));
 
 -- name: unlock
--- The next may begin.
+-- Let the next rebuild begin.
 SELECT pg_advisory_unlock(hashtextextended('statesvc.rebuild', 0));
 
 -- name: wait_briefly
--- What traffic would queue behind gives up soon and tries again; no statement takes more than one processor of the server.
+-- Give up soon what traffic would queue behind, to try it again; no statement takes more than one processor of the server.
 SELECT set_config('lock_timeout', '1s', false), set_config('statement_timeout', '0', false),
     set_config('max_parallel_workers_per_gather', '0', false);
 
 -- name: fold_in_bulk
--- A slice is sorted in memory, not in files whose writing a commit would wait for. The rows of the spare table become durable with the swap.
+-- Sort a slice in memory, not in files whose writing a commit would wait for. The rows of the spare table become durable with the swap.
 SELECT set_config('work_mem', '64MB', false), set_config('synchronous_commit', 'off', false);
 
 -- name: bytes_of_log
--- How large the events are, for a guess at their number.
+-- Return how large the events are, for a guess at their number.
 SELECT coalesce(sum(pg_relation_size(t.relid)), 0)::bigint FROM pg_partition_tree('statesvc.event') t;
 
 -- name: watch
--- From its commit on, every change of the live table is noted; it waits for those that are under way.
+-- Note every change of the live table from the commit on; it waits for those that are under way.
 CREATE OR REPLACE TRIGGER touched_by_insert AFTER INSERT ON statesvc.shipment
     REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION statesvc.note_touched();
 CREATE OR REPLACE TRIGGER touched_by_update AFTER UPDATE ON statesvc.shipment
     REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION statesvc.note_touched();
 
 -- name: unwatch
--- Ends the notes on the live table.
+-- End the notes on the live table.
 DROP TRIGGER IF EXISTS touched_by_insert ON statesvc.shipment;
 DROP TRIGGER IF EXISTS touched_by_update ON statesvc.shipment;
 
 -- name: unwatch_spare
--- The notes follow the live table, not the one that was.
+-- End the notes on the table that was live.
 DROP TRIGGER IF EXISTS touched_by_insert ON statesvc.shipment_spare;
 DROP TRIGGER IF EXISTS touched_by_update ON statesvc.shipment_spare;
 
 -- name: empty
--- Forgets the spare table, with it the way back from an earlier swap, and the notes so far.
+-- Forget the spare table, with it the way back from an earlier swap, and the notes so far.
 TRUNCATE statesvc.shipment_spare, statesvc.shipment_touched;
 
 -- name: no_way_back
--- There is nothing to roll back to.
+-- Note that there is nothing to roll back to.
 DELETE FROM statesvc.rebuild WHERE projection = 'shipment';
 
 -- name: slice_histories
--- The events and observations of a slice of the key space, shipment by shipment, oldest first.
+-- Return the events and observations of a slice of the key space, shipment by shipment, oldest first.
 SELECT x.shipment_id, x.version, x.canonical FROM (
     SELECT e.shipment_id, e.version, e.canonical FROM statesvc.event e WHERE e.shipment_id BETWEEN %(first)s AND %(last)s
     UNION ALL
@@ -54,13 +54,13 @@ SELECT x.shipment_id, x.version, x.canonical FROM (
 ) x ORDER BY x.shipment_id, x.version;
 
 -- name: slice_rows
--- The live rows of a slice of the key space.
+-- Return the live rows of a slice of the key space.
 SELECT shipment_id, version, recorded_at, first_recorded_at, last_event_at, status_since, delivered_at, attempts, terminal, carrier_id,
     number, tracking_number, discriminator, status, reason, flags, estimated_delivery, signed_by_event_id, promised_until, lane, service, due_at, state
 FROM statesvc.shipment WHERE shipment_id BETWEEN %(first)s AND %(last)s ORDER BY shipment_id;
 
 -- name: fill
--- Adds rows to the spare table.
+-- Add rows to the spare table.
 INSERT INTO statesvc.shipment_spare
     (shipment_id, version, recorded_at, first_recorded_at, last_event_at, status_since, delivered_at, attempts, terminal, carrier_id, number,
      tracking_number, discriminator, status, reason, flags, estimated_delivery, signed_by_event_id, promised_until, lane, service, due_at, state)
@@ -76,7 +76,7 @@ FROM unnest(%(shipment_ids)b::uuid[], %(versions)b::int[], %(recorded_ats)b::tim
         number, tracking_number, discriminator, status, reason, flags, estimated_delivery, signed_by_event_id, promised_until, lane, service, due_at, state);
 
 -- name: take_notes
--- Takes some notes away; who changes one of these shipments later leaves another.
+-- Take some notes away; who changes one of these shipments later leaves another.
 WITH taken AS (
     DELETE FROM statesvc.shipment_touched WHERE ctid = ANY (ARRAY(SELECT t.ctid FROM statesvc.shipment_touched t LIMIT %(limit)s))
     RETURNING shipment_id
@@ -84,8 +84,8 @@ WITH taken AS (
 SELECT DISTINCT shipment_id FROM taken;
 
 -- name: histories
--- The events and observations of these shipments, oldest first. Read after their notes were taken, so that it sees at least what they are
--- about.
+-- Return the events and observations of these shipments, oldest first. Read after their notes were taken, so that it sees at least what
+-- they are about.
 SELECT x.shipment_id, x.canonical FROM (
     SELECT e.shipment_id, e.version, e.canonical FROM statesvc.event e WHERE e.shipment_id = ANY (%(shipment_ids)b::uuid[])
     UNION ALL
@@ -93,28 +93,28 @@ SELECT x.shipment_id, x.canonical FROM (
 ) x ORDER BY x.shipment_id, x.version;
 
 -- name: remove
--- Makes room for rows that are folded again.
+-- Make room for rows that are folded again.
 DELETE FROM statesvc.shipment_spare WHERE shipment_id = ANY (%(shipment_ids)b::uuid[]);
 
 -- name: analyze
--- So that the first queries after the swap are planned well.
+-- Analyze the spare table, so that the first queries after the swap are planned well.
 ANALYZE statesvc.shipment_spare;
 
 -- name: lock_live
--- Nobody reads or writes the live table until the end of the transaction.
+-- Lock the live table against readers and writers until the end of the transaction.
 LOCK TABLE statesvc.shipment IN ACCESS EXCLUSIVE MODE;
 
 -- name: swap
--- The spare table becomes the live one, and the other way around.
+-- Make the spare table the live one, and the other way around.
 ALTER TABLE statesvc.shipment RENAME TO shipment_swapping;
 ALTER TABLE statesvc.shipment_spare RENAME TO shipment;
 ALTER TABLE statesvc.shipment_swapping RENAME TO shipment_spare;
 
 -- name: note_swap
--- From here on there is a way back.
+-- Note that there is a way back from here on.
 INSERT INTO statesvc.rebuild (projection, swapped_at, swapped_by, events) VALUES ('shipment', statesvc.clock(), %(actor)s, %(events)s)
 ON CONFLICT (projection) DO UPDATE SET swapped_at = excluded.swapped_at, swapped_by = excluded.swapped_by, events = excluded.events;
 
 -- name: last_swap
--- When and by whom the projection was last swapped, while the old one is retained.
+-- Return when and by whom the projection was last swapped, while the old one is retained.
 SELECT swapped_at, swapped_by FROM statesvc.rebuild WHERE projection = 'shipment';
