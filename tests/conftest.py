@@ -116,7 +116,15 @@ class FailureNames:
 def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         postgres.claim_folder()
+        _keep_files_in_memory()
         config.pluginmanager.register(FailureNames(config), "failure-names")
+
+
+def _keep_files_in_memory() -> None:
+    """Have tests make their files in memory where there is room: servers of their own wait for each of theirs to be on the disk."""
+    root = postgres.root()
+    if root is not None and not os.statvfs(root).f_flag & os.ST_NOEXEC:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(root))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

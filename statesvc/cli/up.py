@@ -13,6 +13,7 @@ from statesvc.cli import explained
 from statesvc.cli.arguments import add_address
 from statesvc.cli.command_error import CommandError
 from statesvc.roles.supervisor.child_plan import ROLES, PortTakenError, ServicePlan, choose_ports, environment_of, forked_programs
+from statesvc.roles.supervisor.child_watch import ASK_SECONDS
 from statesvc.roles.supervisor.fork_server import ForkServer
 from statesvc.roles.supervisor.preload import preload
 from statesvc.roles.supervisor.supervise import up
@@ -31,8 +32,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(options: argparse.Namespace) -> int:
-    """Run everything until it is asked to stop."""
+def run(options: argparse.Namespace, *, ask_seconds: float = ASK_SECONDS) -> int:
+    """Run everything until it is asked to stop. `ask_seconds`: between two questions whether a child lives."""
     settings = load_settings()
     host = options.host or settings.http.host
     port = settings.http.port if options.port is None else options.port
@@ -55,6 +56,7 @@ def run(options: argparse.Namespace) -> int:
             settings=settings,
             explained=explained,
             demo_rate=options.demo_rate if options.demo else None,
+            ask_seconds=ask_seconds,
         )
         os.environ.update(environment_of(plan, os.environ))
         plan = replace(plan, settings=load_settings())

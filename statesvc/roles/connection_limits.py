@@ -13,6 +13,7 @@ from typing import Final
 
 from statesvc.database.pool import PoolLimits
 from statesvc.database.room import Bound
+from statesvc.database.session_settings import SessionLimits
 from statesvc.settings.service_settings import CONNECTIONS_MIN, Settings
 
 API_ACQUIRE_SECONDS: Final = 0.5
@@ -144,4 +145,14 @@ def worker_limits(settings: Settings) -> PoolLimits:
         lock_seconds=worker.lock_seconds,
         idle_in_transaction_seconds=worker.idle_in_transaction_seconds,
         transaction_seconds=max(worker.statement_seconds, worker.lock_seconds, worker.idle_in_transaction_seconds),
+    )
+
+
+def lead_limits(settings: Settings) -> SessionLimits:
+    """Return the limits of the session that leads the sealers: those of a worker's statements; a pass may take several."""
+    worker = settings.worker
+    return SessionLimits(
+        statement_seconds=worker.statement_seconds,
+        lock_seconds=worker.lock_seconds,
+        idle_in_transaction_seconds=worker.idle_in_transaction_seconds,
     )

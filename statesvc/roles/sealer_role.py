@@ -1,7 +1,7 @@
 """The role `sealer`: seals and signs the log. Of several one leads, the others stand by."""
 
 from statesvc.database.wakeups.channels import LOG
-from statesvc.roles.connection_limits import worker_limits
+from statesvc.roles.connection_limits import lead_limits, worker_limits
 from statesvc.roles.http_server import run_with_health
 from statesvc.roles.runtime import Launch, Runtime, open_runtime
 from statesvc.roles.shutdown import Component
@@ -34,6 +34,7 @@ def sealer_components(launch: Launch, base: Runtime) -> list[Component]:
         waker=base.waker,
         telemetry=base.telemetry,
         pace=SealerPace(interval_seconds=settings.sealer.interval_seconds, sweep_seconds=settings.sealer.sweep_seconds),
+        limits=lead_limits(settings),
         clock=ClockCheck(seconds_max=settings.sealer.clock_seconds_max),
     )
     base.readiness.watch("sealer", lambda: sealer.refusal)

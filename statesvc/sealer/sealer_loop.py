@@ -31,7 +31,6 @@ from statesvc.sealer.leadership import Publication, publish, signers_of, take_st
 from statesvc.sealer.seal import SQL, ForkError, RefusalError, SealedLog, SealMark, SealPass, read_writers, seal
 from statesvc.telemetry.metrics import Telemetry
 
-LEAD_LIMITS: Final = SessionLimits(statement_seconds=20, lock_seconds=10, idle_in_transaction_seconds=15)
 _STANDBY_SECONDS: Final = 5.0
 _ENDED_SECONDS: Final = 0.2
 """Time for a session to end."""
@@ -69,8 +68,8 @@ class Sealer:
         waker: Waker,
         telemetry: Telemetry,
         pace: SealerPace,
+        limits: SessionLimits,
         clock: ClockCheck | None = None,
-        limits: SessionLimits = LEAD_LIMITS,
     ) -> None:
         self._dsn = direct_dsn
         self._limits = limits

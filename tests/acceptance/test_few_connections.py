@@ -14,10 +14,10 @@ import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
+from tests.acceptance.all_roles import ROLES, all_roles, same
 from tests.acceptance.processes import Service, until_false
 from tests.acceptance.service_maker import ServiceMaker
 from tests.acceptance.steady_pushes import steady_pushes
-from tests.acceptance.test_lost_database import ROLES, all_roles, same
 from tests.world.postgres import Server
 
 # five roles, and their start

@@ -10,11 +10,11 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
+from tests.acceptance.all_roles import all_roles
 from tests.acceptance.forced_settings import LIMITS, PARSING
 from tests.acceptance.processes import Service, until_false
 from tests.acceptance.service_maker import ServiceMaker
 from tests.acceptance.stories import canonical
-from tests.acceptance.test_lost_database import all_roles
 from tests.world.postgres import Server
 
 # five roles, and faults that last for seconds

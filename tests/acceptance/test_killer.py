@@ -6,8 +6,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from statesvc.roles.supervisor.child_process import ChildProcess, ChildProgram
 from statesvc.roles.supervisor.start_child import spawn
 from tests.acceptance.killer import DEADLY
@@ -30,7 +28,9 @@ class KillerService(Service):
 async def supervised_worker(service: Service) -> AsyncIterator[None]:
     """Run a worker as `statesvc up` keeps it: started again whenever it dies."""
     command = [*service.program, "worker", "--port", "0"]
-    child = ChildProcess(ChildProgram(name="worker", start=spawn(command, service.environment)))
+    # its pauses between deaths are not what is shown here
+    program = ChildProgram(name="worker", start=spawn(command, service.environment), longest_pause_seconds=0.1)
+    child = ChildProcess(program)
     running = asyncio.create_task(child.run())
     try:
         yield
@@ -40,10 +40,8 @@ async def supervised_worker(service: Service) -> AsyncIterator[None]:
 
 
 async def test_a_message_that_kills_its_worker_is_given_up_after_five_and_its_batch_loses_one_lease(
-    service_maker: ServiceMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    service_maker: ServiceMaker, tmp_path: Path
 ) -> None:
-    # its pauses between deaths are not what is shown here
-    monkeypatch.setattr("statesvc.roles.supervisor.child_process.LONGEST_PAUSE_SECONDS", 0.1)
     service = await service_maker(tmp_path, SHORT_LEASE, kind=KillerService)
     async with service:
         await service.start("api")

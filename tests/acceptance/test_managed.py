@@ -17,17 +17,17 @@ from psycopg.conninfo import make_conninfo
 from statesvc.database.embedded import EmbeddedServer
 from statesvc.database.embedded_error import EmbeddedServerError
 from statesvc.database.postgres_programs import programs
+from tests.acceptance.all_roles import ROLES, all_roles, same, well_again
 from tests.acceptance.forced_settings import LIMITS, PARSING
 from tests.acceptance.processes import Service, until_false
 from tests.acceptance.steady_pushes import steady_pushes
-from tests.acceptance.test_lost_database import ROLES, all_roles, same, well_again
 from tests.world.ports import free_port
 
 # a server of their own, five roles
 pytestmark = [pytest.mark.timeout(500), pytest.mark.usefixtures("own_processes")]
 
 MAJORS = (16, 18)
-MESSAGES = 500
+MESSAGES = 200
 SCRIPT = Path(__file__).parents[2] / "statesvc" / "database" / "embedded_roles.sql"
 PASSWORDS = {"STATESVC_OWNER_PASSWORD": "of-the-owner", "STATESVC_SERVICE_PASSWORD": "of-the-service", "STATESVC_AUDITOR_PASSWORD": "x"}
 OVERRIDES = {"shared_buffers": "64MB", "fsync": "off", "max_wal_size": "512MB"}
@@ -161,7 +161,7 @@ async def test_a_rotated_password_needs_no_restart_and_no_push_is_lost(tmp_path:
             mine = {"DATABASE_URL": address, "STATESVC_DATABASE_PASSWORD_COMMAND": f"cat {secret}"}
         service = await made(server, tmp_path / "service", **mine)
         async with all_roles(service) as (roles, subscriber):
-            async with steady_pushes(service, roles[0], per_second=100) as pushes:
+            async with steady_pushes(service, roles[0], per_second=30) as pushes:
                 await pushes.well_for(2)
                 with psycopg.connect(make_conninfo(server.master, dbname="statesvc"), autocommit=True) as master:
                     master.execute("ALTER ROLE statesvc_service PASSWORD 'of-today'")

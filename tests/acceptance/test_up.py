@@ -49,10 +49,10 @@ class Running:
             "STATESVC_WEBHOOK_SECRET_UPS": SECRET,
         }
 
-    async def up(self, *arguments: str) -> asyncio.subprocess.Process:
+    async def up(self, *arguments: str, module: str = "statesvc") -> asyncio.subprocess.Process:
         with self.folder.joinpath("out").open("ab") as out, self.folder.joinpath("err").open("ab") as err:
             return await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "statesvc", "up", "--port", str(self.port), *arguments),
+                *(sys.executable, "-m", module, "up", "--port", str(self.port), *arguments),
                 env=self.environment,
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=out,
@@ -189,7 +189,7 @@ async def test_sigterm_ends_ingest_first_and_every_request_that_was_taken_is_ans
 
 async def test_a_frozen_role_is_named_and_replaced_and_pushes_go_on(running: Running) -> None:
     running.environment |= {"STATESVC_ALLOW_UNSIGNED_WEBHOOKS": "fedex"}
-    process = await running.up()
+    process = await running.up(module="tests.acceptance.impatient_up")
     try:
         await running.ready(process, running.port)
         async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=60)) as session:

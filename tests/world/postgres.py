@@ -7,7 +7,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
@@ -63,7 +63,7 @@ class Server:
 def claim_folder() -> None:
     """Claim the folder; called by the controller before it starts workers: they inherit where to find the server."""
     _end_servers_of_dead_runs()
-    os.environ[FOLDER_VARIABLE] = tempfile.mkdtemp(prefix=f"{FOLDER_PREFIX}{os.getpid()}-", dir=_root())
+    os.environ[FOLDER_VARIABLE] = str(_new_folder())
 
 
 def release_folder() -> None:
@@ -81,6 +81,18 @@ def running_server() -> Server:
             asyncio.run(_make_template(server))
             told.write_text(json.dumps(asdict(server)))
         return Server(**json.loads(told.read_text()))
+
+
+@contextmanager
+def own_server() -> Iterator[Server]:
+    """Run a server of one test's own, for what would disturb the others: processes of the server that are stopped."""
+    folder = _new_folder()
+    with ExitStack() as stack:
+        stack.callback(_end, folder)
+        server = _embedded(folder)
+        asyncio.run(_make_template(server))
+        yield server
+        _superusers.pop(server.superuser_dsn).close()
 
 
 def create_database(server: Server, template: str = TEMPLATE) -> str:
@@ -184,10 +196,14 @@ async def _make_template(server: Server) -> None:
         await connection.execute(MOVABLE_CLOCK.encode())
 
 
-def _root() -> Path | None:
+def root() -> Path | None:
     """Return a folder in memory where there is room: a database is copied for each test, hundreds of small files."""
     is_roomy = MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free >= MEMORY_BYTES_MIN
     return MEMORY if is_roomy else None
+
+
+def _new_folder() -> Path:
+    return Path(tempfile.mkdtemp(prefix=f"{FOLDER_PREFIX}{os.getpid()}-", dir=root()))
 
 
 def _end_servers_of_dead_runs() -> None:

@@ -14,7 +14,7 @@ from typing import Final
 from statesvc.roles.launch import run_role
 from statesvc.roles.runtime import Launch, Role
 from statesvc.roles.supervisor.child_process import ChildProgram
-from statesvc.roles.supervisor.child_watch import ChildWatch
+from statesvc.roles.supervisor.child_watch import ASK_SECONDS, ChildWatch
 from statesvc.roles.supervisor.fork_server import ForkedProgram, ForkServer
 from statesvc.roles.supervisor.preparation import prepare
 from statesvc.roles.supervisor.start_child import fork, spawn
@@ -49,6 +49,8 @@ class ServicePlan:
     """Port on which the supervisor serves the metrics of all roles, once that is known."""
     demo_rate: float | None = None
     """Pushes a second of the sample carriers; None: no demo."""
+    ask_seconds: float = ASK_SECONDS
+    """Seconds between two questions of the supervisor whether a child lives."""
 
     def control(self, role: str) -> Path:
         """Return the socket at which the supervisor asks a role for its metrics, and whether it lives."""
@@ -128,7 +130,7 @@ def programs(plan: ServicePlan, server: ForkServer, environment: Mapping[str, st
     for number, roles in enumerate(CHILDREN):
         alone = spawn([sys.executable, "-m", "statesvc", *arguments_of(plan, roles)], environment, niceness=NICENESS.get(roles[0], 0))
         name = "+".join(roles)
-        watch = ChildWatch(name, plan.control(roles[0]))
+        watch = ChildWatch(name, plan.control(roles[0]), ask_seconds=plan.ask_seconds)
         listed.append(ChildProgram(name=name, start=fork(server, number, otherwise=alone), watch=watch))
     if plan.demo_rate is not None:
         command = [sys.executable, "-m", "statesvc.demo.run", "--url", plan.url, "--rate", str(plan.demo_rate)]

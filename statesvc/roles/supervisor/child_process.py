@@ -28,11 +28,13 @@ class ChildProgram:
     start: Start
     restart: bool = True
     watch: ChildWatch | None = None
+    longest_pause_seconds: float = LONGEST_PAUSE_SECONDS
+    """Longest pause between a death and the next start."""
 
 
-def pause_after(deaths: int) -> float:
+def pause_after(deaths: int, *, longest_seconds: float = LONGEST_PAUSE_SECONDS) -> float:
     """Return the seconds to wait after `deaths` in a row, from 1."""
-    return min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2.0 ** min(deaths - 1, 16))
+    return min(longest_seconds, FIRST_PAUSE_SECONDS * 2.0 ** min(deaths - 1, 16))
 
 
 class ChildProcess:
@@ -67,7 +69,7 @@ class ChildProcess:
             if not self.program.restart:
                 log.warning("child_ended", role=name, pid=child.pid, exit_code=exit_code)
                 return
-            pause = pause_after(deaths)
+            pause = pause_after(deaths, longest_seconds=self.program.longest_pause_seconds)
             log.error("child_died", role=name, pid=child.pid, exit_code=exit_code, attempt=deaths, delay_seconds=pause)
             await set_within(self._stopping, pause)
 

@@ -30,7 +30,7 @@ log = structlog.get_logger()
 class ChildWatch:
     """Watches the child of one role through all its lives."""
 
-    def __init__(self, name: str, control: Path, *, ask_seconds: float = ASK_SECONDS) -> None:
+    def __init__(self, name: str, control: Path, *, ask_seconds: float) -> None:
         self.answers = True
         self.has_answered = False
         """The child that runs now, ever."""

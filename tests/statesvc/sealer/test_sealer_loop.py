@@ -19,18 +19,19 @@ from statesvc.database.wakeups.waker import Waker
 from statesvc.sealer import sealer_loop as loop
 from statesvc.sealer.lead import silent_lead
 from statesvc.sealer.leadership import Publication
-from statesvc.sealer.sealer_loop import LEAD_LIMITS, Sealer, SealerPace
+from statesvc.sealer.sealer_loop import Sealer, SealerPace
 from statesvc.telemetry.metrics import Telemetry
 from tests.soak.proxy import proxy_to
 from tests.world.postgres import Server
 from tests.world.story import MASTER, NOWHERE, Story, scan, story
 
 PACE = SealerPace(interval_seconds=0.01, sweep_seconds=60)
+PATIENT = SessionLimits(statement_seconds=20, lock_seconds=10, idle_in_transaction_seconds=15)
 
 
 @asynccontextmanager
 async def running(
-    database: Any, publication: Publication = NOWHERE, *, dsn: str | None = None, limits: SessionLimits = LEAD_LIMITS
+    database: Any, publication: Publication = NOWHERE, *, dsn: str | None = None, limits: SessionLimits = PATIENT
 ) -> AsyncIterator[tuple[Sealer, Waker]]:
     listener, waker, telemetry = Listener(database.service_dsn, [LOG]), Waker(database.service_dsn), Telemetry()
     sealer = Sealer(
@@ -242,7 +243,9 @@ async def test_a_lead_that_works_is_not_silent(database: Any) -> None:
 def test_stopping_comes_before_running_too(database: Any) -> None:
     async def scenario() -> None:
         listener = Listener(database.service_dsn, [LOG])
-        sealer = Sealer(database.service_dsn, MASTER, NOWHERE, listener=listener, waker=Waker(""), telemetry=Telemetry(), pace=PACE)
+        sealer = Sealer(
+            database.service_dsn, MASTER, NOWHERE, listener=listener, waker=Waker(""), telemetry=Telemetry(), pace=PACE, limits=PATIENT
+        )
         sealer.stop()
         sealer.stop()
         await sealer.run()
