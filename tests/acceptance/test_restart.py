@@ -14,6 +14,9 @@ from tests.acceptance.stories import Message, messages
 from tests.world import pgbouncer
 from tests.world.ports import free_port
 
+AFTERWARDS = 200
+"""Messages that are acknowledged after the last restart."""
+
 
 @pytest.mark.usefixtures("own_processes")
 async def test_a_restart_of_the_database_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
@@ -64,6 +67,11 @@ async def _restart_under_load(service: Service, server: EmbeddedServer) -> None:
     await asyncio.to_thread(server.start)
     await asyncio.sleep(1)
     await asyncio.to_thread(server.restart, immediate=True)
+    before = len(acknowledged)
+    async with asyncio.timeout(60):
+        while len(acknowledged) < before + AFTERWARDS:  # noqa: ASYNC110 - the clients count
+            await asyncio.sleep(0.05)
+    stopping.set()
     await asyncio.gather(*clients)
     assert refused
     assert max(refused) < 3

@@ -100,10 +100,12 @@ async def test_a_server_that_is_back_at_once_is_found_by_the_same_attempt(databa
 
 async def test_who_gets_no_connection_in_time_is_told_that_the_database_is_unavailable(database: Any) -> None:
     limits = replace(LIMITS, connections_max=1, acquire_seconds=0.05)
-    async with make_pool(database.service_dsn, name="statesvc test", limits=limits) as pool, pool.connection():
-        with pytest.raises(PoolTimeout) as refused:
-            async with pool.connection():
-                pass
+    async with make_pool(database.service_dsn, name="statesvc test", limits=limits) as pool:
+        await pool.wait()
+        async with pool.connection():
+            with pytest.raises(PoolTimeout) as refused:
+                async with pool.connection():
+                    pass
     assert failure(refused.value) is Failure.UNAVAILABLE
 
 
@@ -138,6 +140,7 @@ async def test_a_pool_comes_back_by_itself_after_its_server_was_away(tmp_path: P
     limits = replace(LIMITS, acquire_seconds=0.2)
     try:
         async with make_pool(dsn, name="statesvc test", limits=limits) as pool:
+            await pool.wait()
             async with pool.connection() as connection:
                 assert await one(connection, "SELECT 1") == 1
             await asyncio.to_thread(embedded.stop)
