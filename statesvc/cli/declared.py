@@ -3,7 +3,7 @@
 import argparse
 import asyncio
 import sys
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
 from statesvc.cli.api_calls import Calls, Json, work
@@ -54,20 +54,26 @@ def _options(operation: ListedOperation, command: Command) -> list[str]:
     return [name for name in plain if name not in command.fixed and name not in _arguments(operation, command)]
 
 
-def run(options: argparse.Namespace) -> int:
+CompleteIds = Callable[[Calls, argparse.Namespace], Awaitable[None]]
+"""Completes, in the options, the ids of which only the first characters were given."""
+
+
+def run(options: argparse.Namespace, *, complete_ids: CompleteIds | None = None) -> int:
     """Make the call, and show its answer."""
-    return asyncio.run(_run(options))
+    return asyncio.run(_run(options, complete_ids))
 
 
-async def _run(options: argparse.Namespace) -> int:
+async def _run(options: argparse.Namespace, complete_ids: CompleteIds | None) -> int:
     operation_id, command = options.declared
     operation = operation_named(operation_id)
     taken = [*_arguments(operation, command), *_options(operation, command)]
-    stated = {name: getattr(options, name) for name in taken} | dict(command.fixed)
     why = options.why if operation.takes_why else ""
-    if stated.get("why") is not None and operation.fields["why"].required and not stated["why"].strip():
+    if "why" in taken and operation.fields["why"].required and options.why is not None and not options.why.strip():
         raise CommandError("--why must say why", exit_code=2)
     async with api_calls(options) as calls:
+        if complete_ids is not None:
+            await complete_ids(calls, options)
+        stated = {name: getattr(options, name) for name in taken} | dict(command.fixed)
         if command.preview and not options.yes:
             _write(await _answer(calls, operation_named(command.preview), stated), command, stated, as_json=options.json)
             if not options.json:

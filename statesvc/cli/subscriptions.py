@@ -19,6 +19,8 @@ from statesvc.delivery.outcome_words import outcome_words
 
 _PAGE: Final = 200
 _ATTEMPTS: Final = 20
+_NOTIFICATIONS_SEARCHED: Final = 2_000
+_WEBHOOK_ID_CHARS: Final = len("n1-") + 32
 _TEST: Final = "subscription.test"
 _LIMITER: Final = ("limit", "in_flight", "mean_latency_seconds", "breaker", "next_allowed_at", "notifiers")
 _ATTEMPT: Final = ("webhook_id", "number", "outcome", "status_code", "started_at", "duration_ms")
@@ -55,7 +57,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    return declared.run(options) if hasattr(options, "declared") else asyncio.run(_run(options))
+    return declared.run(options, complete_ids=_complete_ids) if hasattr(options, "declared") else asyncio.run(_run(options))
 
 
 async def _run(options: argparse.Namespace) -> int:
@@ -71,6 +73,23 @@ async def _find(calls: Calls, wanted: str) -> Mapping[str, Any]:
         found: Mapping[str, Any] = await calls.call("get_subscription", subscription_id=wanted)
         return found
     return one_beginning_with(wanted, await _all(calls), name=itemgetter("id"), what="subscription")
+
+
+async def _complete_ids(calls: Calls, options: argparse.Namespace) -> None:
+    """Complete the ids of the commands about notifications; a notification's, of the newest `_NOTIFICATIONS_SEARCHED`."""
+    options.subscription_id = (await _find(calls, options.subscription_id))["id"]
+    if len(getattr(options, "webhook_id", " " * _WEBHOOK_ID_CHARS)) >= _WEBHOOK_ID_CHARS:
+        return
+    newest: list[Mapping[str, Any]] = []
+    cursor = None
+    while len(newest) < _NOTIFICATIONS_SEARCHED:
+        page = await calls.call("list_notifications", subscription_id=options.subscription_id, limit=_PAGE, cursor=cursor)
+        newest, cursor = [*newest, *page["items"]], page["next_cursor"]
+        if cursor is None:
+            break
+    listing = f"statesvc subscriptions notifications {options.subscription_id}"
+    found = one_beginning_with(options.webhook_id, newest, name=itemgetter("webhook_id"), what="notification", where=listing)
+    options.webhook_id = found["webhook_id"]
 
 
 async def _all(calls: Calls) -> list[Mapping[str, Any]]:
@@ -91,8 +110,8 @@ async def _list(calls: Calls, *, as_json: bool) -> None:
         return
     now = datetime.now(UTC)
     write_table(
-        ("ID", "STATE", "URL", "OWNER", "FAILING FOR", "LAST ANSWER"),
-        [(one["id"], one["state"], one["url"], one["owner"], _failing(one, now), _answer(one)) for one in found],
+        ("ID", "NAME", "STATE", "URL", "OWNER", "FAILING FOR", "LAST ANSWER"),
+        [(one["id"], one["name"], one["state"], one["url"], one["owner"], _failing(one, now), _answer(one)) for one in found],
     )
 
 

@@ -138,7 +138,7 @@ class Portal:
             "replay": replay,
             "path": guest.path,
         }
-        return self._page(guest, "portal_subscription.html", one["url"], values)
+        return self._page(guest, "portal_subscription.html", one["name"] or one["url"], values)
 
     # deeds
 

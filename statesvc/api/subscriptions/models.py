@@ -18,6 +18,7 @@ from statesvc.delivery.brokers.table import BY_SCHEME
 from statesvc.delivery.event_catalogue import BY_TYPE, CONNECTION_TEST
 from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.http.closed_model import ClosedModel
+from statesvc.http.faces import Asked
 from statesvc.http.operation import PartialChange
 from statesvc.http.paging import PageParameters
 from statesvc.shipments.models import text_of
@@ -240,7 +241,7 @@ class SubscriptionListParameters(PageParameters):
 class SubscriptionParameters(ClosedModel):
     """One subscription."""
 
-    subscription_id: UUID
+    subscription_id: Annotated[UUID, Asked(help="its id, or as many characters of it as are unique")]
 
 
 class RotationParameters(SubscriptionParameters):

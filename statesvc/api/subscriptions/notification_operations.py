@@ -20,7 +20,7 @@ from statesvc.delivery.attempt_part import Response
 from statesvc.delivery.notification import data_of
 from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.http.call import Call
-from statesvc.http.faces import Command, Form
+from statesvc.http.faces import Asked, Command, Form
 from statesvc.http.operation import WHY_TAKEN, operation
 from statesvc.http.paging import Page, PageParameters, decode_cursor, encode_cursor
 from statesvc.http.problem import Code, Problem
@@ -44,10 +44,9 @@ _ALL: Final = "/v1/subscriptions/{subscription_id}/notifications"
 _ONE: Final = _ALL + "/{webhook_id}"
 
 
-class NotificationListParameters(PageParameters):
+class NotificationListParameters(PageParameters, SubscriptionParameters):
     """A page of a subscription's notifications, the newest first."""
 
-    subscription_id: UUID
     outcome: Annotated[
         NotificationOutcome | None,
         Field(description="Only those that ended so; `waiting`: not yet; `coalesced`: a later one of the shipment stood for it."),
@@ -60,7 +59,11 @@ class NotificationListParameters(PageParameters):
 class NotificationParameters(SubscriptionParameters):
     """One notification of a subscription."""
 
-    webhook_id: Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[!-~]+$", description="Its header `webhook-id`.")]
+    webhook_id: Annotated[
+        str,
+        Field(min_length=1, max_length=100, pattern=r"^[!-~]+$", description="Its header `webhook-id`."),
+        Asked(help="its header `webhook-id`, or as many characters of it as are unique among the newest 2,000"),
+    ]
 
 
 class NotificationBodyParameters(NotificationParameters):

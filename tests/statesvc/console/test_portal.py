@@ -119,6 +119,18 @@ async def test_a_link_opens_its_owners_subscriptions_and_the_token_leaves_the_ad
     assert "https://shop.invalid/hook" in await shown.text()
 
 
+async def test_a_subscription_is_listed_by_its_name_beside_its_id_and_url(portal: Portal) -> None:
+    shop = await portal.key("shop", Scope.SUBSCRIPTIONS)
+    named, unnamed = await portal.subscribe(shop, name="Night mails"), await portal.subscribe(shop, url="https://shop.invalid/other")
+    tab = await portal.visit(await portal.link(shop))
+    listed = await tab.text("/portal")
+    assert re.search(rf">Night mails</a>.*https://shop\.invalid/hook.*<code>{named}</code>", listed)
+    assert re.search(rf">https://shop\.invalid/other</a>.*<code>{unnamed}</code>", listed)
+    shown = await tab.text(page(named))
+    assert "<h1>Night mails</h1>" in shown
+    assert "https://shop.invalid/hook" in shown
+
+
 async def test_another_owners_subscription_is_reached_by_no_id_and_no_deed(portal: Portal) -> None:
     shop, other = await portal.key("shop", Scope.SUBSCRIPTIONS), await portal.key("other", Scope.SUBSCRIPTIONS)
     mine, theirs = await portal.subscribe(shop), await portal.subscribe(other)

@@ -58,6 +58,14 @@ async def test_those_in_trouble_come_first_and_each_state_has_a_list(tab: Tab) -
     assert "fine.invalid" not in await tab.text(f"{LIST}?state=paused")
 
 
+async def test_a_subscription_is_listed_by_its_name_beside_its_id_and_url(tab: Tab) -> None:
+    named, unnamed = await _subscribe(tab.api, name="Night mails"), await _subscribe(tab.api, "other.invalid")
+    await tab.log_in("ops subscriptions")
+    listed = await tab.text(LIST)
+    assert f"Night mails https://shop.invalid/hook {named.rpartition('/')[2]}" in listed
+    assert f"https://other.invalid/hook {unnamed.rpartition('/')[2]}" in listed
+
+
 async def test_the_overview_has_one_line_for_all_that_fail_alike_and_leads_to_their_list(tab: Tab) -> None:
     for number in range(5):
         subscription_id = (await _subscribe(tab.api, f"shop{number}.invalid")).rpartition("/")[2]
