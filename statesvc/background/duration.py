@@ -5,8 +5,8 @@ from typing import Final
 _UNITS: Final = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
-def duration(seconds: float) -> str:
-    """Format seconds for people, in two units at most."""
+def duration(seconds: float, *, units: int = 2) -> str:
+    """Format seconds for people, in two units at most, or in the largest alone."""
     if seconds < 1:
         return f"{seconds * 1000:.0f} ms"
     left = int(seconds)
@@ -15,6 +15,6 @@ def duration(seconds: float) -> str:
         if left >= size or parts:
             parts.append(f"{left // size} {unit}")
             left %= size
-        if len(parts) == 2:
+        if len(parts) == units:
             break
     return " ".join(part for part in parts if not part.startswith("0 ")) or "0 s"

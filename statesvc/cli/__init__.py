@@ -57,7 +57,9 @@ def _parse_and_run(given: Sequence[str], called: str | None) -> int:
         if group.needs_action:
             group.print_help()
             return 0
-    options = parser.parse_args(given)
+    options, unknown = parser.parse_known_args(given)
+    if unknown:
+        parser.refuse(options, unknown)
     if called not in modules:
         parser.error("name a command")
     return _run(modules[called], options)
@@ -76,7 +78,7 @@ def _open_standard_streams() -> None:
 def build_parser(names: Collection[str]) -> tuple[TopParser, dict[str, CommandModule]]:
     """Return the parser of the whole command line, with the arguments of these commands, and the modules that were loaded for them."""
     parser = TopParser()
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=CommandParser)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=CommandParser)
     modules: dict[str, CommandModule] = {}
     for name, command in COMMANDS.items():
         subparser = commands.add_parser(name, help=command.summary, description=command.summary)

@@ -27,7 +27,7 @@ from statesvc.settings.service_settings import Settings, load_settings
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    commands = parser.add_subparsers(dest="action", required=True, metavar="list | run | verify | lost | log | query")
+    commands = parser.add_subparsers(dest="action", required=True)
     listing = commands.add_parser("list", help="every day, and how far it came")
     listing.add_argument("--json", action="store_true", help="for scripts")
     commands.add_parser("run", help="archive now what is due, at full speed; a worker does it by itself once an hour")

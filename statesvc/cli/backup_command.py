@@ -26,7 +26,7 @@ class BaseBackupError(RuntimeError):
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    commands = parser.add_subparsers(dest="action", required=True, metavar="check")
+    commands = parser.add_subparsers(dest="action", required=True)
     checking = commands.add_parser("check", help="what a restore would miss; exit code 1 where something would be")
     where = checking.add_mutually_exclusive_group()
     where.add_argument("--stanza", metavar="NAME", help="whose base backups pgBackRest lists, which must be installed here")

@@ -21,7 +21,7 @@ _NO_BOUND: Final = "none"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="for scripts")
-    commands = parser.add_subparsers(dest="what", metavar="list | show | unmapped | map | unmap | quota")
+    commands = parser.add_subparsers(dest="what")
     commands.add_parser("list", help="this release's carriers, as these settings have them").add_argument(
         "--json", action="store_true", default=argparse.SUPPRESS, help="for scripts"
     )

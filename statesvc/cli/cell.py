@@ -26,7 +26,7 @@ PROXIES = {"nginx": nginx_configuration, "envoy": envoy_configuration}
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--file", type=Path, metavar="FILE", help="the directory of cells (default: STATESVC_CELLS_FILE)")
-    commands = parser.add_subparsers(dest="what", metavar="list | status | add | assign | check | proxy | keys | move", required=True)
+    commands = parser.add_subparsers(dest="what", required=True)
     listing = commands.add_parser("list", help="the cells, and which carriers are where")
     listing.add_argument("--json", action="store_true", help="for scripts")
     status = commands.add_parser("status", help="what waits in each cell, and what needs a human there; exit 1 if anything does")

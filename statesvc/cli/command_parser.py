@@ -1,12 +1,13 @@
 """The parser of the command line: help in groups, what was probably meant, and options that may stand anywhere."""
 
 import argparse
-from collections.abc import Collection, Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, Final, NoReturn
 
 from statesvc import __version__
 from statesvc.cli.command_table import COMMANDS, GROUPS
 from statesvc.cli.presentation import paint
+from statesvc.cli.wrong_use import close_matches, in_words
 from statesvc.telemetry.colour import Colour
 
 _ANYWHERE: Final[Mapping[tuple[str, ...], Mapping[str, Any]]] = {
@@ -28,12 +29,21 @@ _EXAMPLES: Final = (
 _FLAG_WIDTH: Final = 19
 
 
+class _ActionsInLine(argparse.HelpFormatter):
+    """Lists actions without a line above them that only says that they are actions."""
+
+    def _format_action(self, action: argparse.Action) -> str:
+        if action.nargs != argparse.PARSER:
+            return super()._format_action(action)
+        return self._join_parts([super(_ActionsInLine, self)._format_action(listed) for listed in self._iter_indented_subactions(action)])
+
+
 class CommandParser(argparse.ArgumentParser):
     """The parser of a command or of one of its actions."""
 
     def __init__(self, **arguments: Any) -> None:  # noqa: ANN401 - argparse's own
         # some commands have another --url
-        super().__init__(**{"conflict_handler": "resolve", **arguments})
+        super().__init__(**{"conflict_handler": "resolve", "formatter_class": _ActionsInLine, **arguments})
         self.actions: Any = None
         """Action that argparse returned for its subcommands."""
 
@@ -44,9 +54,27 @@ class CommandParser(argparse.ArgumentParser):
             self.add_argument(*flags, **{**described, "help": argparse.SUPPRESS, "default": argparse.SUPPRESS})
 
     def add_subparsers(self, **arguments: Any) -> Any:  # noqa: ANN401 - argparse has no public name for it
-        """Add subcommands, and remember that there are some."""
-        self.actions = super().add_subparsers(**{"title": "actions", "parser_class": ActionParser, **arguments})
+        """Add subcommands, which help lists before the options."""
+        self.actions = super().add_subparsers(**{"title": "actions", "metavar": "ACTION", "parser_class": ActionParser, **arguments})
+        self._action_groups.insert(0, self._action_groups.pop())
+        self.epilog = f"`{self.prog} ACTION --help` says more about one; `statesvc` lists the options that stand anywhere."
         return self.actions
+
+    def error(self, message: str) -> NoReturn:
+        """Say in one sentence what is wrong and where it is told how it should be. Exits."""
+        self.exit(2, f"{self.prog}: {in_words(message)}; see `{self.prog} --help`\n")
+
+    def refuse(self, options: argparse.Namespace, unknown: Sequence[str]) -> NoReturn:
+        """Refuse words that neither this parser nor the one of the action that was called knows. Exits."""
+        if self.actions is not None and (called := getattr(options, self.actions.dest)) is not None:
+            self.actions.choices[called].refuse(options, unknown)
+        word = unknown[0].partition("=")[0]
+        if not word.startswith("-"):
+            self.error(f"unexpected argument {word!r}")
+        close = close_matches(word, [flag for flag in self._option_string_actions if flag.startswith("--")])
+        if close:
+            self.exit(2, f"{self.prog}: unknown option {word}; did you mean {' or '.join(close)}?\n")
+        self.error(f"unknown option {word}")
 
     @property
     def needs_action(self) -> bool:
@@ -69,10 +97,8 @@ class ActionParser(CommandParser):
 
 def meant(program: str, word: str, known: Iterable[str]) -> str:
     """Return what was probably meant, as the end of a sentence; `known`: the words that could stand there."""
-    import difflib  # noqa: PLC0415 - few command lines are wrong
-
     suggested = [f"statesvc {name}" for name in _elsewhere(word)]
-    suggested = suggested or [f"{program} {name}" for name in difflib.get_close_matches(word, list(known), n=2)]
+    suggested = suggested or [f"{program} {name}" for name in close_matches(word, known)]
     if suggested:
         return f"; did you mean {' or '.join(f'`{command}`' for command in suggested)}?"
     return f"; `{program} --help` lists them" if " " in program else f"; `{program}` lists them"

@@ -13,7 +13,7 @@ from statesvc.repair.dead_letters.dead_letter import IN_WORDS, SENTENCES, DeadLe
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    commands = parser.add_subparsers(dest="action", required=True, metavar="list | groups | show | replay | discard")
+    commands = parser.add_subparsers(dest="action", required=True)
     listing = commands.add_parser("list", help="what waits, the newest first")
     add_fields(listing, "list_dead_letters", *FILTER)
     listing.add_argument("--all", action="store_true", help="also resolved ones")

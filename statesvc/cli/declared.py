@@ -24,8 +24,7 @@ class Subcommands(Protocol):
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of a group that is declared as a whole."""
     group = parser.prog.rsplit(maxsplit=1)[-1]
-    names = [command.name.split()[1] for _, command in commands_of(group)]
-    add_declared(parser.add_subparsers(dest="action", required=True, metavar=" | ".join(names)), group)
+    add_declared(parser.add_subparsers(dest="action", required=True), group)
 
 
 def add_declared(subcommands: Subcommands, group: str) -> None:

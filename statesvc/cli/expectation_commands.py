@@ -21,7 +21,7 @@ _ALL_CARRIERS: Final = "*"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="for scripts")
-    commands = parser.add_subparsers(dest="what", metavar="set")
+    commands = parser.add_subparsers(dest="what")
     state = commands.add_parser(
         "set", help="state hours of a carrier, of one of its services, or of all; shows what it would change, and changes it with --yes"
     )

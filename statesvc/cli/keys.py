@@ -17,7 +17,7 @@ _PAGE: Final = 200
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    commands = parser.add_subparsers(dest="action", required=True, metavar="create | list | revoke | rotate-master | ...")
+    commands = parser.add_subparsers(dest="action", required=True)
     create = commands.add_parser("create", help="make a key; it is shown once")
     add_fields(create, "create_api_key", "name")
     create.add_argument("--scopes", required=True, help="comma-separated, of ingest, read, audit, pii, subscriptions, ops, admin")

@@ -25,7 +25,7 @@ from statesvc.settings.service_settings import Settings, load_settings
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    commands = parser.add_subparsers(dest="action", required=True, metavar="fork")
+    commands = parser.add_subparsers(dest="action", required=True)
     forking = commands.add_parser("fork", help="start a new epoch of the log; run docs/restore.md")
     forking.add_argument("--why", required=True, help="recorded in the log: no personal data here")
     forking.add_argument("--dry-run", action="store_true", help="only say what was lost")

@@ -22,11 +22,16 @@ NO_PLACE: Final = (
 """Consequence where no place holds tombstones."""
 _BAR_WIDTH: Final = 40
 _GAP: Final = "  "
+_NOTHING: Final = Painted("-", None)
 _WRAPPED_WIDTH_MIN: Final = 12
+_WORD_MAX: Final = 36
+"""Length of a UUID."""
 
 
 def write_table(headings: Sequence[str], rows: Iterable[Sequence[object]], *, wide: Collection[str] = ()) -> None:
     """Write columns as wide as their widest cell; None is a dash. On a terminal the widest columns wrap, so that the table fits.
+
+    Where it would not fit, columns in which nothing stands are left out on a terminal.
 
     `wide`: headings of columns that `-o wide` alone shows.
     """
@@ -37,15 +42,21 @@ def write_table(headings: Sequence[str], rows: Iterable[Sequence[object]], *, wi
     titles = [Painted(headings[index], Colour.BOLD) for index in shown]
     cells = [titles, *([_cell(row[index]) for index in shown] for row in rows)]
     widths = [max(len(row[column].text) for row in cells) for column in range(len(shown))]
-    if sys.stdout.isatty():
-        widths = fitting(widths, shutil.get_terminal_size().columns)
+    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    if columns is not None and _table_width(widths) > columns:
+        filled = [place for place in range(len(shown)) if any(row[place] != _NOTHING for row in cells[1:])]
+        cells, widths = [[row[place] for place in filled] for row in cells], [widths[place] for place in filled]
+        words = [max(len(word) for row in cells for word in (row[column].text.split() or [""])) for column in range(len(filled))]
+        widths = fitting(widths, words, columns)
     for row in cells:
-        wrapped = [
-            textwrap.wrap(cell.text, width) if len(cell.text) > width else [cell.text] for cell, width in zip(row, widths, strict=True)
-        ]
+        wrapped = [_wrapped(cell.text, width) for cell, width in zip(row, widths, strict=True)]
         for line in zip_longest(*wrapped, fillvalue=""):
             padded = [_padded(text, width, cell.colour) for text, width, cell in zip(line, widths, row, strict=True)]
             sys.stdout.write(_GAP.join(padded).rstrip() + "\n")
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    return textwrap.wrap(text, width, break_on_hyphens=False) if len(text) > width else [text]
 
 
 def _cell(value: object) -> Painted:
@@ -55,7 +66,7 @@ def _cell(value: object) -> Painted:
         case datetime():
             return Painted(shown_time(value), None)
         case None:
-            return Painted("-", None)
+            return _NOTHING
         case _:
             return Painted(str(value), None)
 
@@ -64,12 +75,21 @@ def _padded(text: str, width: int, colour: Colour | None) -> str:
     return paint(text, colour) + " " * (width - len(text))
 
 
-def fitting(widths: Sequence[int], columns: int) -> list[int]:
-    """Return the widths for a terminal of this many columns: the widest wrap, none below `_WRAPPED_WIDTH_MIN`."""
+def _table_width(widths: Sequence[int]) -> int:
+    return sum(widths) + len(_GAP) * (len(widths) - 1)
+
+
+def fitting(widths: Sequence[int], words: Sequence[int], columns: int) -> list[int]:
+    """Return the widths for a terminal of this many columns: the widest wrap, at blanks, as long as there is one that can.
+
+    `words`: the longest in each column. One that may be copied, such as an id or a number, stays in one piece, even where the table
+    becomes wider than the terminal.
+    """
     fitted = list(widths)
-    excess = sum(fitted) + len(_GAP) * (len(fitted) - 1) - columns
-    while excess > 0 and max(fitted) > _WRAPPED_WIDTH_MIN:
-        fitted[fitted.index(max(fitted))] -= 1
+    least = [max(min(word, _WORD_MAX), _WRAPPED_WIDTH_MIN) for word in words]
+    excess = _table_width(fitted) - columns
+    while excess > 0 and (wider := [column for column, width in enumerate(fitted) if width > least[column]]):
+        fitted[max(wider, key=fitted.__getitem__)] -= 1
         excess -= 1
     return fitted
 

@@ -26,7 +26,7 @@ NONE: Final = "none"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    commands = parser.add_subparsers(dest="action", required=True, metavar="show | set | drill | hold | release")
+    commands = parser.add_subparsers(dest="action", required=True)
     show = commands.add_parser("show", help="every rollout that was ever set; of one carrier, what its candidate read differently")
     show.add_argument("carrier_id", metavar="carrier", nargs="?", help="a carrier id")
     show.add_argument("--json", action="store_true", help="for scripts")

@@ -47,7 +47,7 @@ _SHOWN: Final = (
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    actions = parser.add_subparsers(dest="action", required=True)
     summary = "those that changed last, the newest first"
     action = actions.add_parser("list", help=summary, description=summary)
     add_fields(action, "list_shipments", *_FILTERS)

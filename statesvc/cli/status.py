@@ -156,7 +156,7 @@ def _show_carriers(status: Mapping[str, Any]) -> None:
             [
                 (
                     carrier_id,
-                    f"{duration(max(0.0, now - last[carrier_id]))} ago" if carrier_id in last else None,
+                    f"{duration(max(0.0, now - last[carrier_id]), units=1)} ago" if carrier_id in last else None,
                     *pushed.get(carrier_id, (0, 0, 0)),
                     lane["ready"],
                     None if lane["oldest_ready_seconds"] is None else duration(lane["oldest_ready_seconds"]),

@@ -11,7 +11,7 @@ from statesvc.background.duration import duration
 from statesvc.cli import declared
 from statesvc.cli.api_calls import Calls, Json, work
 from statesvc.cli.command_error import CommandError
-from statesvc.cli.id_prefix import one_beginning_with
+from statesvc.cli.id_prefix import one_beginning_with, shown_ids
 from statesvc.cli.operation_table import add_fields
 from statesvc.cli.output import cell, time_of, write_json, write_line, write_table
 from statesvc.cli.service_calls import api_calls
@@ -28,7 +28,7 @@ _SUMS: Final = ("matched", "put", "never_written", "waiting", "delivered")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    actions = parser.add_subparsers(dest="action", required=True)
     listed = actions.add_parser("list", help="list subscriptions and how they do")
     listed.add_argument("--json", action="store_true", help="for scripts")
     for name, summary in (
@@ -111,7 +111,11 @@ async def _list(calls: Calls, *, as_json: bool) -> None:
     now = datetime.now(UTC)
     write_table(
         ("ID", "NAME", "STATE", "URL", "OWNER", "FAILING FOR", "LAST ANSWER"),
-        [(one["id"], one["name"], one["state"], one["url"], one["owner"], _failing(one, now), _answer(one)) for one in found],
+        [
+            (shown, one["name"], one["state"], one["url"], one["owner"], _failing(one, now), _answer(one))
+            for shown, one in zip(shown_ids([one["id"] for one in found]), found, strict=True)
+        ],
+        wide=("OWNER",),
     )
 
 

@@ -108,3 +108,38 @@ def test_options_of_all_commands_stand_before_and_after_the_command() -> None:
 def test_a_command_without_a_document_refuses_to_print_one(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["completion", "bash", "-o", "json"]) == 2
     assert "has no JSON" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        ("shipments show", "carrier and tracking_number are missing; see `statesvc shipments show --help`"),
+        ("shipments show ups", "tracking_number is missing; see"),
+        ("shipments find", "one of text, --reference is missing; see"),
+        ("shipments find --reference", "--reference needs a value; see"),
+        ("shipments list --limit many", "--limit takes a whole number, not 'many'; see"),
+        ("shipments list --status delivred", "--status cannot be 'delivred': did you mean delivered or delivery_attempted; see"),
+        ("shipments list --stauts delivered", "unknown option --stauts; did you mean --status?"),
+        ("status ups", "unexpected argument 'ups'; see `statesvc status --help`"),
+        ("status --frobnicate", "unknown option --frobnicate; see `statesvc status --help`"),
+        ("--url http://h", "name a command; see `statesvc --help`"),
+        ("--frobnicate", "unknown option --frobnicate; see `statesvc --help`"),
+    ],
+)
+def test_wrong_use_is_one_sentence_that_says_what_to_do(typed: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(typed.split())
+    assert ended.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("statesvc")
+    assert told in line
+
+
+def test_the_help_of_a_group_begins_with_its_actions(capsys: pytest.CaptureFixture[str]) -> None:
+    for name in COMMANDS:
+        parser, _ = build_parser({name})
+        if parser.actions.choices[name].needs_action:
+            assert main([name]) == 0
+            told = capsys.readouterr().out
+            assert told.index("actions:") < told.index("options:")
+            assert max(map(len, told.splitlines())) <= 80

@@ -38,9 +38,20 @@ def test_on_a_terminal_a_table_fits_and_says_everything(columns: int, monkeypatc
 
 
 def test_narrow_columns_stay_as_they_are() -> None:
-    assert fitting([4, 8, 90, 30], 100) == [4, 8, 52, 30]
-    assert fitting([4, 8], 100) == [4, 8]
-    assert fitting([20, 20], 10) == [12, 12]
+    assert fitting([4, 8, 90, 30], [4, 8, 10, 30], 100) == [4, 8, 52, 30]
+    assert fitting([4, 8], [4, 8], 100) == [4, 8]
+    assert fitting([20, 20], [5, 5], 10) == [12, 12]
+
+
+def test_what_is_copied_stays_in_one_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stdout", terminal)
+    monkeypatch.setattr("shutil.get_terminal_size", lambda: os.terminal_size((60, 24)))
+    row = ("db8c6cf7-b451-4b47-8edf-8fd2b0a9432a", "1ZR760R60332160282", "2021-10-18 14:02:29-05:00", "a long sentence about the parcel")
+    write_table(("ID", "NUMBER", "AT", "WHAT"), [row])
+    lines = terminal.getvalue().splitlines()
+    for word in " ".join(row).split():
+        assert any(word in line.split() for line in lines)
 
 
 @pytest.fixture
