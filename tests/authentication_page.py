@@ -7,7 +7,8 @@ from typing import Final
 
 from events.carriers import CARRIERS
 from events.carriers.carrier import ShipperChoice
-from statesvc.cli.carrier_authentication import binds_body, described
+from statesvc.cli.carrier_authentication import binds_body
+from statesvc.ingress.scheme_words import described
 
 PAGE: Final = Path(__file__).parents[1] / "docs" / "authentication.md"
 _TABLE: Final = re.compile(r"(?<=--write -->\n).*?(?=<!-- end -->)", re.DOTALL)

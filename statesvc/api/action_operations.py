@@ -7,6 +7,7 @@ from pydantic import Field
 
 from statesvc.api.operation_context import Context
 from statesvc.http.call import Call
+from statesvc.http.faces import Command
 from statesvc.http.operation import operation
 from statesvc.http.paging import Page, PageParameters, decode_cursor, encode_cursor
 from statesvc.http.problem import Code, Problem
@@ -24,7 +25,13 @@ class ActionsParameters(PageParameters):
     target: Annotated[Beginning, Field(description="Begins so: `carrier ups`, `shipment <id>`.")] = ""
 
 
-@operation("GET /v1/actions", scope="ops", tag="actions", problems=(Code.INVALID_CURSOR,))
+@operation(
+    "GET /v1/actions",
+    scope="ops",
+    tag="actions",
+    problems=(Code.INVALID_CURSOR,),
+    commands=(Command(name="actions list", columns=("recorded_at", "actor", "verb", "target", "details"), nothing="no action fits"),),
+)
 async def list_actions(context: Context, call: Call[ActionsParameters, None]) -> Page[RecordedAction]:
     """List operator actions.
 

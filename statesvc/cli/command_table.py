@@ -28,6 +28,7 @@ GROUPS: Final[Mapping[str, Mapping[str, ListedCommand]]] = {
         "subscriptions": ListedCommand("statesvc.cli.subscriptions", "who is notified, and with what success", calls_api=True),
         "queue": ListedCommand("statesvc.cli.queue", "messages that wait, by carrier, and notifications", calls_api=True),
         "workers": ListedCommand("statesvc.cli.workers", "the running processes, and when each was last seen", calls_api=True),
+        "actions": ListedCommand("statesvc.cli.declared", "who did what, when and why", calls_api=True),
         "notices": ListedCommand("statesvc.cli.declared", "what the service wants you to know", calls_api=True),
         "logs": ListedCommand("statesvc.cli.logs_command", "log lines, short and in colour, from a file or the journal"),
         "open": ListedCommand("statesvc.cli.open_console", "open the console in a browser", calls_api=True),

@@ -17,6 +17,9 @@ async def drill(calls: Calls, carrier_id: str, *, seconds: float) -> int:
     rollout = await calls.call("get_rollout", carrier_id=carrier_id)
     if not rollout["readings"] or not rollout["percent"]:
         raise CommandError(f"{carrier_id}: no other fleet has a share of it, so there is no way back to rehearse", exit_code=2)
+    if rollout["warnings"]:
+        # nobody would take over, and what waits would wait for the fallback
+        raise CommandError(f"{carrier_id}: a drill would strand messages, and prove nothing: {'; '.join(rollout['warnings'])}", exit_code=2)
     asked_at = time.monotonic()
     at_zero = await calls.call("change_rollout", {"percent": 0, "why": "drill: the way back"}, carrier_id=carrier_id)
     turned_at = time.monotonic()

@@ -185,6 +185,7 @@ async def _test(calls: Calls, one: Mapping[str, Any], options: argparse.Namespac
     else:
         if came["outcome"] == "address_refused":
             write_line("its address lies in a network that subscribers may not be in, as STATESVC_SUBSCRIBER_ALLOW has it")
+            write_line("this command read that, as it has no --url: the service's own settings come with --env-file FILE")
         said = outcome_words(came["outcome"], came["status_code"])
         write_line(f"{said} after {came['duration_ms']} ms{': ' + came['detail'] if came['detail'] else ''}")
     return 0 if came["outcome"] == "delivered" else 1

@@ -9,6 +9,7 @@ _DAY: Final = "should be a day, such as 2026-03-01"
 _DURATION: Final = "should be a duration, such as P3D or PT36H"
 _INTEGER: Final = "should be an integer, without quotes"
 _NUMBER: Final = "should be a number, without quotes"
+_ID: Final = "should be an id as an answer gave it (a UUID)"
 _OBJECT: Final = "should be an object: {...}"
 _SENTENCES: Final = {
     "missing": "is missing",
@@ -36,6 +37,8 @@ _SENTENCES: Final = {
     "date_from_datetime_inexact": _DAY,
     "time_delta_type": _DURATION,
     "time_delta_parsing": _DURATION,
+    "uuid_type": _ID,
+    "uuid_parsing": _ID,
     "greater_than": "should be more than {gt}",
     "greater_than_equal": "should be at least {ge}",
     "less_than": "should be less than {lt}",

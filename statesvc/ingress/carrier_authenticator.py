@@ -27,6 +27,7 @@ from statesvc.http.problem import Code, Problem
 from statesvc.ingress.authentication import Verifier
 from statesvc.ingress.jwks import KeySet, KeysUnavailableError
 from statesvc.ingress.rsa_signature import is_signed
+from statesvc.ingress.scheme_words import described
 from statesvc.settings.carrier_settings import (
     SIGNATURE_AGE_VARIABLE,
     WEBHOOK_AUTH_PREFIX,
@@ -184,7 +185,10 @@ class CarrierAuthenticator:
             return Problem(Code.BAD_SIGNATURE, f"{detail}. An API key with scope `ingest` is taken too")
         if self.secrets or self.key_set is not None:
             chosen = f" and {WEBHOOK_AUTH_PREFIX}{name}" if self.carrier.leaves_choice else ""
-            detail = f"no signature or credential fits; it is checked with {variable}{chosen}, on the bytes as sent{self._bound_of_age()}"
+            detail = (
+                f"no signature or credential fits: {self.carrier.name} sends {' or '.join(described(self.schemes))}; "
+                f"it is checked with {variable}{chosen}, on the bytes as sent{self._bound_of_age()}"
+            )
             return Problem(Code.BAD_SIGNATURE, f"{detail}. An API key with scope `ingest` is taken too")
         return Problem(
             Code.UNSIGNED_CARRIER, f"set {variable} to the secret shared with this carrier, or push with an API key of scope `ingest`"

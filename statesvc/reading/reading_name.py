@@ -35,7 +35,7 @@ def refused_names(stable: str | None, candidate: str | None, carrier: Carrier) -
 def _no_foreign_name(reading: str, carrier: Carrier) -> str | None:
     named = READER.fullmatch(reading)
     if named is None:
-        return "another fleet's reading is called name@version, as its workers hand it over; ours is null"
+        return "another fleet's reading is called name@version, as its workers hand it over; ours is null (`--stable ours`)"
     if named[1] == carrier.carrier_id and named[2] in carrier.normalizers:
         return f"that is a version of ours: as candidate it is called {named[2]}, as stable reading null"
     return None

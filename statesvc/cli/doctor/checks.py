@@ -10,7 +10,7 @@ from psycopg import AsyncConnection
 
 from events.carriers import CARRIERS, INSTALLED
 from statesvc.api.service_status import CHECKS, read_facts
-from statesvc.cli.carrier_authentication import accepted, described, open_points
+from statesvc.cli.carrier_authentication import accepted, open_points
 from statesvc.cli.doctor.archive_checks import check_body_archive, check_log_archive
 from statesvc.cli.doctor.connection_check import check_connections
 from statesvc.cli.doctor.disk_check import check_disk_lasts
@@ -31,6 +31,7 @@ from statesvc.database.partitions import missing_partitions
 from statesvc.database.queries import queries
 from statesvc.database.service_connection import encoding_fault
 from statesvc.health.finding import Finding, Urgency, fail, ok, warn
+from statesvc.ingress.scheme_words import described
 from statesvc.maintenance.due_times import seconds_in_future
 from statesvc.roles.carrier_names import unknown_carriers
 from statesvc.roles.master_key import key_sources, open_sources

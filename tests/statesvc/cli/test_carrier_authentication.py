@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from events.carriers import CARRIERS
-from statesvc.cli.carrier_authentication import accepted, binds_body, described, open_points
+from statesvc.cli.carrier_authentication import accepted, binds_body, open_points
+from statesvc.ingress.scheme_words import described
 from statesvc.settings.service_settings import load_settings
 
 

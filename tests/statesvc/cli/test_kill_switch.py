@@ -28,3 +28,13 @@ async def test_the_kill_switch_is_turned_all_the_same(shell: Shell) -> None:
         await shell(*command)
     # nothing runs here, which needs a human
     await shell("status", exit_code=1)
+
+
+async def test_a_drill_is_refused_while_nobody_would_take_over(database: Database, monkeypatch: pytest.MonkeyPatch, shell: Shell) -> None:
+    use(database, monkeypatch)
+    await shell("rollout", "set", "ups", "--stable", "old@1", "--candidate", "1", "--percent", "5", "--why", "a share")
+    assert "no worker asked for old@1" in await shell("rollout", "drill", "ups", exit_code=2)
+    assert "percent     5" in await shell("rollout", "show", "ups")
+    done = await shell("actions", "list", "--target", "carrier ups")
+    assert "a share" in done
+    assert "drill" not in done

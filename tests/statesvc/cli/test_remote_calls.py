@@ -113,6 +113,7 @@ async def test_the_environment_names_the_service_and_flags_win(
 @pytest.mark.parametrize(
     "command",
     [
+        "actions list",
         "carriers unmapped",
         "dead-letters list",
         "erase ups 1Z --why x",
