@@ -16,6 +16,10 @@ import statesvc
 FILE: Final = Path(__file__).with_name("statesvc.yml")
 HEAD: Final = "# written by python -m deploy.kubernetes.manifests; change manifests.py, or lay a kustomization over it\n"
 IMAGE: Final = f"statesvc:{statesvc.__version__}"
+MIGRATION: Final = f"statesvc-migrate-{statesvc.__version__.replace('.', '-')}"
+"""The job of this release: a job's image never changes, so that each release has its own, and the same one may be applied again."""
+MIGRATION_SECONDS: Final = 600
+"""Time for which a job that ended stays to be read. Applied after that, it runs again, and finds nothing to do."""
 PORT: Final = 8080
 METRICS_PORT: Final = 9080
 DRAIN_SECONDS: Final = 10
@@ -92,7 +96,9 @@ def _migration() -> Manifest:
         "metadata": {"labels": {"app.kubernetes.io/name": "statesvc", "app.kubernetes.io/component": "migrate"}},
         "spec": {**_pod([container]), "restartPolicy": "OnFailure"},
     }
-    return _object("batch/v1", "Job", "statesvc-migrate", spec={"backoffLimit": 10, "ttlSecondsAfterFinished": 600, "template": template})
+    return _object(
+        "batch/v1", "Job", MIGRATION, spec={"backoffLimit": 10, "ttlSecondsAfterFinished": MIGRATION_SECONDS, "template": template}
+    )
 
 
 def _deployment(role: RoleShape) -> Manifest:

@@ -17,6 +17,7 @@ from statesvc.cli.command_error import CommandError
 from statesvc.cli.command_parser import VALUED, CommandParser, TopParser
 from statesvc.cli.command_table import COMMANDS
 from statesvc.cli.presentation import Presentation, present
+from statesvc.settings.renamed_variables import RENAMES
 
 
 class CommandModule(Protocol):
@@ -106,6 +107,8 @@ def _read_env_file(given: str | None) -> None:
         from statesvc.settings.env_file import add_env_file  # noqa: PLC0415 - loads the settings, which --help does not need
 
         add_env_file(Path(named), os.environ)
+    for warning in RENAMES.adopt(os.environ):
+        sys.stderr.write(f"statesvc: {warning}\n")
 
 
 def _run(module: CommandModule, options: argparse.Namespace) -> int:

@@ -11,6 +11,7 @@ from statesvc.cli.command_error import CommandError
 from statesvc.database.embedded_error import NoDataError
 from statesvc.database.sql_errors import Failure, failure
 from statesvc.settings.carrier_settings import SettingError
+from statesvc.settings.renamed_variables import AmbiguousVariableError
 from statesvc.settings.service_settings import SECTIONS
 from statesvc.settings.variable_names import PREFIX, variable_of
 
@@ -23,7 +24,7 @@ def explain(error: Exception) -> CommandError | None:
             explained = error
         case ValidationError():
             explained = CommandError("; ".join(_settings(error)), exit_code=2)
-        case SettingError() | NoDataError():
+        case SettingError() | AmbiguousVariableError() | NoDataError():
             explained = CommandError(str(error), exit_code=2)
         case psycopg.errors.UndefinedTable() | psycopg.errors.InvalidSchemaName() | psycopg.errors.UndefinedFunction():
             explained = CommandError("the database has no schema, or an older one: run `statesvc migrate`")

@@ -11,12 +11,11 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-import zstandard
+from statesvc.log.zstd_frames import ZstdFrames, zstd_frames
 
 DICTIONARY: Final = 1
 """The one that compresses; those before it only decompress."""
 _PLAIN: Final = b"{"
-_LEVEL: Final = 3
 
 
 def dictionary_path(number: int) -> Path:
@@ -24,47 +23,33 @@ def dictionary_path(number: int) -> Path:
     return Path(__file__).with_name(f"json_dictionary_{number}.zstd")
 
 
-class _Contexts:
-    """Contexts of Zstandard, which are used again and again."""
-
-    def __init__(self) -> None:
-        parameters = zstandard.ZstdCompressionParameters.from_level(
-            _LEVEL, format=zstandard.FORMAT_ZSTD1_MAGICLESS, write_content_size=True, write_dict_id=False
-        )
-        self.compress = zstandard.ZstdCompressor(compression_params=parameters, dict_data=_dictionary(DICTIONARY)).compress
-        self.decompress = {
-            bytes([number]): zstandard.ZstdDecompressor(dict_data=_dictionary(number), format=zstandard.FORMAT_ZSTD1_MAGICLESS).decompress
-            for number in range(1, DICTIONARY + 1)
-        }
-
-
-class _ThreadContexts(threading.local):
-    """No context may be used by two threads at once."""
-
-    made: _Contexts | None = None
-
-
 @cache
-def _dictionary(number: int) -> zstandard.ZstdCompressionDict:
-    dictionary = zstandard.ZstdCompressionDict(dictionary_path(number).read_bytes())
-    if number == DICTIONARY:
-        dictionary.precompute_compress(level=_LEVEL)
-    return dictionary
+def _dictionaries() -> dict[bytes, bytes]:
+    """Read all dictionaries, by the byte that stands before their frames."""
+    return {bytes([number]): dictionary_path(number).read_bytes() for number in range(1, DICTIONARY + 1)}
 
 
-_thread: Final = _ThreadContexts()
 _NUMBER: Final = bytes([DICTIONARY])
 
 
-def _contexts() -> _Contexts:
+class _ThreadFrames(threading.local):
+    """Frames by the number of their dictionary: no context may be used by two threads at once."""
+
+    made: dict[bytes, ZstdFrames] | None = None
+
+
+_thread: Final = _ThreadFrames()
+
+
+def _frames() -> dict[bytes, ZstdFrames]:
     if _thread.made is None:
-        _thread.made = _Contexts()
+        _thread.made = {number: zstd_frames(dictionary) for number, dictionary in _dictionaries().items()}
     return _thread.made
 
 
 def compress_json(document: bytes) -> bytes:
     """Compress a document as it is stored."""
-    return _NUMBER + _contexts().compress(document)
+    return _NUMBER + _frames()[_NUMBER].compress(document)
 
 
 def decompress_json(stored: bytes) -> bytes:
@@ -72,10 +57,10 @@ def decompress_json(stored: bytes) -> bytes:
     first = stored[:1]
     if first == _PLAIN:
         return stored
-    decompress = _contexts().decompress.get(first)
-    if decompress is None:
+    frames = _frames().get(first)
+    if frames is None:
         raise ValueError(f"compressed with dictionary {first.hex()}, which this release does not have")
     try:
-        return decompress(stored[1:])
-    except (zstandard.ZstdError, MemoryError) as error:
+        return frames.decompress(stored[1:])
+    except frames.errors as error:
         raise ValueError(f"does not decompress: {error}") from error

@@ -6,6 +6,7 @@ from typing import Final
 
 from statesvc.settings import env_file
 from statesvc.settings.carrier_settings import CARRIER_VARIABLES
+from statesvc.settings.renamed_variables import RENAMES, Renames
 from statesvc.settings.service_settings import SECTIONS
 from statesvc.settings.variable_names import variable_of
 
@@ -25,10 +26,18 @@ ENV_FILE: Final = DocumentedSetting("Where settings come from.", env_file.VARIAB
 """Not one of the settings that such a file holds."""
 
 
-def documented_settings() -> Iterator[DocumentedSetting]:
+def documented_settings(*, renames: Renames = RENAMES) -> Iterator[DocumentedSetting]:
     """Yield every setting with its variable, default and meaning."""
     for section in SECTIONS:
         for name, field in section.model_fields.items():
-            yield DocumentedSetting(section.__doc__ or "", variable_of(section, name, field), field.default, field.description or "")
-    for variable, meaning in CARRIER_VARIABLES.items():
-        yield DocumentedSetting("One variable for each carrier, by its upper-case id.", f"{variable}<CARRIER>", None, meaning)
+            variable = variable_of(section, name, field)
+            meaning = (field.description or "") + _old_name(variable, renames)
+            yield DocumentedSetting(section.__doc__ or "", variable, field.default, meaning)
+    for prefix, meaning in CARRIER_VARIABLES.items():
+        text = meaning + _old_name(prefix, renames)
+        yield DocumentedSetting("One variable for each carrier, by its upper-case id.", f"{prefix}<CARRIER>", None, text)
+
+
+def _old_name(variable: str, renames: Renames) -> str:
+    """Return a sentence where it had another name, which still works."""
+    return "".join(f" Its old name {row.old} works before {row.refused_from}." for row in renames.rows if row.new == variable)

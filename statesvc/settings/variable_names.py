@@ -13,6 +13,7 @@ from pydantic_settings import BaseSettings
 
 from statesvc.settings import env_file
 from statesvc.settings.carrier_settings import CARRIER_VARIABLES, SettingError
+from statesvc.settings.renamed_variables import RENAMES, Renames
 
 PREFIX: Final = "STATESVC_"
 
@@ -40,9 +41,9 @@ def variable_of(section: type[BaseSettings], name: str, field: FieldInfo) -> str
     return f"{section.model_config.get('env_prefix', '')}{name}".upper()
 
 
-def unknown_variables(environment: Mapping[str, str], sections: Iterable[type[BaseSettings]]) -> list[str]:
-    """Return variables with our prefix that no field of the sections reads."""
-    known = _known(sections)
+def unknown_variables(environment: Mapping[str, str], sections: Iterable[type[BaseSettings]], *, renames: Renames = RENAMES) -> list[str]:
+    """Return variables with our prefix that no field of the sections reads, under no name that still works."""
+    known = _known(sections) | renames.deprecated(environment).keys()
     return sorted(
         name
         for name in environment
@@ -53,17 +54,24 @@ def unknown_variables(environment: Mapping[str, str], sections: Iterable[type[Ba
     )
 
 
-def refuse_unknown_variables(environment: Mapping[str, str], sections: Iterable[type[BaseSettings]]) -> None:
-    """Return a sentence about one unknown variable."""
+def sentences_on_unknown_variables(
+    environment: Mapping[str, str], sections: Iterable[type[BaseSettings]], *, renames: Renames = RENAMES
+) -> list[str]:
+    """Return a sentence about each, which says what to do and not its value."""
     sections = list(sections)
-    unknown = unknown_variables(environment, sections)
-    if unknown:
-        known = _known(sections)
-        raise UnknownVariableError("; ".join(what_to_do(name, known) for name in unknown))
+    unknown = unknown_variables(environment, sections, renames=renames)
+    refused = renames.refused(unknown)
+    known = _known(sections)
+    return [refused.get(name) or _what_to_do(name, known) for name in unknown]
 
 
-def what_to_do(name: str, known: Iterable[str]) -> str:
-    """Return a sentence about one unknown variable."""
+def refuse_unknown_variables(environment: Mapping[str, str], sections: Iterable[type[BaseSettings]]) -> None:
+    """Raise UnknownVariableError where there are any."""
+    if sentences := sentences_on_unknown_variables(environment, sections):
+        raise UnknownVariableError("; ".join(sentences))
+
+
+def _what_to_do(name: str, known: Iterable[str]) -> str:
     if name.endswith(_KUBERNETES_ENDINGS):
         return f"{name} is not a setting: Kubernetes sets it for a Service of that name; set `enableServiceLinks: false` in the pod"
     close = difflib.get_close_matches(name, [*known, *CARRIER_VARIABLES], n=1, cutoff=0.75)

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from deploy.kubernetes import manifests
+from statesvc import __version__
 from statesvc.roles.supervisor.child_plan import ROLES
 from statesvc.settings.http_settings import HttpSettings
 from statesvc.settings.service_settings import SECTIONS
@@ -88,6 +89,17 @@ def of_kind(kind: str) -> Iterator[dict[str, Any]]:
 def test_the_manifests_keep_to_the_schemas_of_kubernetes() -> None:
     for manifest in yaml.safe_load_all(manifests.text()):
         kubernetes_validate.validate(manifest, "1.31", strict=True)
+
+
+def test_the_migration_can_be_applied_again_and_each_release_has_its_own() -> None:
+    """The template of a job cannot be changed: applied under the same name, another image would be refused."""
+    (job,) = of_kind("Job")
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+    version = container["image"].rpartition(":")[2]
+    assert version == __version__
+    assert job["metadata"]["name"] == f"statesvc-migrate-{version.replace('.', '-')}"
+    assert job["spec"]["ttlSecondsAfterFinished"] > 0
+    assert container["args"] == ["migrate"]
 
 
 def test_each_role_has_a_deployment_a_service_and_a_budget_that_find_its_pods() -> None:

@@ -37,8 +37,9 @@ from statesvc.roles.carrier_names import unknown_carriers
 from statesvc.roles.master_key import key_sources, open_sources
 from statesvc.sealer.clock_check import CLOCK_SECONDS_MAX
 from statesvc.settings.carrier_settings import WEBHOOK_SECRET_PREFIX
+from statesvc.settings.renamed_variables import RENAMES
 from statesvc.settings.service_settings import SECTIONS, Settings
-from statesvc.settings.variable_names import unknown_variables
+from statesvc.settings.variable_names import sentences_on_unknown_variables
 
 HORIZON_DAYS_MIN: Final = 7
 CLOCK_SECONDS_OFF_MAX: Final = 1.0
@@ -74,11 +75,10 @@ async def run_checks(settings: Settings, environment: Mapping[str, str]) -> Asyn
 
 
 def _settings(settings: Settings, environment: Mapping[str, str]) -> Iterator[Finding]:
-    for name in unknown_variables(environment, SECTIONS):
-        yield fail(
-            "settings",
-            f"unknown setting {name} (typo?). The service will not start until it is removed; see `statesvc doctor --settings`",
-        )
+    for sentence in RENAMES.deprecated(environment).values():
+        yield warn("settings", sentence)
+    for sentence in sentences_on_unknown_variables(environment, SECTIONS):
+        yield fail("settings", f"{sentence}. Nothing starts until it is removed")
     try:
         kms = key_sources(settings).kms
         yield ok("master key", "set" if kms is None else f"held by the KMS ({kms.name})")
