@@ -65,7 +65,7 @@ async def await_shipment(context: Context, call: Call[ReferencesParameters, Awai
     problems=(Code.UNKNOWN_CARRIER, Code.NOT_FOUND),
 )
 async def stop_awaiting_shipment(context: Context, call: Call[ReferencesParameters, None]) -> None:
-    """Await a tracking number no longer."""
+    """Stop awaiting a tracking number."""
     async with context.pool.connection() as connection:
         if not await stop_awaiting(connection, attached_to(context, call.parameters), actor=call.caller.actor, why=call.why):
             raise Problem(Code.NOT_FOUND, "the number is not awaited")

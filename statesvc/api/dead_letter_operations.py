@@ -133,7 +133,7 @@ async def get_dead_letter(context: Context, call: Call[DeadLetterParameters, Non
     parts=CallParts(summed=("replayed", "messages", "corrected", "added"), left="remaining"),
 )
 async def replay_dead_letters(context: Context, call: Call[None, ReplayMany]) -> ReplayedMany:
-    """Replay the dead letters that a filter means.
+    """Replay the dead letters that match a filter.
 
     The open ones, oldest first: a canary, and the rest once that went well, as many as fit into a call; go on with `next_cursor`. Messages
     and notifications go back into their queues under their old ids, each once. Rejected members and events with a code are read again.
@@ -174,7 +174,7 @@ async def replay_dead_letters(context: Context, call: Call[None, ReplayMany]) ->
 
 @operation("POST /v1/dead-letters/discard", scope="ops", tag=_TAG, parts=CallParts(summed=("discarded",), left="remaining", repeats=True))
 async def discard_dead_letters(context: Context, call: Call[None, DiscardMany]) -> DiscardedMany:
-    """Discard the dead letters that a filter means.
+    """Discard the dead letters that match a filter.
 
     The open ones, oldest first, at most 1,000 in a call. They stay, listed as discarded.
     """

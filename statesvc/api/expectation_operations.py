@@ -48,7 +48,7 @@ async def get_expectations(context: Context, call: Call[ExpectationParameters, N
 
 @operation(f"PUT {_ONE}", scope="ops", tag=_TAG, rules=(_SERVICE_RULE,), problems=(Code.UNKNOWN_CARRIER, Code.CONFLICT))
 async def change_expectations(context: Context, call: Call[ExpectationParameters, RulesStatement]) -> CarrierExpectations:
-    """State what is expected of a carrier's shipments.
+    """Set what is expected of a carrier's shipments.
 
     Replaces what was stated: what is left out is inherited. In effect with the next event of each shipment; those that wait get their
     deadlines by it from a minute later on, a thousand a second (`applied`). What was observed stays. An operator action. 409 with

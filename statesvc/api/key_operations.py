@@ -95,7 +95,7 @@ async def list_api_keys(context: Context, call: Call[KeysParameters, None]) -> P
 
 @operation("POST /v1/keys", scope="admin", tag=_TAG, statuses={CREATED: "made; `key` is shown once"}, rules=("`expires_at` lies ahead.",))
 async def create_api_key(context: Context, call: Call[None, KeyRequest]) -> MadeKey:
-    """Make an API key.
+    """Create an API key.
 
     Only its hash is stored. Recorded as an operator action.
     """

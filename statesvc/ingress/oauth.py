@@ -49,7 +49,7 @@ class Tokens:
     def routes(self) -> Sequence[Route]:
         contract: Operation[None] = operation(
             operation_id="issue_webhook_token",
-            summary="A carrier fetches a token for its webhooks",
+            summary="Issue a token for a carrier's webhooks",
             description="OAuth 2.0 client credentials: `grant_type=client_credentials` as a form, the credentials by HTTP basic "
             "authentication or as `client_id` and `client_secret`. They are a secret of the carrier, `client_id:client_secret`.",
             scope=None,

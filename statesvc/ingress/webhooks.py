@@ -76,7 +76,7 @@ class Webhooks:
     def routes(self) -> Sequence[Route]:
         contract: Operation[None] = operation(
             operation_id="receive_webhook",
-            summary="A carrier pushes a message",
+            summary="Receive a message that a carrier pushes",
             description="Authenticated by the carrier's own scheme on the raw bytes, or by an API key with scope `ingest`. It may be "
             "compressed (`Content-Encoding: gzip`); its bound holds for both forms, and either may be the signed one. The answer "
             "means that the message is durable; it is the carrier's own ACK, by default `{message_id, duplicate}`. Whatever is signed "

@@ -74,7 +74,7 @@ def routes(context: Context, streams: Streams, tickets: Tickets) -> Sequence[Rou
             stream,
             operation(
                 operation_id="stream_transitions",
-                summary="Changes of status as they happen",
+                summary="Stream changes of status as they happen",
                 description=f"Server-Sent Events from the sealed log, each once, in its order. Come back with the last `id` as "
                 f"`{LAST_EVENT_ID}` (or `after`) and nothing is missed or repeated, even after you were cut off for reading too slowly. "
                 "410: the log was restored from a backup and lost what the client has seen; `go_on_after` says where to go on. "

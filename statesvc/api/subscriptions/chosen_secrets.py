@@ -32,7 +32,7 @@ _ONE: Final = "/v1/subscriptions/{subscription_id}"
     problems=(Code.CONFLICT,),
 )
 async def put_subscription(context: Context, call: Call[SubscriptionParameters, ChosenSubscription]) -> SubscriptionShown:
-    """Subscribe under a chosen id and secret.
+    """Create a subscription under a chosen id and secret.
 
     The same call again changes nothing: repeat it until it is answered. One subscription in several cells has the same id and secret in
     each (docs/cells.md).
@@ -65,7 +65,7 @@ async def put_subscription(context: Context, call: Call[SubscriptionParameters, 
     problems=(Code.NOT_FOUND, Code.CONFLICT),
 )
 async def put_subscription_secret(context: Context, call: Call[SubscriptionParameters, ChosenSecret]) -> SubscriptionShown:
-    """Sign with a chosen secret.
+    """Set a subscription's secret.
 
     Like `rotate-secret`, with a secret of your own, and again changes nothing where it signs already.
     """

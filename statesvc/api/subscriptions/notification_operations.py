@@ -140,7 +140,7 @@ class NotificationDetail(TypedDict):
     ),
 )
 async def list_notifications(context: Context, call: Call[NotificationListParameters, None]) -> Page[NotificationShown]:
-    """List notifications.
+    """List a subscription's notifications.
 
     The newest first, with their attempts, as far back as the log's months are in the database; of a named shipment, all. A page with a
     `next_cursor` may hold fewer than `limit`.

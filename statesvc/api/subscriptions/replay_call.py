@@ -78,7 +78,7 @@ class RangePosition:
     parts=CallParts(summed=("matched", "put", "never_written", "waiting", "delivered")),
 )
 async def replay_subscription(context: Context, call: Call[SubscriptionParameters, ReplayInput]) -> ReplayProgress:
-    """Send a range again.
+    """Replay the notifications of a range of time.
 
     Puts what was written for the subscription in a range of time back into the outbox, under the same `webhook-id`, and writes changes of
     status that match it but came while it was disabled. With a key that has the scope `read` too, the range may begin before the

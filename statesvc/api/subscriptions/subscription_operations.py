@@ -49,7 +49,7 @@ ONE: Final = PATH + "/{subscription_id}"
     f"POST {PATH}", scope="subscriptions", rules=(URL_RULE,), statuses={CREATED: "made; `secret` is shown once"}, request_headers=WHY_TAKEN
 )
 async def create_subscription(context: Context, call: Call[None, SubscriptionInput]) -> SubscriptionMade:
-    """Subscribe."""
+    """Create a subscription."""
     asked = call.body
     require_scopes(call, needed(asked.payload, pii=asked.pii))
     wish = await requested(asked, context.allowed)
@@ -133,13 +133,13 @@ async def change_subscription(context: Context, call: Call[SubscriptionParameter
 
 @operation(f"DELETE {ONE}", scope="subscriptions", statuses={NO_CONTENT: "ended"}, request_headers=WHY_TAKEN, problems=(Code.NOT_FOUND,))
 async def delete_subscription(context: Context, call: Call[SubscriptionParameters, None]) -> None:
-    """Unsubscribe."""
+    """Delete a subscription."""
     await _switch(context, call, "delete")
 
 
 @operation(f"POST {ONE}/pause", scope="subscriptions", request_headers=WHY_TAKEN, problems=(Code.NOT_FOUND,))
 async def pause_subscription(context: Context, call: Call[SubscriptionParameters, None]) -> SubscriptionShown:
-    """Send nothing for now."""
+    """Pause a subscription."""
     subscription_id = await _switch(context, call, "pause")
     async with context.pool.connection() as connection:
         return await read_shown(connection, context, subscription_id)
@@ -147,7 +147,7 @@ async def pause_subscription(context: Context, call: Call[SubscriptionParameters
 
 @operation(f"POST {ONE}/resume", scope="subscriptions", request_headers=WHY_TAKEN, problems=(Code.NOT_FOUND,))
 async def resume_subscription(context: Context, call: Call[SubscriptionParameters, None]) -> SubscriptionShown:
-    """Send again."""
+    """Resume a subscription."""
     subscription_id = await _switch(context, call, "resume")
     context.waker.wake(OUTBOX)
     async with context.pool.connection() as connection:
@@ -156,7 +156,7 @@ async def resume_subscription(context: Context, call: Call[SubscriptionParameter
 
 @operation(f"POST {ONE}/rotate-secret", scope="subscriptions", request_headers=WHY_TAKEN, problems=(Code.NOT_FOUND, Code.CONFLICT))
 async def rotate_subscription_secret(context: Context, call: Call[RotationParameters, None]) -> SubscriptionMade:
-    """Make a new secret."""
+    """Rotate a subscription's secret."""
     asked = call.parameters
     grace = timedelta(hours=asked.grace_hours)
     async with context.pool.connection() as connection:
@@ -187,7 +187,7 @@ async def rotate_subscription_secret(context: Context, call: Call[RotationParame
     deadline_seconds=TOTAL_SECONDS + 5,
 )
 async def test_subscription(context: Context, call: Call[SubscriptionParameters, TestRequest]) -> TrialShown:
-    """Send a test once.
+    """Send a test notification.
 
     The example of a type, with `data.test` true, or a mere `subscription.test`; signed like any other, never retried, also while the
     subscription is paused or disabled. `attempts` lists the newest twenty.
@@ -214,7 +214,7 @@ async def test_subscription(context: Context, call: Call[SubscriptionParameters,
 
 @operation(f"GET {ONE}/attempts", scope="subscriptions", request_headers=WHY_TAKEN, problems=(Code.NOT_FOUND, Code.INVALID_CURSOR))
 async def list_attempts(context: Context, call: Call[AttemptsParameters, None]) -> Page[AttemptShown]:
-    """List attempts."""
+    """List a subscription's attempts."""
     asked = call.parameters
     bound_to = {"list": "attempts", "of": str(asked.subscription_id)}
     before = _position(asked.cursor, bound_to, 3, lambda at, webhook_id, number: (datetime.fromisoformat(at), str(webhook_id), int(number)))
