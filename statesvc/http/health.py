@@ -119,11 +119,22 @@ def health_routes(readiness: Ready) -> list[Route]:
         return answer({"status": "ready"})
 
     return [
-        Route("GET", "/livez", livez, operation(operation_id="check_alive", summary="Check whether the process is alive", scope=None, tag="health")),
+        Route(
+            "GET",
+            "/livez",
+            livez,
+            operation(operation_id="check_alive", summary="Check whether the process is alive", scope=None, tag="health"),
+        ),
         Route(
             "GET",
             "/readyz",
             readyz,
-            operation(operation_id="check_ready", summary="Check whether the process may get traffic", scope=None, tag="health", problems=(Code.NOT_READY,)),
+            operation(
+                operation_id="check_ready",
+                summary="Check whether the process may get traffic",
+                scope=None,
+                tag="health",
+                problems=(Code.NOT_READY,),
+            ),
         ),
     ]
