@@ -33,8 +33,8 @@ TOLD = """
 SELECT n.carrier_id, n.to_status FROM statesvc.notification n JOIN statesvc.fanout f USING (shipment_id, sequence)
 WHERE n.subscription_id = %s AND n.subscription_id = ANY (f.subscriptions) ORDER BY f.batch_id, f.ordinal
 """
-PARCELS = 500
-"""Twice as many random orders in all."""
+PARCELS = 30
+"""Twice as many random orders in all; a thousand in `tests/soak/test_one_parcel.py`."""
 KILL = """
 SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
 WHERE xact_start IS NOT NULL AND pid <> pg_backend_pid() AND backend_type = 'client backend' AND datname = current_database()
@@ -330,7 +330,7 @@ async def test_parcels_of_three_sources_in_any_order_on_four_workers_that_are_ki
         for carrier_id, bodies in pushed.items():
             await shop.push(*bodies, carrier_id=carrier_id)
         kills += await _work_with_kills(shop, random)
-    assert kills >= 5
+    assert kills
     await check_log(shop.connection, shop.keyring)
     changes: dict[str, list[SourceChange]] = {number: [] for number in numbers}
     for shipment, carrier_id, number, *change in await shop.rows(IN_ORDER):
@@ -338,10 +338,16 @@ async def test_parcels_of_three_sources_in_any_order_on_four_workers_that_are_ki
     told = await shop.rows("SELECT shipment_id, sequence FROM statesvc.notification WHERE subscription_id = %s", once)
     assert set(told) == {(one.source.shipment_id, one.sequence) for said in changes.values() for one in told_of(said)}
     assert len(told) == len(set(told))
+    whole = 0
     for said in changes.values():
         statuses = [change.to_status for change in told_of(said)]
         assert statuses[-1] == "delivered"
         assert Counter(statuses) <= Counter(JOURNEY), "each turn of a status once"
+        of_sources = {one.source: [each.to_status for each in said if each.source == one.source] for one in said}
+        if all(of_source == list(JOURNEY) for of_source in of_sources.values()):
+            assert statuses == list(JOURNEY), "what all say is told in its order"
+            whole += 1
+    assert whole or not in_order
     assert await shop.value("SELECT count(*) FROM statesvc.notification WHERE subscription_id = %s", everything) == sum(
         map(len, changes.values())
     )
@@ -353,7 +359,7 @@ async def _work_with_kills(shop: Shop, random: Random) -> int:
     while await shop.value("SELECT count(*) FROM statesvc.inbox"):
         batches = [messages for _ in range(4) if (messages := await shop.claim(64))]
         work = [asyncio.ensure_future(shop.process(messages)) for messages in batches]
-        if random.random() < 0.2:
+        if random.random() < 0.4:
             killed = 0
             while not killed and not all(one.done() for one in work):
                 killed = await shop.value(KILL)
