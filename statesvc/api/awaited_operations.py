@@ -1,15 +1,20 @@
-"""`.../awaited`: numbers of which something must be heard."""
+"""`.../awaited`, `/v1/awaited-numbers`: numbers of which something must be heard."""
 
-from typing import Annotated, Final
+from datetime import datetime
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import AwareDatetime, Field
 from typing_extensions import TypedDict
 
 from statesvc.api.operation_context import Context
+from statesvc.api.parameters import Name
 from statesvc.api.reference_operations import ReferencesParameters, attached_to
+from statesvc.expectations.awaited_numbers import AwaitedPosition, list_unheard
 from statesvc.http.call import Call
 from statesvc.http.closed_model import ClosedModel
+from statesvc.http.faces import Command
 from statesvc.http.operation import WHY_TAKEN, operation
+from statesvc.http.paging import Page, PageParameters, decode_cursor, encode_cursor
 from statesvc.http.problem import NO_CONTENT, Code, Problem
 from statesvc.shipments.awaited import HOURS_MAX, await_number, stop_awaiting
 from statesvc.shipments.references import NumberErasedError
@@ -31,6 +36,77 @@ class AwaitedShown(TypedDict):
     hours: int
     awaited_at: Annotated[AwareDatetime, Field(description="From when on the hours count.")]
     due_at: Annotated[AwareDatetime, Field(description="When `shipment.never_heard` follows, unless something is heard before.")]
+
+
+class AwaitedNumbersParameters(PageParameters):
+    """Awaited numbers of which nothing was heard."""
+
+    carrier_id: Annotated[Name | None, Field(description="Only those of this carrier.")] = None
+    never_heard: Annotated[
+        bool, Field(description="Those whose hours are over, for 30 days since, instead of those that are still waited for.")
+    ] = False
+    order: Annotated[
+        Literal["oldest", "newest"], Field(description="Of the time at which they are, or were, due: the earliest first, or the latest.")
+    ] = "oldest"
+
+
+class ListedAwaited(AwaitedShown):
+    """An awaited number in a list."""
+
+    observed_at: Annotated[AwareDatetime | None, Field(description="When `shipment.never_heard` was sent; null: it is still waited for.")]
+
+
+@operation(
+    "GET /v1/awaited-numbers",
+    scope="read",
+    tag="shipments",
+    problems=(Code.INVALID_CURSOR,),
+    commands=(
+        Command(
+            name="shipments awaited",
+            columns=("carrier_id", "number", "hours", "awaited_at", "due_at", "observed_at"),
+            nothing="nothing is waited for",
+        ),
+    ),
+)
+async def list_awaited_numbers(context: Context, call: Call[AwaitedNumbersParameters, None]) -> Page[ListedAwaited]:
+    """List awaited numbers of which nothing was heard.
+
+    A page may be short, or empty, and still have a `next_cursor`: numbers of which something was heard meanwhile are left out.
+    """
+    wanted = call.parameters
+    bound_to: dict[str, Any] = {"list": "awaited-numbers", **wanted.model_dump(include={"carrier_id", "never_heard", "order"})}
+    async with context.pool.connection() as connection:
+        numbers, end = await list_unheard(
+            connection,
+            carrier_id=wanted.carrier_id,
+            never_heard=wanted.never_heard,
+            newest_first=wanted.order == "newest",
+            after=None if wanted.cursor is None else _resumed(wanted.cursor, bound_to),
+            limit=wanted.limit,
+        )
+    return Page(
+        [
+            {
+                "carrier_id": one.carrier_id,
+                "number": one.number,
+                "hours": one.hours,
+                "awaited_at": one.awaited_at,
+                "due_at": one.due_at,
+                "observed_at": one.observed_at,
+            }
+            for one in numbers
+        ],
+        None if end is None else encode_cursor([end.due_at.isoformat(), end.number, end.carrier_id], bound_to),
+    )
+
+
+def _resumed(cursor: str, bound_to: dict[str, Any]) -> AwaitedPosition:
+    due_at, number, carrier_id = decode_cursor(cursor, bound_to, fields=3)
+    try:
+        return AwaitedPosition(datetime.fromisoformat(due_at), str(number), str(carrier_id))
+    except (TypeError, ValueError):
+        raise Problem(Code.INVALID_CURSOR, "the cursor names nothing that is here; start again without one") from None
 
 
 @operation(f"PUT {_PATH}", scope="ingest", tag="shipments", request_headers=WHY_TAKEN, problems=(Code.UNKNOWN_CARRIER, Code.CONFLICT))
@@ -71,4 +147,4 @@ async def stop_awaiting_shipment(context: Context, call: Call[ReferencesParamete
             raise Problem(Code.NOT_FOUND, "the number is not awaited")
 
 
-OPERATIONS: Final = (await_shipment, stop_awaiting_shipment)
+OPERATIONS: Final = (list_awaited_numbers, await_shipment, stop_awaiting_shipment)

@@ -13,6 +13,7 @@ from psycopg import AsyncConnection
 from statesvc.api.subscription_checks import NAMED_MAX, Unsent, slow_findings, unsent_findings
 from statesvc.background.duration import duration
 from statesvc.database.queries import queries
+from statesvc.expectations.awaited_numbers import COUNT_MAX, NeverHeard, never_heard_of_late
 from statesvc.health.database_gauges import Sample, SubscriptionGauges, read_sample
 from statesvc.health.finding import Finding, Urgency, worst_first
 from statesvc.health.running_processes import last_minute
@@ -86,6 +87,7 @@ class Facts:
     lacking: Sequence[Lacking]
     left: Sequence[LeftShare]
     unsent: Sequence[Unsent]
+    never_heard: NeverHeard
 
     def runs(self, role: str) -> bool:
         """Return whether a process of the role was heard of within half a minute."""
@@ -158,6 +160,7 @@ async def read_facts(connection: AsyncConnection[Any]) -> Facts:
         lacking=await lacking_workers(connection),
         left=left_shares(await list_readings(connection)),
         unsent=[Unsent(*row) for row in await rows("unsent", asked)],
+        never_heard=await never_heard_of_late(connection),
     )
 
 
@@ -317,6 +320,18 @@ def _subscriptions(facts: Facts) -> Iterator[Finding]:
     yield from slow_findings(facts.late_subscriptions, unsent_ids, cause=facts.without("notifier"))
 
 
+def _awaited(facts: Facts) -> Iterator[Finding]:
+    """Say that numbers were registered with their carrier and nothing came: of each, its subscribers were notified."""
+    unheard = facts.never_heard
+    if unheard.last_seconds is not None:
+        least = "at least " if unheard.count == COUNT_MAX else ""
+        text = (
+            f"within a day the hours of {least}{unheard.count:,} were over and nothing was heard ({', '.join(unheard.carriers)}); "
+            f"the last {duration(unheard.last_seconds)} ago"
+        )
+        yield Finding(urgency=Urgency.NOTE, about="awaited numbers", text=text)
+
+
 CHECKS: Final = (
     Check("storage", "takes what is written", _storage),
     Check("pushes", "are acknowledged", _pushes),
@@ -330,5 +345,6 @@ CHECKS: Final = (
     Check("readers", "each carrier is read as its rollout says", _readings),
     Check("dead letters", "none", _dead_letters),
     Check("subscriptions", "each takes what it is sent", _subscriptions),
+    Check("awaited numbers", "something was heard of each within its hours", _awaited),
 )
 """The cheap checks, that `GET /v1/status` makes; doctor makes them too."""

@@ -1,10 +1,11 @@
-"""`statesvc shipments list|find|show|history`: parcels on a terminal, without personal fields: the API shows those, and records to whom."""
+"""`statesvc shipments ...`: parcels on a terminal, without personal fields: the API shows those, and records to whom."""
 
 import argparse
 import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Final, cast
 
+from statesvc.cli import declared
 from statesvc.cli.api_calls import CallRefusedError, Calls, Json
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.operation_table import add_fields
@@ -63,11 +64,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action = actions.add_parser(name, help=summary, description=summary)
         add_fields(action, "get_shipment", *_NUMBER, "discriminator", "as_of", arguments=_NUMBER, carrier_id="a carrier id")
         action.add_argument("--json", action="store_true", help="for scripts")
+    declared.add_declared(actions, "shipments")
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the shipment; return 1 where there is no such shipment."""
-    return asyncio.run(_run(options))
+    return declared.run(options) if hasattr(options, "declared") else asyncio.run(_run(options))
 
 
 async def _run(options: argparse.Namespace) -> int:

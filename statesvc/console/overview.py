@@ -33,8 +33,9 @@ _PLACES: Final[Mapping[str, tuple[str, str]]] = {
     "DeadLettersGrow": ("/console/dead-letters", "Dead letters"),
     "SubscriberFailing": ("/console/subscriptions", "Subscriptions"),
     "RoleDown": ("/console/workers", "Workers"),
+    "awaited numbers": ("/console/awaited", "Awaited numbers"),
 }
-"""Pages of the console that show more of a finding, by its page of the runbook."""
+"""Pages of the console that show more of a finding, by its page of the runbook; of one without, by what it is about."""
 _SPANS: Final[Mapping[str, tuple[str, int, int]]] = {
     "1h": ("Last hour", 60, 1),
     "6h": ("Last 6 hours", 6 * 60, 5),
@@ -176,7 +177,7 @@ def _label(when: str, parts: Sequence[float]) -> str:
 
 def _place(trouble: Finding, visit: PageRequest) -> tuple[str, str] | None:
     """Return where the console shows more of it: the path and what is there."""
-    path, name = _PLACES.get(trouble.page or "", ("", ""))
+    path, name = _PLACES.get(trouble.page or trouble.about, ("", ""))
     if not path or not visit.is_shown(path):
         return None
     if trouble.subscription_id is not None:

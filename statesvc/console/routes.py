@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from statesvc.console.assets import shipped_assets
+from statesvc.console.awaited_screen import awaited_screen
 from statesvc.console.carrier_screens import carrier_pages
 from statesvc.console.dead_letter_screens import dead_letter_pages
 from statesvc.console.event_screen import event_pages
@@ -43,6 +44,7 @@ def routes(calls: Sequence[Route], *, pool: Connections, keys: Keys, limits: Key
         subscription_pages(pool),
         *((screens, [], disclosures) for screens, disclosures in about_shipments),
         ([], shipment_actions(), []),
+        ([awaited_screen()], [], []),
         (promise_pages(), [], []),
         (*expectation_pages(), []),
         (runbook_pages(), [], []),

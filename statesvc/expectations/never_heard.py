@@ -13,7 +13,7 @@ from events.entry.kinds import leaf, observation_document
 from events.identity.ids import awaited_id, shipment_id
 from projections.expectations import FIRST_SEQUENCE, Deadline, Expectation
 from projections.state import INITIAL
-from statesvc.database.arrays import encoded, texts, uuids
+from statesvc.database.arrays import Columns, encoded, texts, uuids
 from statesvc.database.queries import queries
 from statesvc.expectations.observe import DueShipment, Observation, WatchReport, carriers_to_put_off, write_observations
 from statesvc.log.batch_row import BatchStamp, begin_batch
@@ -24,6 +24,7 @@ AT_ONCE: Final = 500
 PUT_OFF_AT_ONCE: Final = 5_000
 _SINCE: Final = datetime(2020, 1, 1, tzinfo=UTC)
 _SQL = queries("statesvc.expectations", "never_heard")
+_NUMBERS: Final[Columns] = {"carrier_ids": texts, "numbers": texts}
 Connection = AsyncConnection[Any]
 
 
@@ -58,7 +59,7 @@ async def observe_never_heard(connection: Connection, *, worker: str) -> WatchRe
         locked = await _locked(connection, [one for one in due if one.is_observed or one.carrier_id not in waiting])
         if not locked:
             return report
-        heard = await _heard(connection, locked)
+        heard = await heard_numbers(connection, [(one.carrier_id, one.number) for one in locked])
         settled = [one for one in locked if one.is_observed or (one.carrier_id, one.number) in heard]
         await connection.execute(_SQL["settle"], _numbers(settled))
         if unheard := [one for one in locked if one not in settled]:
@@ -81,14 +82,15 @@ async def _locked(connection: Connection, due: Sequence[DueNumber]) -> list[DueN
     return [by_id[each] for each in wanted if each in held]
 
 
-async def _heard(connection: Connection, due: Sequence[DueNumber]) -> set[tuple[str, str]]:
-    shipments = uuids([shipment_id(one.carrier_id, one.number, "") for one in due])
-    cursor = await connection.execute(_SQL["heard"], {**_numbers(due), "shipment_ids": shipments}, binary=True)
+async def heard_numbers(connection: Connection, numbers: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
+    """Return those of these numbers, each behind its carrier, of which something was heard."""
+    shipments = uuids([shipment_id(carrier_id, number, "") for carrier_id, number in numbers])
+    cursor = await connection.execute(_SQL["heard"], {**encoded(numbers, _NUMBERS), "shipment_ids": shipments}, binary=True)
     return set(await cursor.fetchall())
 
 
 def _numbers(due: Iterable[DueNumber]) -> dict[str, Any]:
-    return encoded([(one.carrier_id, one.number) for one in due], {"carrier_ids": texts, "numbers": texts})
+    return encoded([(one.carrier_id, one.number) for one in due], _NUMBERS)
 
 
 def _observation(one: DueNumber, now: BatchStamp) -> Observation:

@@ -144,6 +144,7 @@ async def the_journey(call: Any) -> None:
     (looked_up,) = (await call("look_up_shipments", body=asked)).items
     assert [each.shipment_id for each in looked_up.shipments] == [found.shipment_id]
     awaited = await call("await_shipment", "ups", "1ZSOON", body=call.model("AwaitedWithin", hours=48))
+    assert [one.number for one in (await call("list_awaited_numbers")).items] == [awaited.number]
     assert awaited.due_at - awaited.awaited_at == timedelta(hours=48)
     assert (await call("get_shipment", "ups", "1ZSOON")).version == 0
     await call("stop_awaiting_shipment", "ups", "1ZSOON", status=HTTPStatus.NO_CONTENT)

@@ -72,3 +72,46 @@ async def test_an_erased_number_is_awaited_no_longer_and_not_again(api: Any) -> 
     await erase(api.connection, Erasure(carrier_id="ups", tracking_number="1Z99", why="asked to", actor="tester", backup_days=7))
     assert (await api.get(STATE)).status == 404
     assert (await put(api)).body["code"] == "conflict"
+
+
+async def listed(api: Any, **query: str) -> list[str]:
+    return [one["number"] for page in await api.pages("/v1/awaited-numbers", **query) for one in page]
+
+
+async def test_the_list_has_what_is_waited_for_and_what_was_never_heard_of(api: Any, scan: Any, database: Any) -> None:
+    for number, hours in (("1Z99", 48), ("1Z98", 20), ("1Z97", 30), ("1Z96", 10)):
+        await put(api, hours, f"/v1/shipments/ups/{number}/awaited")
+    await put(api, 9, "/v1/shipments/fedex/77/awaited")
+    await api.carriers.say(scan("1Z96", Status.IN_TRANSIT))
+    await api.carriers.say(scan("77", Status.IN_TRANSIT), carrier_id="fedex")
+    assert await listed(api) == await listed(api, limit="1") == ["1Z98", "1Z97", "1Z99"], (
+        "the next due first, what was heard of is left out"
+    )
+    assert await listed(api, order="newest", limit="2") == ["1Z99", "1Z97", "1Z98"]
+    assert await listed(api, carrier_id="fedex") == await listed(api, never_heard="true") == []
+    for hours in (21, 10):
+        await database.clock.advance(hours * 3600)
+        assert len((await observe_never_heard(api.connection, worker="watcher")).observations) == 1
+    assert await listed(api) == ["1Z99"]
+    assert await listed(api, never_heard="true", limit="1") == ["1Z98", "1Z97"]
+    ((latest, _),) = await api.pages("/v1/awaited-numbers", never_heard="true", order="newest")
+    assert (latest["number"], latest["hours"]) == ("1Z97", 30)
+    awaited_at, due_at, observed_at = (datetime.fromisoformat(latest[name]) for name in ("awaited_at", "due_at", "observed_at"))
+    assert due_at - awaited_at == timedelta(hours=30)
+    assert observed_at > due_at
+    odd = await api.get("/v1/awaited-numbers", params={"cursor": "x"})
+    assert odd.body["code"] == "invalid_cursor"
+
+
+async def test_status_says_how_many_were_never_heard_of_within_a_day(api: Any, database: Any) -> None:
+    async def said() -> list[str]:
+        status = (await api.get("/v1/status", scopes="ops")).body
+        return [one["text"] for one in status["troubles"] if one["about"] == "awaited numbers"]
+
+    await put(api)
+    assert await said() == []
+    await never_heard(api, database)
+    (text,) = await said()
+    assert text.startswith("within a day the hours of 1 were over and nothing was heard (ups); the last ")
+    await database.clock.advance(25 * 3600)
+    assert await said() == []

@@ -33,6 +33,7 @@ def test_the_calls_are_described_as_valid_openapi() -> None:
         "PUT /v1/shipments/{carrier_id}/{tracking_number}/references": ["ingest"],
         "PUT /v1/shipments/{carrier_id}/{tracking_number}/awaited": ["ingest"],
         "DELETE /v1/shipments/{carrier_id}/{tracking_number}/awaited": ["ingest"],
+        "GET /v1/awaited-numbers": ["read"],
         "POST /v1/shipments/lookup": ["read"],
         "GET /v1/feed": ["audit"],
         "GET /v1/feed/transitions": ["read"],

@@ -47,6 +47,10 @@ class Planter:
         await self.api.carriers.say(self.scan(number, Status.IN_TRANSIT))
         await self._post("/v1/legal-holds", carrier_id="ups", tracking_number=number, why="case 7")
 
+    async def awaited(self) -> None:
+        path = f"/v1/shipments/ups/1ZW{next(self.numbers)}/awaited"
+        assert (await self.api.call("PUT", path, scopes="admin", json={"hours": 48})).status == 200
+
     async def notice(self) -> None:
         notice = Notice(kind=NoticeKind.FAILING, target=f"subscription {next(self.numbers)}", details={})
         await write_notices(self.api.connection, [notice], now=NOW)
@@ -93,6 +97,7 @@ LISTS: Final = {
     "list_late_parcels": ListCall("/v1/reports/promises/late?since=2026-01-01", Planter.late_parcel, "tracking_number"),
     "list_dead_letters": ListCall("/v1/dead-letters", Planter.dead_letter, "dead_letter_id"),
     "list_legal_holds": ListCall("/v1/legal-holds", Planter.legal_hold, "tracking_number"),
+    "list_awaited_numbers": ListCall("/v1/awaited-numbers", Planter.awaited, "number"),
     "list_actions": ListCall("/v1/actions", Planter.legal_hold, "recorded_at"),
     "list_notices": ListCall("/v1/notices", Planter.notice, "notice_id"),
     "list_subscriptions": ListCall("/v1/subscriptions", Planter.subscription, "id"),

@@ -291,7 +291,7 @@ def _knows_no_end(before: AwaitedHours | None, entry: Any) -> AwaitedHours:
 
 @pytest.mark.parametrize(
     "broken",
-    [(watching, "_heard", _hears_nothing), (awaiting, "_after", _knows_no_end), (awaiting, "SHOWN_DAYS", -1)],
+    [(watching, "heard_numbers", _hears_nothing), (awaiting, "_after", _knows_no_end), (awaiting, "SHOWN_DAYS", -1)],
     ids=["raises what was heard of", "what was given up is awaited in the past", "what was observed is not shown in the past"],
 )
 async def test_the_machine_notices_what_is_broken(
