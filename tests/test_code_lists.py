@@ -58,14 +58,15 @@ def test_the_check_fails_when_a_mapped_row_is_removed(folder: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("name", LISTED)
-def test_no_listed_row_of_a_table_can_be_removed(folder: Path, name: str) -> None:
-    columns, mapped = keys(folder / name)
-    listed = listed_keys(folder / LISTS / name, len(columns))
-    rows = (folder / name).read_text("utf-8").splitlines(keepends=True)
-    (folder / name).write_text(rows[0], "utf-8")
-    faults = next(row.faults for row in coverages(folder) if row.table == name)
-    assert sum(fault.endswith("neither in the table nor waived") for fault in faults) == len(listed & mapped)
+def test_no_listed_row_of_a_table_can_be_removed(folder: Path) -> None:
+    expected = {}
+    for name in LISTED:
+        columns, mapped = keys(folder / name)
+        expected[name] = len(listed_keys(folder / LISTS / name, len(columns)) & mapped)
+        rows = (folder / name).read_text("utf-8").splitlines(keepends=True)
+        (folder / name).write_text(rows[0], "utf-8")
+    missed = {row.table: sum(fault.endswith("neither in the table nor waived") for fault in row.faults) for row in coverages(folder)}
+    assert missed == expected
 
 
 def test_a_code_may_be_waived_with_a_reason_but_not_without(folder: Path) -> None:

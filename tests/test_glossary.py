@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -59,8 +60,13 @@ RETIRED: Final = {
 """Words that no public name bears any more, and what it is called instead."""
 
 
-def public_names() -> Iterator[tuple[str, str]]:
-    """Yield each public class, function and module with the file that has it."""
+@cache
+def public_names() -> tuple[tuple[str, str], ...]:
+    """Return each public class, function and module with the file that has it."""
+    return tuple(_public_names())
+
+
+def _public_names() -> Iterator[tuple[str, str]]:
     for package in ("statesvc", "events", "projections"):
         for path in sorted((ROOT / package).rglob("*.py")):
             where = str(path.relative_to(ROOT))

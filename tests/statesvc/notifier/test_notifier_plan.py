@@ -8,6 +8,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from statesvc.database.queries import queries
+from tests.world.fan_out import notify_of
 
 pytestmark = pytest.mark.slow
 
@@ -84,9 +85,7 @@ async def test_what_stands_behind_failing_heads_is_not_read(world: Any) -> None:
         (subscription_id,),
     )
     shipments = [row[0] for row in await world.rows("SELECT shipment_id FROM statesvc.outbox")]
-    async with world.connection.transaction():
-        for shipment_id in shipments:
-            await world.notify(shipment_id, 2)
+    await notify_of(world.connection, [change for shipment_id in shipments for change in world.changes(shipment_id, 2)])
     assert await read(world, "claim", asked()) < READ_MAX
 
 

@@ -22,6 +22,8 @@ SHARED = 'unmapped = "leave"\n' + MAPPING
 QUEUE = ("--queue", "fast")
 PAGES = 1300
 """Tasks in the queue: more than two pages of the list."""
+BATCHES = 400
+"""Tasks in the queue: some batches of ours, in which the shovel is killed."""
 
 
 async def produce(redis_server: Redis, count: int) -> tuple[set[str], list[str]]:
@@ -61,9 +63,9 @@ async def test_ours_are_moved_and_theirs_keep_their_places_until_their_worker_ru
 async def test_a_shovel_that_is_killed_again_and_again_takes_each_of_ours_once_and_none_of_theirs(
     redis_server: Redis, world: World, tmp_path: Path
 ) -> None:
-    ours, theirs = await produce(redis_server, PAGES)
+    ours, theirs = await produce(redis_server, BATCHES)
     moving = Transfer(dsn=world.database.service_dsn, folder=tmp_path, source=redis_server.address, processes=1)
-    more = (*QUEUE, "--batch", "50")
+    more = (*QUEUE, "--batch", "15")
     for part in range(1, 4):
         process = await moving.start(*more, mapping=SHARED)
         while process.returncode is None and await count_inbox(moving.dsn) < len(ours) * part // 5:  # noqa: ASYNC110 - another process's
