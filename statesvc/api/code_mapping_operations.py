@@ -49,7 +49,6 @@ from statesvc.repair.teaching.reread_code import CodeReread, RereadPosition, Rer
 from statesvc.repair.teaching.samples import CodeSample, code_samples
 from statesvc.repair.teaching.unmapped_codes import UnmappedCode, unmapped_codes
 
-MESSAGES_MAX: Final = 2_000
 SECONDS_MAX: Final = 15.0
 LONG_SECONDS: Final = 30.0
 _TAG: Final = "codes"
@@ -254,7 +253,8 @@ async def renormalize_code_mapping(context: Context, call: Call[RenormalizeParam
         request=RereadRequest(code=row.code, revision=row.revision, actor=call.caller.actor, why=call.body.why),
         wake=context.wake,
         position=RereadPosition() if cursor is None else position_of(cursor, RereadPosition, bound_to),
-        messages_max=MESSAGES_MAX,
+        messages_max=context.limits.reread_messages,
+        page=context.limits.searched_events,
         seconds=SECONDS_MAX,
     )
     report = await run.run()

@@ -9,6 +9,7 @@ from typing import Any, Final, Protocol
 from uuid import UUID
 
 from events.crypto.keyring import Keyring
+from statesvc.api.operation_context import CallLimits
 from statesvc.api.parameters import AuditParameters
 from statesvc.background.process_pool import PoolFullError, ProcessDiedError, ProcessPool
 from statesvc.database.pool import Connections
@@ -33,6 +34,7 @@ class Sources:
     keyring: Keyring = field(repr=False)
     folder: ArchivePath | None
     archive: History
+    limits: CallLimits = field(default_factory=CallLimits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ A replay is one run, cut into calls: each does what fits into it, and its `next_
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Annotated, Any, Final, NoReturn
 from uuid import UUID, uuid4
 
@@ -45,7 +45,6 @@ from statesvc.repair.dead_letters.replay_plan import RepairRequest, plan_replay
 from statesvc.repair.dead_letters.replay_run import ReplayBudget, ReplayRun, RunPosition, RunProgress
 
 REPLAY_SECONDS: Final = 30.0
-BUDGET: Final = ReplayBudget(dead_letters_max=REPLAY_LIMIT_MAX)
 _TAG: Final = "dead letters"
 _ENDED: Final = frozenset({ReplayEnd.DONE, ReplayEnd.CANARY_FAILED, ReplayEnd.ERRORS_ROSE})
 """Nothing is left that the run would go on with."""
@@ -151,7 +150,7 @@ async def replay_dead_letters(context: Context, call: Call[None, ReplayMany]) ->
     if not wanted.dry_run:
         at = start.at if plan is None else RunPosition(up_to=plan.up_to)
         limits = ReplayLimits(canary=wanted.canary, per_second=wanted.per_second, stop_at_percent=wanted.stop_at_percent)
-        budget = replace(BUDGET, dead_letters_max=wanted.limit)
+        budget = ReplayBudget(dead_letters_max=wanted.limit, messages_max=context.limits.reread_messages)
         run = await _run(context, request, at, limits, budget, patience_seconds=wanted.patience_seconds, waits=wanted.wait)
         progress = await run.replay(plan)
     return ReplayedMany(
@@ -213,7 +212,8 @@ async def replay_dead_letter(context: Context, call: Call[DeadLetterParameters, 
         for obstacle in (await plan_replay(connection, request)).obstacles:
             _refuse(obstacle)
     at = start.at if call.body.cursor is not None else RunPosition(up_to=dead_letter_id)
-    run = await _run(context, request, at, ReplayLimits(), BUDGET, patience_seconds=PATIENCE_SECONDS)
+    budget = ReplayBudget(dead_letters_max=REPLAY_LIMIT_MAX, messages_max=context.limits.reread_messages)
+    run = await _run(context, request, at, ReplayLimits(), budget, patience_seconds=PATIENCE_SECONDS)
     progress = await run.replay()
     for obstacle in progress.refused:
         _refuse(obstacle)

@@ -72,7 +72,7 @@ class NoticeParameters(ClosedModel):
 async def get_queue(context: Context, _call: Call[None, None]) -> QueueDepths:
     """Show how much is waiting."""
     async with context.pool.connection() as connection:
-        return await read_depths(connection)
+        return await read_depths(connection, count_max=context.limits.counted)
 
 
 @operation("GET /v1/workers", scope="ops", tag=_QUEUE)

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 from pydantic import AwareDatetime, BaseModel, Field
 
 from statesvc.api.code_mapping_models import WHY_LENGTH_MAX, CarrierMappingParameters
-from statesvc.api.code_mapping_operations import LONG_SECONDS, MESSAGES_MAX, SECONDS_MAX
+from statesvc.api.code_mapping_operations import LONG_SECONDS, SECONDS_MAX
 from statesvc.api.operation_context import Context
 from statesvc.http.call import Call
 from statesvc.http.call_progress import CallParts
@@ -121,7 +121,7 @@ async def renormalize_carrier(context: Context, call: Call[CarrierMappingParamet
         ),
         wake=context.wake,
         position=HistoryPosition() if wanted.cursor is None else position_of(wanted.cursor, HistoryPosition, bound_to),
-        messages_max=MESSAGES_MAX,
+        messages_max=context.limits.reread_messages,
         seconds=SECONDS_MAX,
     )
     scanned = run.position.scanned

@@ -7,7 +7,7 @@ from events.carriers.carrier import Carrier
 from events.crypto.keyring import Keyring
 from statesvc.api.computations import ComputingHere
 from statesvc.api.computing import Computing, Sources
-from statesvc.api.operation_context import Context, no_targets
+from statesvc.api.operation_context import CallLimits, Context, no_targets
 from statesvc.api.personal_reads import PersonalReads
 from statesvc.api.replica_reads import Replica, StaleReads
 from statesvc.database.pool import Connections
@@ -34,13 +34,14 @@ def served_context(
     replica: Replica | None = None,
     carriers: Mapping[str, Carrier] = CARRIERS,
     console_url: str | None = None,
+    limits: CallLimits = CallLimits(),  # noqa: B008 - a value
 ) -> Context:
     """Make the context of these parts. The caller opens and closes them.
 
     `computing`: what takes long; in this process, unless it is given. `replica`: a standby for calls that take `max_staleness`.
     """
     log_archive = History(archive)
-    computing = computing or ComputingHere(Sources(pool=pool, keyring=keyring, folder=archive, archive=log_archive))
+    computing = computing or ComputingHere(Sources(pool=pool, keyring=keyring, folder=archive, archive=log_archive, limits=limits))
     reads = StaleReads(pool, log_archive, replica)
 
     async def opened_keyring() -> Keyring:
@@ -67,4 +68,5 @@ def served_context(
         computing=started_computing,
         reads=lambda: reads,
         console_url=console_url,
+        limits=limits,
     )

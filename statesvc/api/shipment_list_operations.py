@@ -142,6 +142,7 @@ async def list_shipments(context: Context, call: Call[ListParameters, None]) -> 
             sought,
             after=position or sought.beginning,
             limit=wanted.limit,
+            scan_max=context.limits.listed_shipments,
             details_by=keyring if wanted.details else None,
         )
         if not shipments and wanted.carrier_id is not None and wanted.carrier_id not in CARRIERS:

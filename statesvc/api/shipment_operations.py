@@ -26,7 +26,7 @@ from statesvc.http.unknown_carrier import unknown_carrier
 from statesvc.log.history import History
 from statesvc.log.snapshot import take_snapshot
 from statesvc.shipments.as_of import Horizon, find_shipment_at, horizon_at
-from statesvc.shipments.audit_trail import EVENTS_MAX, read_audit_trail
+from statesvc.shipments.audit_trail import read_audit_trail
 from statesvc.shipments.awaited import awaited_number_at
 from statesvc.shipments.find import (
     FoundShipment,
@@ -158,7 +158,9 @@ async def get_shipment_audit(context: Context, call: Call[AuditParameters, None]
     What the carrier said and when we knew it, what we concluded, what we sent. One consistent snapshot.
     """
     wanted = AuditWanted(asked=call.parameters, personal=reads_personal(call, call.parameters.include))
-    sources = Sources(pool=context.pool, keyring=await context.keyring(), folder=context.archive, archive=context.log_archive())
+    sources = Sources(
+        pool=context.pool, keyring=await context.keyring(), folder=context.archive, archive=context.log_archive(), limits=context.limits
+    )
     async with context.pool.connection() as connection:
         await _bring_back(connection, sources.archive, wanted.asked)
         is_long = await _is_long(connection, wanted.asked)
@@ -202,7 +204,7 @@ async def print_audit(connection: AsyncConnection[Any], sources: Sources, wanted
         found, horizon = await _find(connection, asked, resumed)
         state = await _shipment(connection, found, horizon, keyring=keyring)
         trail = await read_audit_trail(
-            connection, found.shipment, after=resumed.after or 0, limit=EVENTS_MAX, keyring=keyring, horizon=horizon
+            connection, found.shipment, after=resumed.after or 0, limit=sources.limits.audited_events, keyring=keyring, horizon=horizon
         )
     texts = KnownTexts(sources.keyring)
     for said in (*trail.events, *trail.conflicts):

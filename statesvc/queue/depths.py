@@ -57,10 +57,10 @@ class QueueDepths(TypedDict):
     counts_capped: Annotated[bool, Field(description=f"A count of {COUNT_MAX} means: at least that many.")]
 
 
-async def read_depths(connection: AsyncConnection[Any]) -> QueueDepths:
+async def read_depths(connection: AsyncConnection[Any], *, count_max: int = COUNT_MAX) -> QueueDepths:
     """Read the depths. What is ready counts as `held` while the carrier's kill switch, or the one of all, is on."""
     cursor = connection.cursor(binary=True, row_factory=dict_row)
-    bound = {"count_max": COUNT_MAX}
+    bound = {"count_max": count_max}
     lanes = await (await cursor.execute(_SQL["lanes"], bound)).fetchall()
     outbox = await (await cursor.execute(_SQL["outbox"], bound)).fetchone() or {}
     dead_letters: dict[str, int] = await (await cursor.execute(_SQL["open_dead_letters"], bound)).fetchone() or {}
@@ -69,7 +69,7 @@ async def read_depths(connection: AsyncConnection[Any]) -> QueueDepths:
         "carriers": {lane["carrier_id"]: _depths_of(lane) for lane in lanes},
         "outbox": {"ready": outbox["ready"], "leased": outbox["leased"], "scheduled": outbox["scheduled"]},
         "dead_letters": dead_letters["dead_letters"],
-        "counts_capped": max(counts) >= COUNT_MAX,
+        "counts_capped": max(counts) >= count_max,
     }
 
 

@@ -23,8 +23,6 @@ from statesvc.shipments.references import AttachedTo, awaited_numbers
 
 _SQL = queries("statesvc.shipments", "shipment_list")
 
-SCAN_MAX: Final = 20_000
-"""Number of shipments that one page of a filtered list reads."""
 _POSITION: Final = itemgetter(0)
 END_OF_TIME: Final = datetime(9999, 12, 31, tzinfo=UTC)
 
@@ -93,11 +91,11 @@ async def unchanged_since(connection: AsyncConnection[Any], duration: timedelta)
 
 
 async def list_shipments(
-    connection: AsyncConnection[Any], wanted: ShipmentFilter, *, after: ListPosition, limit: int
+    connection: AsyncConnection[Any], wanted: ShipmentFilter, *, after: ListPosition, limit: int, scan_max: int
 ) -> tuple[list[StoredShipment], ListPosition | None]:
     """Return a page in the order of the last change, or backwards, and where the next one begins (None: this is the last).
 
-    A filter that fits few shipments may give a short or empty page that is not the last: each page reads `SCAN_MAX` shipments at most.
+    A filter that fits few shipments may give a short or empty page that is not the last: each page reads `scan_max` shipments at most.
     """
     parameters = {
         "carrier_id": wanted.carrier_id,
@@ -114,7 +112,7 @@ async def list_shipments(
         "ended": not wanted.is_open and (wanted.status is None or wanted.status in TERMINAL),
         "after_recorded_at": after.recorded_at,
         "after_shipment_id": after.shipment_id,
-        "scan_max": SCAN_MAX,
+        "scan_max": scan_max,
         "limit": limit + 1,
     }
     is_of_numbers = wanted.numbers is not None or wanted.attached_to is not None
@@ -142,13 +140,19 @@ async def list_shipments(
 
 
 async def list_with_awaited(
-    connection: AsyncConnection[Any], wanted: ShipmentFilter, *, after: ListPosition, limit: int, details_by: Keyring | None = None
+    connection: AsyncConnection[Any],
+    wanted: ShipmentFilter,
+    *,
+    after: ListPosition,
+    limit: int,
+    scan_max: int,
+    details_by: Keyring | None = None,
 ) -> tuple[list[DetailedShipment], ListPosition | None]:
     """Return a page with the numbers that a reference is attached to and of which nothing was said yet.
 
     `details_by`: with the details of each; it opens them.
     """
-    found, end = await list_shipments(connection, wanted, after=after, limit=limit)
+    found, end = await list_shipments(connection, wanted, after=after, limit=limit, scan_max=scan_max)
     lines = [(ListPosition(each.recorded_at, each.shipment_id), listed(each)) for each in found]
     if wanted.attached_to is not None and wanted.status in {None, Status.UNKNOWN} and (wanted.reason, wanted.service) == (None, None):
         numbers = [AttachedTo(*each) for each in zip(*_wanted_numbers(wanted).values(), strict=True)]

@@ -22,7 +22,7 @@ from events.entry.kinds import Provenance
 from events.event import EventPlace, PrintedTime, Raw, Reading
 from events.identity.ids import identify
 from events.vocabulary import Kind, Status, TimePrecision, TzSource
-from statesvc.api.operation_context import Context, no_computing, no_targets
+from statesvc.api.operation_context import CallLimits, Context, no_computing, no_targets
 from statesvc.api.personal_reads import PersonalReads
 from statesvc.api.replica_reads import StaleReads
 from statesvc.api.routes import routes
@@ -36,7 +36,7 @@ from statesvc.database.keyring_store import load_keyring
 from statesvc.database.pool import Connections, PoolLimits, make_pool
 from statesvc.delivery.targets import Targets
 from statesvc.http.app import build_app
-from statesvc.http.keys.api_keys import Keys
+from statesvc.http.keys.api_keys import REMEMBERED_SECONDS, Keys
 from statesvc.http.keys.key_store import Scope, create_key
 from statesvc.log.checkpoint_store import FolderCheckpointStore
 from statesvc.log.history import History
@@ -192,7 +192,21 @@ def known_carriers() -> Mapping[str, Carrier]:
 
 
 @pytest.fixture
-async def api(database: Database, tmp_path: Path, known_carriers: Mapping[str, Carrier]) -> AsyncIterator[Api]:
+def call_limits() -> CallLimits:
+    """Return the limits of a call; a test that asks for more than one call can read has smaller ones."""
+    return CallLimits()
+
+
+@pytest.fixture
+def remembered_seconds() -> float:
+    """Return the time for which a key is remembered; a test whose key ends remembers none."""
+    return REMEMBERED_SECONDS
+
+
+@pytest.fixture
+async def api(
+    database: Database, tmp_path: Path, known_carriers: Mapping[str, Carrier], call_limits: CallLimits, remembered_seconds: float
+) -> AsyncIterator[Api]:
     pool = make_pool(database.service_dsn, name="api-test", limits=LIMITS)
     await pool.open()
     waker = Waker()
@@ -211,9 +225,10 @@ async def api(database: Database, tmp_path: Path, known_carriers: Mapping[str, C
             tombstones=Tombstones([(FolderCheckpointStore(tmp_path), "tombstones")]),
             targets=targets,
             carriers=known_carriers,
+            limits=call_limits,
         )
         served = [*routes(context), *subscription_routes(context)]
-        keys = Keys(pool)
+        keys = Keys(pool, remembered_seconds=remembered_seconds)
         pages = [*console_routes(served, pool=pool, keys=keys), *portal_routes(served, pool=pool, keyring=keyring, keys=keys)]
         app = build_app([*served, *pages], keys=keys)
         async with targets, TestClient(TestServer(app)) as client:

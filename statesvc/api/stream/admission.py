@@ -68,7 +68,8 @@ class LoadShedder:
     `check` gets the result of each check; times are those of one monotonic clock.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, closed_seconds: float = CLOSED_SECONDS) -> None:
+        self._closed_seconds = closed_seconds
         self._under_pressure = 0
         self._closed_until = float("-inf")
 
@@ -78,7 +79,7 @@ class LoadShedder:
         if self._under_pressure < CHECKS:
             return False
         self._under_pressure = 0
-        self._closed_until = now + CLOSED_SECONDS
+        self._closed_until = now + self._closed_seconds
         return True
 
     def is_closed(self, now: float) -> bool:

@@ -12,10 +12,10 @@ import structlog
 from aiohttp import hdrs, web
 
 from statesvc.api.log_operations import lost_cursor
-from statesvc.api.stream.admission import CHECK_SECONDS, Admission, LoadShedder
+from statesvc.api.stream.admission import CHECK_SECONDS, CLOSED_SECONDS, Admission, LoadShedder
 from statesvc.api.stream.follower import PING_SECONDS, Channel, Follower, StreamEnd
-from statesvc.api.stream.tail import Hearing, Pages, Tail
-from statesvc.api.stream.window import Selection, opening_frame, reset_frames
+from statesvc.api.stream.tail import ENTRIES_MAX, Hearing, Pages, Tail
+from statesvc.api.stream.window import FRAMES_MAX, Selection, Window, opening_frame, reset_frames
 from statesvc.database.pool import Connections
 from statesvc.http.keys.api_keys import Keys, caller_of
 from statesvc.http.keys.key_store import Scope
@@ -42,6 +42,11 @@ class StreamLimits:
     clients_per_key_max: int
     send_seconds: float
     ping_seconds: float = PING_SECONDS
+    window_frames: int = FRAMES_MAX
+    page_entries: int = ENTRIES_MAX
+    check_seconds: float = CHECK_SECONDS
+    """Time between two looks at whether streams must be shed."""
+    closed_seconds: float = CLOSED_SECONDS
 
 
 def limits_of(settings: StreamSettings) -> StreamLimits:
@@ -69,10 +74,16 @@ class Streams:
         self._telemetry = telemetry
         self._limits = limits
         self._pressure = pressure
-        self._pages = Pages(pool, archive)
-        self._tail = Tail(self._pages, hearing=listener, woken=woken, forked=lambda: self._end_all(StreamEnd.FORKED))
+        self._pages = Pages(pool, archive, entries_max=limits.page_entries)
+        self._tail = Tail(
+            self._pages,
+            window=Window(frames_max=limits.window_frames),
+            hearing=listener,
+            woken=woken,
+            forked=lambda: self._end_all(StreamEnd.FORKED),
+        )
         self._admission = Admission(clients_max=limits.clients_max, clients_per_key_max=limits.clients_per_key_max)
-        self._shedder = LoadShedder()
+        self._shedder = LoadShedder(closed_seconds=limits.closed_seconds)
         self._followers: set[Follower] = set()
         self._occupied = asyncio.Event()
         self._stopping = asyncio.Event()
@@ -162,9 +173,9 @@ class Streams:
         while True:
             await self._occupied.wait()
             checked_at = loop.time()
-            await asyncio.sleep(CHECK_SECONDS)
+            await asyncio.sleep(self._limits.check_seconds)
             now = loop.time()
-            if self._shedder.check(late_seconds=now - checked_at - CHECK_SECONDS, pressure=self._pressure(), now=now):
+            if self._shedder.check(late_seconds=now - checked_at - self._limits.check_seconds, pressure=self._pressure(), now=now):
                 _log.warning("streams_shed", count=len(self._followers))
                 self._end_all(StreamEnd.SHED)
             if not self._followers:

@@ -15,7 +15,7 @@ from events.vocabulary import Status
 from statesvc.api.log_operations import FEED_DEFAULT, FEED_MAX, lost_cursor
 from statesvc.api.operation_context import Context
 from statesvc.api.parameters import CursorText, KnownCarrier
-from statesvc.api.stream.tail import ENTRIES_MAX, LogEnd
+from statesvc.api.stream.tail import LogEnd
 from statesvc.api.stream.tickets import CHOICES_MAX
 from statesvc.api.stream.window import Selection, StreamedTransition, streamed
 from statesvc.http.call import Call
@@ -24,11 +24,7 @@ from statesvc.http.problem import Code, Problem
 from statesvc.log.checkpoints import latest_head
 from statesvc.log.cursor import LogCursor, LostCursorError, read_cursor, resume
 from statesvc.log.feed import MissingEntryError
-from statesvc.log.history import History
 from statesvc.log.transitions import read_transitions
-
-_PAGES_MAX: Final = 20
-"""Pages of ENTRIES_MAX entries each: a selection that few transitions fit costs a call no more."""
 
 
 class TransitionFeedParameters(BaseModel):
@@ -82,7 +78,7 @@ async def list_transitions(context: Context, call: Call[TransitionFeedParameters
             if after.epoch > end.epoch or after.index >= max(end.tree_size, 1):
                 raise Problem(Code.INVALID_CURSOR, f"the log has {end.tree_size} entries: `after` was given by another log")
             entries = range(after.index + 1, end.tree_size)
-            found = await _read(connection, context.log_archive(), selection, entries, limit=wanted.limit)
+            found = await _read(connection, context, selection, entries, limit=wanted.limit)
         except LostCursorError as error:
             raise lost_cursor(error) from error
         except MissingEntryError as error:
@@ -92,13 +88,14 @@ async def list_transitions(context: Context, call: Call[TransitionFeedParameters
     return {"items": found.items, "next_cursor": cursor if more else None, "cursor": cursor}
 
 
-async def _read(connection: AsyncConnection[Any], archive: History, selection: Selection, entries: range, *, limit: int) -> _Found:
+async def _read(connection: AsyncConnection[Any], context: Context, selection: Selection, entries: range, *, limit: int) -> _Found:
     items: list[StreamedTransition] = []
+    archive = context.log_archive()
     begin, end = entries.start, entries.stop
-    for _ in range(_PAGES_MAX):
+    for _ in range(context.limits.feed_reads):
         if begin >= end:
             break
-        page_end = min(begin + ENTRIES_MAX, end)
+        page_end = min(begin + context.limits.feed_entries, end)
         for transition in await read_transitions(connection, begin=begin, end=page_end, archive=archive):
             if selection.takes(carrier_id=transition.carrier_id, status=transition.to_status):
                 items.append(streamed(transition))

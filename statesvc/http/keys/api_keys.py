@@ -56,8 +56,16 @@ CALLER: Final = web.RequestKey("caller", Caller)
 class Keys:
     """Turns `Authorization: Bearer <key>` into a `Caller`."""
 
-    def __init__(self, pool: Connections, *, bootstrap_key: str | None = None, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        pool: Connections,
+        *,
+        bootstrap_key: str | None = None,
+        now: Callable[[], float] = time.monotonic,
+        remembered_seconds: float = REMEMBERED_SECONDS,
+    ) -> None:
         self._pool = pool
+        self._remembered_seconds = remembered_seconds
         self._bootstrap_hash = None if bootstrap_key is None else key_hash(bootstrap_key)
         self._now = now
         self._remembered: dict[tuple[str, bytes | None], tuple[float, asyncio.Task[Caller | None]]] = {}
@@ -104,7 +112,7 @@ class Keys:
             if len(self._remembered) >= _REMEMBERED_MAX:
                 self._remembered.clear()
             # callers that come together share one query
-            remembered = (now + REMEMBERED_SECONDS, asyncio.create_task(self._find(key_id, digest), name="key-lookup"))
+            remembered = (now + self._remembered_seconds, asyncio.create_task(self._find(key_id, digest), name="key-lookup"))
             self._remembered[place] = remembered
         try:
             return await asyncio.shield(remembered[1])

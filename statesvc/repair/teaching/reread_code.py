@@ -57,7 +57,7 @@ class CodeReread:
     position: RereadPosition = field(default_factory=RereadPosition)
     messages_max: int | None = None
     seconds: float | None = None
-    page: int = field(default_factory=lambda: PAGE)
+    page: int = PAGE
     is_done: bool = field(init=False, default=False)
     dead_letter_id: int | None = field(init=False, default=None)
     """The open dead letter of the code, as it was found at the end."""

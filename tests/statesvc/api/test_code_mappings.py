@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from events.carriers import CARRIERS
+from statesvc.api.operation_context import CallLimits
 from statesvc.repair.teaching.preview import MappingPreview
 from tests.world.shop import Shop
 
@@ -155,9 +156,8 @@ async def test_of_two_operators_who_map_a_code_at_once_one_is_refused(api: Any, 
     assert await royal.value("SELECT count(*) FROM statesvc.code_mapping") == 1
 
 
-async def test_many_messages_are_read_again_in_several_calls(api: Any, royal: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("statesvc.api.code_mapping_operations.MESSAGES_MAX", 2)
-    monkeypatch.setattr("statesvc.repair.teaching.reread_code.PAGE", 2)
+@pytest.mark.parametrize("call_limits", [CallLimits(reread_messages=2, searched_events=2)])
+async def test_many_messages_are_read_again_in_several_calls(api: Any, royal: Shop) -> None:
     await push_unknown(royal, 7)
     await post(api, MAPPINGS, **LESSON, why="their letter")
     corrected, calls, cursor = 0, 0, None

@@ -9,13 +9,13 @@ from events.errors import Cause
 from events.parsing.meanings import Meaning
 from events.vocabulary import Kind, Status
 from statesvc.api.dead_letter_replay_models import ReplayedMany, ReplayedOne
+from statesvc.api.operation_context import CallLimits
 from statesvc.bodies.sealed_message import seal_message
 from statesvc.ingress.put import put
 from statesvc.queue.claim import Burial, Claim, bury, claim
 from statesvc.reading.code_mapping import add_mapping
 from statesvc.reading.mapped_code import MappedCode
 from statesvc.repair.dead_letters.listing import DeadLetterDetails, DeadLetterGroups
-from statesvc.repair.dead_letters.replay_run import ReplayBudget
 
 
 async def bury_messages(api: Any, *details: str, cause: Cause = Cause.NORMALIZER_FAILED) -> list[int]:
@@ -226,8 +226,8 @@ async def test_a_code_is_read_again_once_it_is_mapped(api: Any, scan: Any) -> No
     assert verbs == ["replay_begun", "replay_ended"]
 
 
-async def test_many_events_of_a_code_are_read_in_several_calls(api: Any, scan: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("statesvc.api.dead_letter_operations.BUDGET", ReplayBudget(dead_letters_max=500, messages_max=2))
+@pytest.mark.parametrize("call_limits", [CallLimits(reread_messages=2)])
+async def test_many_events_of_a_code_are_read_in_several_calls(api: Any, scan: Any) -> None:
     for number in range(5):
         await api.carriers.say(scan(str(number), None, kind=Kind.UNMAPPED, type="Q", code="77"))
     await settle_messages(api)

@@ -2,6 +2,7 @@ from typing import Any
 
 import pytest
 
+from statesvc.api.operation_context import CallLimits
 from statesvc.api.status_operations import shown_finding
 from statesvc.health.finding import Finding, Urgency
 
@@ -62,8 +63,8 @@ async def test_counts_by_carrier_and_state(api: Any) -> None:
     assert shown["dead_letters"] == 1
 
 
-async def test_a_count_beyond_the_bound_says_that_it_is_capped(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("statesvc.queue.depths.COUNT_MAX", 5)
+@pytest.mark.parametrize("call_limits", [CallLimits(counted=5)])
+async def test_a_count_beyond_the_bound_says_that_it_is_capped(api: Any) -> None:
     await api.carriers.execute("INSERT INTO statesvc.lane (carrier_id) VALUES ('ups')")
     await api.carriers.execute(QUEUED, ["-1 minute", None, None, "ups", 9])
     shown = await queue(api)

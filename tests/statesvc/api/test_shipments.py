@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 
 from events.vocabulary import Kind, Status
+from statesvc.api.operation_context import CallLimits
 
 
 async def erase(api: Any, shipment_id: str) -> None:
@@ -149,16 +150,16 @@ async def test_the_list_is_filtered(api: Any, scan: Any) -> None:
     assert (await api.get("/v1/shipments", params={"updated_after": "2026-03-01T08:00:00"})).status == 422
 
 
-async def test_a_rare_status_is_found_beyond_the_rows_that_one_page_looks_at(api: Any, scan: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("statesvc.shipments.shipment_list.SCAN_MAX", 3)
+@pytest.mark.parametrize("call_limits", [CallLimits(listed_shipments=3)])
+async def test_a_rare_status_is_found_beyond_the_rows_that_one_page_looks_at(api: Any, scan: Any) -> None:
     for number in range(7):
         await api.carriers.say(scan(f"R{number}", Status.EXCEPTION if number == 6 else Status.IN_TRANSIT))
     pages = await api.pages("/v1/shipments", status="exception")
     assert [[item["tracking_number"] for item in page] for page in pages] == [[], [], ["R6"]]
 
 
-async def test_who_looks_for_shipments_at_their_end_does_not_read_the_others(api: Any, scan: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("statesvc.shipments.shipment_list.SCAN_MAX", 3)
+@pytest.mark.parametrize("call_limits", [CallLimits(listed_shipments=3)])
+async def test_who_looks_for_shipments_at_their_end_does_not_read_the_others(api: Any, scan: Any) -> None:
     for number in range(7):
         await api.carriers.say(scan(f"R{number}", Status.LOST if number == 6 else Status.IN_TRANSIT))
     assert [[item["tracking_number"] for item in page] for page in await api.pages("/v1/shipments", status="lost")] == [["R6"]]

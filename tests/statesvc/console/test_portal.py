@@ -158,8 +158,8 @@ async def test_it_makes_no_other_calls_of_the_api(portal: Portal) -> None:
         assert (await tab.get(path)).status in {303, 401}
 
 
-async def test_a_link_that_expired_was_altered_or_whose_key_ended_opens_nothing(portal: Portal, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("statesvc.http.keys.api_keys.REMEMBERED_SECONDS", 0)
+@pytest.mark.parametrize("remembered_seconds", [0.0])
+async def test_a_link_that_expired_was_altered_or_whose_key_ended_opens_nothing(portal: Portal) -> None:
     shop = await portal.key("shop", Scope.SUBSCRIPTIONS)
     mine = await portal.subscribe(shop)
     path = await portal.link(shop, minutes=10)

@@ -16,6 +16,7 @@ from events.crypto.sealing import SealingKey
 from events.entry.kinds import Provenance, rfc3339
 from events.event import Reading
 from events.identity.ids import identify
+from statesvc.api.operation_context import CallLimits
 from statesvc.api.served_context import served_context
 from statesvc.api.stream.routes import routes
 from statesvc.api.stream.streams import StreamLimits, Streams
@@ -124,7 +125,7 @@ StageMaker = Callable[..., AbstractAsyncContextManager[Stage]]
 
 
 @pytest.fixture
-def staged(database: Any) -> StageMaker:
+def staged(database: Any, call_limits: CallLimits, remembered_seconds: float) -> StageMaker:
     """Make the stage; `limits` and `pressure` as `Streams` has them, `pool` wraps the pool."""
 
     @asynccontextmanager
@@ -138,7 +139,7 @@ def staged(database: Any) -> StageMaker:
         await opened.open()
         telemetry, listener = Telemetry(), Listener(database.service_dsn, [SEALED])
         await listener.start()
-        keys = Keys(opened)
+        keys = Keys(opened, remembered_seconds=remembered_seconds)
         streams = Streams(
             pool(opened),
             archive=History(None),
@@ -154,7 +155,7 @@ def staged(database: Any) -> StageMaker:
             key_id, key = await create_key(log.connection, name="test", scopes=[Scope.READ], created_by="test")
             tickets = Tickets(TokenSigner(log.keyring.token_key))
             nothing: Any = None
-            context = served_context(pool=opened, keyring=log.keyring, waker=nothing, readings=nothing)
+            context = served_context(pool=opened, keyring=log.keyring, waker=nothing, readings=nothing, limits=call_limits)
             app = build_app(routes(context, streams, tickets), keys=keys)
             async with TestClient(TestServer(app)) as client:
                 yield Stage(log, streams, client, telemetry, key, key_id)

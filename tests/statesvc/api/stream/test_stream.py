@@ -4,7 +4,7 @@ import asyncio
 import random
 import re
 from collections.abc import Callable
-from functools import partial
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,14 +12,13 @@ from psycopg import AsyncConnection
 from pydantic import TypeAdapter
 
 from events.vocabulary import Status
-from statesvc.api.stream import admission
 from statesvc.api.stream.streams import StreamLimits
-from statesvc.api.stream.window import StreamedTransition, Window
+from statesvc.api.stream.window import StreamedTransition
 from statesvc.database.queries import queries
 from statesvc.http.keys.key_store import Scope, create_key
 from statesvc.log.feed import recorded_span
 from statesvc.subscriptions.key_revocation import revoke_key
-from tests.statesvc.api.stream.conftest import Stage
+from tests.statesvc.api.stream.conftest import STREAM_LIMITS, Stage
 from tests.world.story import Story, scan
 
 TRANSITIONS = 10_000
@@ -45,12 +44,10 @@ async def until_let_in(stage: Stage) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("transitions", "window", "page"), [(TRANSITIONS, 60, 97), (2_000, 4096, 2_000)])
 async def test_a_client_dropped_at_random_resumes_to_exactly_the_full_sequence(
-    staged: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, transitions: int, window: int, page: int
+    staged: Callable[..., Any], transitions: int, window: int, page: int
 ) -> None:
     # narrow: it keeps falling out of the window, and pages end within batches
-    monkeypatch.setattr("statesvc.api.stream.tail.Window", partial(Window, frames_max=window))
-    monkeypatch.setattr("statesvc.api.stream.tail.ENTRIES_MAX", page)
-    async with staged() as stage:
+    async with staged(limits=replace(STREAM_LIMITS, window_frames=window, page_entries=page)) as stage:
         await resume(stage, transitions)
 
 
@@ -258,8 +255,8 @@ async def test_the_streams_of_a_key_and_of_the_process_are_bounded(staged: Calla
         await until_let_in(stage)
 
 
-async def test_a_revoked_key_ends_its_streams(staged: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("statesvc.http.keys.api_keys.REMEMBERED_SECONDS", 0.05)
+@pytest.mark.parametrize("remembered_seconds", [0.05])
+async def test_a_revoked_key_ends_its_streams(staged: Callable[..., Any]) -> None:
     async with staged(limits=StreamLimits(clients_max=9, clients_per_key_max=9, send_seconds=5, ping_seconds=0.1)) as stage:
         async with stage.source() as source:
             await revoke_key(stage.log.connection, key_id=stage.key_id, revoked_by="test")
@@ -279,11 +276,9 @@ async def test_stopping_ends_all_streams_at_once_and_lets_no_one_in(stage: Stage
     assert "Retry-After" in answer.headers
 
 
-async def test_under_pressure_streams_are_shed_and_refused_for_a_while(staged: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("statesvc.api.stream.streams.CHECK_SECONDS", 0.01)
-    monkeypatch.setattr(admission, "CLOSED_SECONDS", 0.5)
+async def test_under_pressure_streams_are_shed_and_refused_for_a_while(staged: Callable[..., Any]) -> None:
     under_pressure = False
-    async with staged(pressure=lambda: under_pressure) as stage:
+    async with staged(limits=replace(STREAM_LIMITS, check_seconds=0.01, closed_seconds=0.5), pressure=lambda: under_pressure) as stage:
         async with stage.source() as source:
             under_pressure = True
             async with asyncio.timeout(2):

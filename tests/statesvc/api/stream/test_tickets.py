@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from freezegun import freeze_time
 
-from statesvc.api.stream.tail import ENTRIES_MAX
+from statesvc.api.operation_context import CallLimits
 from statesvc.http.keys.key_store import Scope, create_key
 from statesvc.subscriptions.key_revocation import revoke_key
 from tests.statesvc.api.stream.conftest import Stage
@@ -45,10 +45,8 @@ async def test_it_opens_its_selection_and_no_other_without_a_key_from_any_origin
         assert "Access-Control-Allow-Origin" not in source.answer.headers
 
 
-async def test_it_opens_nothing_else_and_nothing_once_changed_expired_or_its_key_revoked(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("statesvc.http.keys.api_keys.REMEMBERED_SECONDS", 0)
+@pytest.mark.parametrize("remembered_seconds", [0.0])
+async def test_it_opens_nothing_else_and_nothing_once_changed_expired_or_its_key_revoked(stage: Stage) -> None:
     made = await ticket(stage)
     token = made["ticket"]
     assert await refusal(stage, f"/v1/feed/transitions?ticket={token}") == (401, "unauthenticated")
@@ -67,13 +65,9 @@ async def test_a_key_without_read_gets_none(stage: Stage) -> None:
     assert (answer.status, (await answer.json())["required_scope"]) == (403, "read")
 
 
+@pytest.mark.parametrize("call_limits", [CallLimits(feed_entries=7, feed_reads=2)])
 @pytest.mark.parametrize("selection", [{}, {"carrier_id": ["ups"], "status": ["delivered", "picked_up"]}])
-async def test_the_past_in_pages_is_what_the_stream_says_and_leads_up_to_it(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch, selection: dict[str, list[str]]
-) -> None:
-    monkeypatch.setattr("statesvc.api.stream.transition_feed.ENTRIES_MAX", 7)
-    monkeypatch.setattr("statesvc.api.stream.transition_feed._PAGES_MAX", 2)
-    assert ENTRIES_MAX > 7
+async def test_the_past_in_pages_is_what_the_stream_says_and_leads_up_to_it(stage: Stage, selection: dict[str, list[str]]) -> None:
     await stage.move([f"1Z{place}" for place in range(6)])
     await stage.move(["F1", "F2"], carrier_id="fedex")
     await stage.publish()
