@@ -3,6 +3,7 @@
 import inspect
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -20,7 +21,6 @@ from statesvc.api.subscriptions.routes import routes as subscription_routes
 from statesvc.http.health import health_routes
 from statesvc.http.openapi import build_document
 from statesvc.http.operation import Route
-from statesvc.ingress.oauth import Tokens
 from statesvc.ingress.webhooks import Webhooks
 
 NOTHING: Final = cast("Any", None)
@@ -30,8 +30,7 @@ def calls() -> list[Route]:
     """Return all that the role `api` serves, with nothing behind them."""
     context = served_context(pool=NOTHING, keyring=NOTHING, waker=NOTHING, readings=NOTHING)
     return [
-        *object.__new__(Webhooks).routes(),
-        *object.__new__(Tokens).routes(),
+        *Webhooks(**{field.name: NOTHING for field in fields(Webhooks)}).routes,
         *_calls(submission_routes),
         *api_routes(context),
         *stream_routes(context, streams=NOTHING, tickets=object.__new__(Tickets)),

@@ -14,22 +14,25 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
+from uuid import UUID
 
 import psycopg
 import structlog
+from psycopg import AsyncConnection
 
-from statesvc.bodies.sealed_message import SealedMessage
+from statesvc.bodies.sealed_message import SealedMessage, put_columns
 from statesvc.database.pool import Pool
+from statesvc.database.queries import queries
 from statesvc.database.sql_errors import Failure, failure
 from statesvc.database.wakeups.channels import INBOX
 from statesvc.database.wakeups.waker import Wakes
 from statesvc.ingress.body_memory import SMALL_BYTES, MemoryBound, ReservedMemory
-from statesvc.ingress.put import Stored, put
+from statesvc.ingress.database_breaker import DatabaseBreaker
 
+_SQL = queries("statesvc.ingress", "group_commit")
 _log = structlog.get_logger()
 
-PAUSE_SECONDS: Final = 0.5
 ROW_BYTES: Final = 2048
 """Bytes that a waiting message takes in memory besides its body."""
 
@@ -49,6 +52,14 @@ class Refusal(StrEnum):
     """The transaction failed and was rolled back."""
     STOPPING = "stopping"
     """The process stops."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The message is in the inbox, or was. A byte-identical retry has the first message's id."""
+
+    message_id: UUID
+    duplicate: bool
 
 
 Outcome = Stored | Refusal
@@ -72,44 +83,6 @@ class GroupLimits:
     large_rest_seconds_max: float = 0.06
     deadline_seconds: float = 2.0
     large_deadline_seconds: float = 10.0
-
-
-class DatabaseBreaker:
-    """Refuses at once while the database is known to be away, and lets one request a pause through to see whether it is back.
-
-    Closed (all pass), open until a time (none passes), half open (one passes, the others wait for its outcome).
-    """
-
-    __slots__ = ("_open_until", "_pause_seconds", "_probing_until")
-
-    def __init__(self, pause_seconds: float = PAUSE_SECONDS) -> None:
-        self._pause_seconds = pause_seconds
-        self._open_until: float | None = None
-        self._probing_until = float("-inf")
-
-    @property
-    def is_closed(self) -> bool:
-        """True while nothing is known to be wrong."""
-        return self._open_until is None
-
-    def lets_through(self, now: float) -> bool:
-        """Return whether this request may try. A probe that never reports is given up after a pause."""
-        if self._open_until is None:
-            return True
-        if now < self._open_until or now < self._probing_until:
-            return False
-        self._probing_until = now + self._pause_seconds
-        return True
-
-    def succeeded(self) -> None:
-        """Note that a request reached the database."""
-        self._open_until = None
-        self._probing_until = float("-inf")
-
-    def failed(self, now: float) -> None:
-        """Note that a request did not reach the database, or got no answer."""
-        self._open_until = now + self._pause_seconds
-        self._probing_until = float("-inf")
 
 
 @dataclass(slots=True)
@@ -316,3 +289,9 @@ def _is_about_a_row(kind: Failure, error: psycopg.Error | OSError) -> bool:
 def _resolve_all(group: Sequence[_Waiting], refusal: Refusal) -> None:
     for waiting in group:
         waiting.resolve(refusal)
+
+
+async def put(connection: AsyncConnection[Any], messages: Sequence[SealedMessage]) -> list[Stored]:
+    """Store them in one transaction, all or none; return in their order. Durable when it returns: the connection is in autocommit."""
+    cursor = await connection.execute(_SQL["put"], put_columns(messages), binary=True)
+    return [Stored(message_id, duplicate) for _, message_id, duplicate in await cursor.fetchall()]

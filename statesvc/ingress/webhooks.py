@@ -29,10 +29,10 @@ from statesvc.ingress.ack_counts import AckCounts
 from statesvc.ingress.body_memory import MemoryBound
 from statesvc.ingress.carrier_authenticator import Authenticators, CarrierAuthenticator, build_authenticators
 from statesvc.ingress.compression import ReceivedBody
-from statesvc.ingress.group_commit import ROW_BYTES, GroupCommit, Refusal
+from statesvc.ingress.disk_room import DiskRoom
+from statesvc.ingress.group_commit import ROW_BYTES, GroupCommit, Refusal, Stored
 from statesvc.ingress.oauth import Tokens
-from statesvc.ingress.put import Stored
-from statesvc.ingress.request_body import DiskRoom, check_head, read_body
+from statesvc.ingress.request_body import check_head, read_body
 from statesvc.settings.service_settings import Settings
 from statesvc.telemetry import gauges
 from statesvc.telemetry.metrics import Telemetry
@@ -43,37 +43,27 @@ MESSAGE_ID_HEADER: Final = "Statesvc-Message-Id"
 _DISK_RETRY_SECONDS: Final = 60
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Webhooks:
-    """The handler with what it needs; one for all carriers."""
+    """The handler with what it needs; one for all carriers. Start `group_commit` before the server listens; stop it after the server.
 
-    def __init__(
-        self,
-        *,
-        authenticators: Authenticators,
-        keys: Keys,
-        keyring: Keyring,
-        group_commit: GroupCommit,
-        memory: MemoryBound,
-        disk: DiskRoom,
-        ack_counts: AckCounts,
-        minute: LastMinute,
-        telemetry: Telemetry,
-        refused: Callable[[str], None] = lambda _cause: None,
-    ) -> None:
-        self._authenticators = authenticators
-        self._keys = keys
-        self._keyring = keyring
-        self._group_commit = group_commit
-        self._memory = memory
-        self._disk = disk
-        self._ack_counts = ack_counts
-        self._minute = minute
-        self._refused = refused
-        self._duration = telemetry.ingest_ack_duration
-        self._tracer = telemetry.tracer
-        self._duplicates = telemetry.ingest_duplicates
+    `refused` hears why a webhook was refused.
+    """
 
+    authenticators: Authenticators
+    keys: Keys
+    keyring: Keyring
+    group_commit: GroupCommit
+    memory: MemoryBound
+    disk: DiskRoom
+    ack_counts: AckCounts
+    minute: LastMinute
+    telemetry: Telemetry
+    refused: Callable[[str], None] = lambda _cause: None
+
+    @property
     def routes(self) -> Sequence[Route]:
+        """The calls of carriers."""
         contract: Operation[None] = operation(
             operation_id="receive_webhook",
             summary="Receive a message that a carrier pushes",
@@ -103,39 +93,50 @@ class Webhooks:
             checked=False,
             deadline_seconds=None,
         )
-        return [Route("POST", "/v1/webhooks/{carrier_id}", self.receive, contract)]
+        tokens = Tokens(self.authenticators, memory=self.memory)
+        return [Route("POST", "/v1/webhooks/{carrier_id}", self.receive, contract), *tokens.routes()]
+
+    def report(self) -> IngestReport:
+        """Return the report for the heartbeat."""
+        acknowledged, refused = self.minute.counts()
+        return IngestReport(
+            acknowledged=acknowledged,
+            refused=refused,
+            disk_free_bytes=self.disk.free_bytes(),
+            disk_free_bytes_min=self.disk.free_bytes_min,
+        )
 
     async def receive(self, request: web.Request) -> web.StreamResponse:
         """Answer one push, and record how long that took."""
         started = time.perf_counter()
-        authenticator = self._authenticators.get(request.match_info["carrier_id"])
+        authenticator = self.authenticators.get(request.match_info["carrier_id"])
         if authenticator is None:
-            raise unknown_carrier(request.match_info["carrier_id"], self._authenticators)
+            raise unknown_carrier(request.match_info["carrier_id"], self.authenticators)
         carrier_id = authenticator.carrier.carrier_id
         attributes = {"carrier": carrier_id, "outcome": "error"}
         try:
-            with span(self._tracer, Stage.INGEST, {"carrier": carrier_id}):
+            with span(self.telemetry.tracer, Stage.INGEST, {"carrier": carrier_id}):
                 stored = await self._store(request, authenticator)
             attributes["outcome"] = "duplicate" if stored.duplicate else "accepted"
         except Problem as problem:
             if problem.status < 500:
                 attributes["outcome"] = "rejected"
-            self._refused(problem.code.value)
-            self._minute.refused(problem.code.value)
-            self._ack_counts.refused(carrier_id)
+            self.refused(problem.code.value)
+            self.minute.refused(problem.code.value)
+            self.ack_counts.refused(carrier_id)
             raise
         except Exception as error:
             # answered as the database being away, or as a defect
-            self._minute.refused((Code.DATABASE_UNAVAILABLE if isinstance(error, psycopg.Error) else Code.INTERNAL_ERROR).value)
+            self.minute.refused((Code.DATABASE_UNAVAILABLE if isinstance(error, psycopg.Error) else Code.INTERNAL_ERROR).value)
             raise
         finally:
-            self._duration.record(time.perf_counter() - started, attributes)
-        self._minute.acknowledged()
+            self.telemetry.ingest_ack_duration.record(time.perf_counter() - started, attributes)
+        self.minute.acknowledged()
         if stored.duplicate:
-            self._duplicates.add(1, {"carrier": carrier_id})
-            self._ack_counts.duplicate(carrier_id)
+            self.telemetry.ingest_duplicates.add(1, {"carrier": carrier_id})
+            self.ack_counts.duplicate(carrier_id)
         else:
-            self._ack_counts.accepted(carrier_id, stored.message_id)
+            self.ack_counts.accepted(carrier_id, stored.message_id)
         return _acknowledgement(authenticator, stored)
 
     async def _store(self, request: web.Request, authenticator: CarrierAuthenticator) -> Stored:
@@ -148,18 +149,18 @@ class Webhooks:
                 raise authenticator.refusal()
         bytes_max = authenticator.carrier.body_bytes_max
         check_head(request, bytes_max=bytes_max)
-        body, held = await read_body(request, bytes_max=bytes_max, memory=self._memory, overhead_bytes=ROW_BYTES)
+        body, held = await read_body(request, bytes_max=bytes_max, memory=self.memory, overhead_bytes=ROW_BYTES)
         try:
             if not is_proven:
                 await self._require_proof(request, authenticator, body, admitted=admitted)
             self._require_disk()
             carrier_id = authenticator.carrier.carrier_id
             headers = authenticator.retained_headers.document(request.headers, traceparent=traceparent_of())
-            message = seal_message(self._keyring, carrier_id, body.content, headers)
+            message = seal_message(self.keyring, carrier_id, body.content, headers)
         except BaseException:
             held.release()
             raise
-        outcome = await self._group_commit.put(message, held)
+        outcome = await self.group_commit.put(message, held)
         if isinstance(outcome, Stored):
             return outcome
         raise _problem(outcome)
@@ -174,7 +175,7 @@ class Webhooks:
             raise authenticator.refusal()
 
     def _require_disk(self) -> None:
-        if not self._disk.is_enough():
+        if not self.disk.is_enough():
             raise Problem(
                 Code.STORAGE_LOW,
                 "the database's disk is nearly full; nothing is taken until there is room",
@@ -182,7 +183,7 @@ class Webhooks:
             )
 
     async def _has_key(self, request: web.Request) -> bool:
-        caller = await self._keys.caller(request)
+        caller = await self.keys.caller(request)
         return caller is not None and caller.has(Scope.INGEST)
 
 
@@ -209,28 +210,6 @@ def _problem(refusal: Refusal) -> Problem:
             assert_never(refusal)
 
 
-@dataclass(frozen=True, slots=True)
-class Ingress:
-    """Start `group_commit` before the server listens; stop it after the server has stopped."""
-
-    group_commit: GroupCommit
-    routes: Sequence[Route]
-    memory: MemoryBound
-    ack_counts: AckCounts
-    minute: LastMinute
-    disk: DiskRoom
-
-    def report(self) -> IngestReport:
-        """Return the report for the heartbeat."""
-        acknowledged, refused = self.minute.counts()
-        return IngestReport(
-            acknowledged=acknowledged,
-            refused=refused,
-            disk_free_bytes=self.disk.free_bytes(),
-            disk_free_bytes_min=self.disk.free_bytes_min,
-        )
-
-
 def build_ingress(
     settings: Settings,
     *,
@@ -243,30 +222,26 @@ def build_ingress(
     local_data: Path | None,
     process: str,
     refused: Callable[[str], None] = lambda _cause: None,
-) -> Ingress:
+) -> Webhooks:
     """Build it. `pool` has the ingress limits (500 ms to acquire, 1 s a statement); `local_data`: the embedded server's folder, else None.
 
-    `process` names this start of this process; `refused` hears why a webhook was refused.
+    `process` names this start of this process.
     """
     memory = MemoryBound(settings.ingress.memory_bytes_max, wait_seconds=settings.ingress.wait_seconds)
-    group_commit = GroupCommit(pool, memory=memory, waker=waker)
-    ack_counts, minute = AckCounts(pool, process=process), LastMinute()
     disk = DiskRoom(local_data, free_bytes_min=settings.ingress.disk_free_bytes_min)
     for code in (Code.DATABASE_UNAVAILABLE, Code.NOT_DURABLE, Code.OVERLOADED, Code.STORAGE_LOW):
         # Prometheus sees no increase in a series whose first value is 1
         telemetry.refusals.add(0, {"cause": code.value})
     telemetry.observe(gauges.INGEST_STORAGE_LOW, lambda: [(float(not disk.is_enough()), {})])
-    authenticators = build_authenticators(carriers, settings)
-    webhooks = Webhooks(
-        authenticators=authenticators,
+    return Webhooks(
+        authenticators=build_authenticators(carriers, settings),
         keys=keys,
         keyring=keyring,
-        group_commit=group_commit,
+        group_commit=GroupCommit(pool, memory=memory, waker=waker),
         memory=memory,
-        ack_counts=ack_counts,
-        minute=minute,
         disk=disk,
+        ack_counts=AckCounts(pool, process=process),
+        minute=LastMinute(),
         telemetry=telemetry,
         refused=refused,
     )
-    return Ingress(group_commit, [*webhooks.routes(), *Tokens(authenticators, memory=memory).routes()], memory, ack_counts, minute, disk)

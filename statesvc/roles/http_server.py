@@ -22,7 +22,7 @@ from statesvc.http.keys.api_keys import Keys
 from statesvc.http.keys.key_limits import KeyLimits
 from statesvc.http.operation import Route
 from statesvc.http.problem import PROBLEM
-from statesvc.ingress.webhooks import Ingress, build_ingress
+from statesvc.ingress.webhooks import Webhooks, build_ingress
 from statesvc.roles.runtime import Launch, Runtime
 from statesvc.roles.shutdown import Component, ShutdownTimes, run_until_stopped
 
@@ -38,7 +38,7 @@ def api_keys(launch: Launch, base: Runtime) -> Keys:
 
 
 @asynccontextmanager
-async def open_ingress(launch: Launch, base: Runtime, pool: Pool, *, keys: Keys) -> AsyncIterator[Ingress]:
+async def open_ingress(launch: Launch, base: Runtime, pool: Pool, *, keys: Keys) -> AsyncIterator[Webhooks]:
     """Open what takes webhooks, until everything that it acknowledged is stored."""
     settings = launch.settings
     ingress = build_ingress(

@@ -22,7 +22,7 @@ from events.normalized import load
 from events.spelling import normalize_number
 from statesvc.bodies.sealed_message import seal_message
 from statesvc.database.keyring_store import load_keyring, parse_master_keys
-from statesvc.ingress.put import put
+from statesvc.ingress.group_commit import put
 from statesvc.log.json_compression import decompress_json
 from tests.acceptance.processes import MASTER_KEY, Service
 from tests.acceptance.service_maker import ServiceMaker

@@ -19,7 +19,7 @@ from statesvc.bodies.sealed_message import seal_message
 from statesvc.database.keyring_store import load_keyring, parse_master_keys
 from statesvc.database.wakeups.channels import INBOX
 from statesvc.database.wakeups.waker import notify
-from statesvc.ingress.put import put
+from statesvc.ingress.group_commit import put
 from tests.acceptance.processes import MASTER_KEY, ROOT, Service, until_false
 from tests.statesvc.repair.dead_letters.planted import unread
 from tests.world.shop import CARRIER_ID, says

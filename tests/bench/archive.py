@@ -12,7 +12,7 @@ from events.crypto.keyring import Keyring
 from statesvc.bodies.day_ledger import BODY_LEDGER, archives
 from statesvc.bodies.day_pass import BodyArchiving, archive_days
 from statesvc.bodies.sealed_message import seal_message
-from statesvc.ingress.put import put
+from statesvc.ingress.group_commit import put
 from tests.bench.bench import Bench
 from tests.bench.drain import drain_in_place
 from tests.bench.inbox import keyring_of, waiting

@@ -24,9 +24,8 @@ from statesvc.http.keys.api_keys import Keys
 from statesvc.ingress.ack_counts import AckCounts
 from statesvc.ingress.body_memory import MemoryBound, ReservedMemory
 from statesvc.ingress.carrier_authenticator import build_authenticators
-from statesvc.ingress.group_commit import GroupCommit, Outcome
-from statesvc.ingress.put import Stored
-from statesvc.ingress.request_body import DiskRoom
+from statesvc.ingress.disk_room import DiskRoom
+from statesvc.ingress.group_commit import GroupCommit, Outcome, Stored
 from statesvc.ingress.webhooks import Webhooks
 from statesvc.settings.service_settings import load_settings
 from statesvc.telemetry.metrics import Telemetry
@@ -61,7 +60,7 @@ def limit(pool: Pool) -> web.Application:
         minute=LastMinute(),
         telemetry=Telemetry(),
     )
-    return build_app(webhooks.routes(), keys=keys)
+    return build_app(webhooks.routes, keys=keys)
 
 
 def peer(pool: Pool) -> web.Application:

@@ -18,7 +18,7 @@ from psycopg import AsyncConnection
 from events.crypto.keyring import Keyring
 from statesvc.bodies.sealed_message import seal_message
 from statesvc.database.keyring_store import load_keyring, parse_master_keys
-from statesvc.ingress.put import put
+from statesvc.ingress.group_commit import put
 from tests.acceptance.processes import MASTER_KEY, Service, running, until_false
 from tests.bench.report import percentile
 from tests.bench.traffic import alert

@@ -25,7 +25,7 @@ from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
 from statesvc.bodies.sealed_message import seal_message
 from statesvc.database.keyring_store import load_keyring
 from statesvc.database.pool import Pool, PoolLimits, make_pool
-from statesvc.ingress.put import put
+from statesvc.ingress.group_commit import put
 from statesvc.log.json_compression import decompress_json
 from statesvc.queue.claim import Claim, Message, claim
 from statesvc.telemetry.logs import pipeline

@@ -11,7 +11,7 @@ from events.vocabulary import Kind, Status
 from statesvc.api.dead_letter_replay_models import ReplayedMany, ReplayedOne
 from statesvc.api.operation_context import CallLimits
 from statesvc.bodies.sealed_message import seal_message
-from statesvc.ingress.put import put
+from statesvc.ingress.group_commit import put
 from statesvc.queue.claim import Burial, Claim, bury, claim
 from statesvc.reading.code_mapping import add_mapping
 from statesvc.reading.mapped_code import MappedCode

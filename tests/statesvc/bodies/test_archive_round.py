@@ -17,7 +17,7 @@ from statesvc.bodies.find_bodies import ArchiveUnavailableError, BodyLocation
 from statesvc.bodies.sealed_message import seal_message
 from statesvc.bodies.write_day import BODY_FILES
 from statesvc.database.sql_errors import Failure, failure
-from statesvc.ingress.put import put
+from statesvc.ingress.group_commit import put
 from statesvc.log.archive.archive_pass import ArchiveLedger
 from tests.world.body_archivist import HOT_DAYS, Archivist
 from tests.world.shop import CARRIER_ID, says, shipment

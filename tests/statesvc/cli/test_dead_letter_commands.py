@@ -9,7 +9,7 @@ from psycopg import AsyncConnection
 from events.errors import Cause
 from statesvc.bodies.sealed_message import seal_message
 from statesvc.database.keyring_store import load_keyring, parse_master_keys
-from statesvc.ingress.put import put
+from statesvc.ingress.group_commit import put
 from statesvc.queue.claim import Burial, Claim, bury, claim
 from tests.world.database import Database
 from tests.world.shell import MASTER_KEY, Shell, use

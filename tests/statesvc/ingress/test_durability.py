@@ -15,8 +15,7 @@ from statesvc.database.embedded import EmbeddedServer
 from statesvc.database.migrator import migrate
 from statesvc.database.pool import make_pool
 from statesvc.ingress.body_memory import MemoryBound
-from statesvc.ingress.group_commit import GroupCommit, GroupLimits
-from statesvc.ingress.put import Stored, put
+from statesvc.ingress.group_commit import GroupCommit, GroupLimits, Stored, put
 from statesvc.queue.claim import Claim, Message, claim
 from tests.statesvc.ingress.conftest import LIMITS
 

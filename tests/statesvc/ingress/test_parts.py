@@ -11,8 +11,8 @@ from events.carriers.carrier import Basic, Hmac, SharedHeader
 from statesvc.bodies.sealed_message import message_id, new_message_id
 from statesvc.ingress.body_memory import MemoryBound
 from statesvc.ingress.carrier_authenticator import RetainedHeaders
-from statesvc.ingress.group_commit import DatabaseBreaker
-from statesvc.ingress.request_body import DiskRoom
+from statesvc.ingress.database_breaker import DatabaseBreaker
+from statesvc.ingress.disk_room import DiskRoom
 
 
 @given(st.integers(0, 2**48 - 1), st.binary(min_size=10, max_size=10))

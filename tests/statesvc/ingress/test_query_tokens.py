@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pytest
 
-from statesvc.ingress.put import Stored
+from statesvc.ingress.group_commit import Stored
 from statesvc.telemetry.logs import configure_logging
 
 TOKEN: Final = "new"

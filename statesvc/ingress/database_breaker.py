@@ -1,0 +1,43 @@
+"""The breaker in front of the database: what it cannot store now is refused at once, not after a time-out each."""
+
+from typing import Final
+
+PAUSE_SECONDS: Final = 0.5
+
+
+class DatabaseBreaker:
+    """Refuses at once while the database is known to be away, and lets one request a pause through to see whether it is back.
+
+    Closed (all pass), open until a time (none passes), half open (one passes, the others wait for its outcome).
+    """
+
+    __slots__ = ("_open_until", "_pause_seconds", "_probing_until")
+
+    def __init__(self, pause_seconds: float = PAUSE_SECONDS) -> None:
+        self._pause_seconds = pause_seconds
+        self._open_until: float | None = None
+        self._probing_until = float("-inf")
+
+    @property
+    def is_closed(self) -> bool:
+        """True while nothing is known to be wrong."""
+        return self._open_until is None
+
+    def lets_through(self, now: float) -> bool:
+        """Return whether this request may try. A probe that never reports is given up after a pause."""
+        if self._open_until is None:
+            return True
+        if now < self._open_until or now < self._probing_until:
+            return False
+        self._probing_until = now + self._pause_seconds
+        return True
+
+    def succeeded(self) -> None:
+        """Note that a request reached the database."""
+        self._open_until = None
+        self._probing_until = float("-inf")
+
+    def failed(self, now: float) -> None:
+        """Note that a request did not reach the database, or got no answer."""
+        self._open_until = now + self._pause_seconds
+        self._probing_until = float("-inf")
