@@ -45,7 +45,7 @@ def served(number: int, folder: Path, statesvc: Service) -> Iterator[httpx.Clien
         port = found.getsockname()[1]
     module, *options = SERVERS[number]
     where = str(port) if module == "uvicorn" else f"127.0.0.1:{port}"
-    given = os.environ | {"STATESVC_URL": statesvc.url, "STATESVC_SECRETS": SECRET}
+    given = os.environ | {"STATESVC_URL": statesvc.url, "NOTIFICATION_SECRETS": SECRET}
     process = subprocess.Popen([sys.executable, "-m", module, "program:app", *options, where], cwd=folder, env=given)
     try:
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=20) as client:

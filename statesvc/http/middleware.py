@@ -237,6 +237,8 @@ async def problems(request: web.Request, handler: NextHandler) -> web.StreamResp
         translated = from_aiohttp(error)
         if translated is None:
             raise
+        if translated.code is Code.NOT_FOUND and (request.path.endswith("/") or "//" in request.path):
+            translated = Problem(Code.NOT_FOUND, "no such path: a part of it is empty; /docs lists all calls")
         return translated.response()
     except psycopg.Error as error:
         if failure(error) not in _AWAY:

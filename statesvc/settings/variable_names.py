@@ -74,8 +74,10 @@ def refuse_unknown_variables(environment: Mapping[str, str], sections: Iterable[
 def _what_to_do(name: str, known: Iterable[str]) -> str:
     if name.endswith(_KUBERNETES_ENDINGS):
         return f"{name} is not a setting: Kubernetes sets it for a Service of that name; set `enableServiceLinks: false` in the pod"
-    close = difflib.get_close_matches(name, [*known, *CARRIER_VARIABLES], n=1, cutoff=0.75)
-    hint = f"Did you mean {close[0]}?" if close else "Remove it."
+    # all begin alike, which would make any two of them close
+    by_rest = {variable.removeprefix(PREFIX): variable for variable in (*known, *CARRIER_VARIABLES)}
+    close = difflib.get_close_matches(name.removeprefix(PREFIX), by_rest, n=1, cutoff=0.75)
+    hint = f"Did you mean {by_rest[close[0]]}?" if close else "If it is your own, call it something that does not begin with STATESVC_."
     return f"unknown setting {name}. {hint} `statesvc doctor --settings` lists all settings"
 
 

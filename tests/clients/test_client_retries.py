@@ -4,6 +4,7 @@ import asyncio
 import importlib
 import inspect
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -129,3 +130,30 @@ async def test_an_error_has_the_problem_and_says_it_in_one_line(make_call: Calla
         with pytest.raises(Exception, match=r"422 invalid_request: the query breaks the contract; /limit too many") as raised:
             await make_call(server.url, read)
     assert raised.value.code == "invalid_request"  # type: ignore[attr-defined]
+
+
+@pytest.mark.usefixtures("installed_client")
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [("localhost:8080", "with its scheme"), ("", "with its scheme"), ("http://localhost:8080/v1/", "should end before /v1")],
+)
+def test_an_address_that_no_call_could_reach_is_refused_at_once(url: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        importlib.import_module("statesvc_client").Client(url, key="k")
+
+
+@pytest.mark.usefixtures("installed_client")
+def test_a_key_may_end_as_its_file_does() -> None:
+    with importlib.import_module("statesvc_client").Client("http://localhost:1/", key="ss_key\n") as client:
+        assert client.http.headers["Authorization"] == "Bearer ss_key"
+
+
+async def test_a_list_in_place_of_numbers_is_refused(make_call: Callable[[str, Call], Awaitable[Any]]) -> None:
+    with pytest.raises(TypeError, match=r"of a list: lookup\(\*numbers\)"):
+        await make_call("http://localhost:1", lambda client: client.shipments.lookup(["1Z1", "1Z2"]))
+
+
+async def test_an_event_may_hold_times(make_call: Callable[[str, Call], Awaitable[Any]]) -> None:
+    event = {**EVENT, "occurred_at": datetime(2026, 5, 1, 10, tzinfo=UTC)}
+    async with FaultyServer([APPENDED]).running() as server:
+        assert (await make_call(server.url, lambda client: client.events.submit(event))).verdict == "appended"

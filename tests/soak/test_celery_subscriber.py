@@ -65,7 +65,7 @@ class Shop:
         self._environment = os.environ | {
             "BROKER_URL": broker,
             "DATABASE_FILE": str(self.database),
-            "STATESVC_SECRETS": secret,
+            "NOTIFICATION_SECRETS": secret,
             "RUN_LEDGER": str(self.ledger),
             "PYTHONPATH": str(folder),
             "VISIBILITY_SECONDS": str(VISIBILITY_SECONDS),

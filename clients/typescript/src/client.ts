@@ -26,6 +26,14 @@ export interface Options {
 
 const SILENCE_SECONDS = 45
 
+/** The address of a service without a slash at its end. */
+function address (url: string): string {
+  if (!/^https?:\/\/[^/]/.test(url)) throw new TypeError('url should be the address of a service with its scheme, such as https://statesvc.example.com')
+  const stripped = url.replace(/\/+$/, '')
+  if (stripped.endsWith('/v1')) throw new TypeError('url should end before /v1, such as https://statesvc.example.com: the client adds that itself')
+  return stripped
+}
+
 /** Call a statesvc at `url`. Each call throws an `ApiError` for an answer of 400 or more, and what `fetch` throws where there was none. */
 export class Client {
   /** Every call of the API, typed by its path: `client.calls.GET('/v1/queue')`. */
@@ -35,7 +43,7 @@ export class Client {
   readonly #headers: Record<string, string>
 
   constructor (url: string, { key, timeout = 30, retries = {}, fetch: send = fetch }: Options = {}) {
-    this.#url = url.replace(/\/+$/, '')
+    this.#url = address(url)
     this.#headers = key === undefined ? {} : { Authorization: `Bearer ${key}` }
     this.#fetch = retryingFetch(send, timeout, { ...DEFAULT_RETRIES, ...retries })
     this.calls = createClient<paths>({ baseUrl: this.#url, headers: this.#headers, fetch: this.#fetch })

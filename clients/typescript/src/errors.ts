@@ -14,11 +14,12 @@ export class ApiError extends Error {
   ) {
     const code = typeof problem.code === 'string' ? problem.code : 'unknown'
     const detail = typeof problem.detail === 'string' ? problem.detail : ''
-    super(`${status} ${code}: ${detail}`)
+    const errors = Array.isArray(problem.errors) ? problem.errors as Array<{ pointer: string, detail: string }> : []
+    super(`${status} ${code}: ${[detail, ...errors.map(flaw => `${flaw.pointer} ${flaw.detail}`)].join('; ')}`)
     this.name = 'ApiError'
     this.code = code
     this.detail = detail
-    this.errors = Array.isArray(problem.errors) ? problem.errors as Array<{ pointer: string, detail: string }> : []
+    this.errors = errors
   }
 
   static async of (response: Response): Promise<ApiError> {

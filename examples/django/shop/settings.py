@@ -38,5 +38,5 @@ CELERY_TASK_REJECT_ON_WORKER_LOST = True
 
 STATESVC_URL = os.environ.get("STATESVC_URL", "http://localhost:8080")
 STATESVC_API_KEY = os.environ.get("STATESVC_API_KEY", "")
-# of the subscription; two while one is rotated
-STATESVC_SECRETS = os.environ.get("STATESVC_SECRETS", "").split()
+# of the subscription; two while one is rotated. Names that begin with STATESVC_ are the service's: it refuses those that it does not know
+NOTIFICATION_SECRETS = os.environ.get("NOTIFICATION_SECRETS", "").split()

@@ -22,7 +22,7 @@ def statesvc_settings() -> Mapping[str, str]:
 @pytest.fixture
 def shop(settings, statesvc: Service, live_server):  # noqa: ANN201 - pytest-django's
     """Run the shop, pointed at the service."""
-    settings.STATESVC_URL, settings.STATESVC_API_KEY, settings.STATESVC_SECRETS = statesvc.url, statesvc.key, [SECRET]
+    settings.STATESVC_URL, settings.STATESVC_API_KEY, settings.NOTIFICATION_SECRETS = statesvc.url, statesvc.key, [SECRET]
     return live_server
 
 

@@ -25,6 +25,11 @@ def test_a_push_to_the_old_view_reaches_statesvc_and_the_shop_shows_its_state(sh
     assert httpx.get(f"{shop.url}/parcels/ups/1ZNEVER/").status_code == 404
 
 
+def test_a_carrier_that_was_given_the_url_without_a_slash_is_not_sent_elsewhere(shop) -> None:
+    answer = httpx.post(f"{shop.url}/webhooks/ups", content=BODY % b"1ZSHOP0000000009", headers={"credential": UPS_SECRET})
+    assert answer.status_code == 200
+
+
 def test_a_push_that_is_not_the_carriers_is_refused_through_the_view(shop) -> None:
     assert pushed(shop, "1ZSHOP0000000002", "a wrong one").status_code == 401
 

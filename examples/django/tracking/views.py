@@ -50,7 +50,7 @@ def notification(request: HttpRequest) -> HttpResponse:
     Where this process dies between the two, statesvc sends again, and the task comes a second time under the same id.
     """
     try:
-        event = verify(settings.STATESVC_SECRETS, request.headers, request.body)
+        event = verify(settings.NOTIFICATION_SECRETS, request.headers, request.body)
     except InvalidSignatureError:
         return HttpResponse(status=401)
     webhook_id = request.headers["webhook-id"]

@@ -167,3 +167,9 @@ def test_every_code_has_a_meaning() -> None:
 def test_each_code_is_in_the_table_and_the_table_is_the_page() -> None:
     assert set(PROBLEM_KINDS) == set(Code)
     assert page() == PAGE.read_text("utf-8"), "write it: python -m tests.errors_page"
+
+
+async def test_an_empty_part_of_a_path_is_named(client: Client) -> None:
+    assert "a part of it is empty" in await (await client.get("/plain//x")).text()
+    assert "a part of it is empty" in await (await client.get("/echo/")).text()
+    assert "no such path; /docs" in await (await client.get("/nowhere")).text()

@@ -57,6 +57,7 @@ def test_a_misspelt_variable_is_noticed() -> None:
     ("variable", "says"),
     [
         ("STATESVC_PROT", "Did you mean STATESVC_PORT?"),
+        ("STATESVC_SECRETS", "unknown setting STATESVC_SECRETS. If it is your own, call it something"),
         ("STATESVC_WORKER_LEASE", "unknown setting STATESVC_WORKER_LEASE"),
         ("STATESVC_WEBHOOK_SECRETS_UPS", "Did you mean STATESVC_WEBHOOK_SECRET_?"),
         ("STATESVC_SERVICE_HOST", "enableServiceLinks"),

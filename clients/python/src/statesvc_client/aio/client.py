@@ -11,6 +11,7 @@ import httpx
 from statesvc_client.aio.transport import AsyncRetries
 from statesvc_client.answers import error_in
 from statesvc_client.core.client import AuthenticatedClient
+from statesvc_client.paths import service_address
 from statesvc_client.retries import RetryPolicy
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ class AsyncClient:
 
     Args:
         url: Where the service is, e.g. `https://statesvc.example.com`.
-        key: An API key; its scopes decide what may be called.
+        key: An API key; its scopes decide what may be called. White space around it, as a file's last line has it, does not count.
         timeout: Seconds of silence after which a try is given up.
         retries: Which calls are repeated, and when. `RetryPolicy(retries=0)`: none.
         verify: A TLS context, or False to accept any certificate.
@@ -49,7 +50,7 @@ class AsyncClient:
         proxy: str | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> None:
-        base_url = url.rstrip("/")
+        base_url, key = service_address(url), (key or "").strip()
         authorization = {"Authorization": f"Bearer {key}"} if key else {}
         self.http = httpx.AsyncClient(
             base_url=base_url,
@@ -58,7 +59,7 @@ class AsyncClient:
             transport=AsyncRetries(retries or RetryPolicy(), httpx.AsyncHTTPTransport(verify=verify, proxy=proxy)),
             event_hooks={"response": [_raise_problem]},
         )
-        self.core = AuthenticatedClient(base_url=base_url, token=key or "")
+        self.core = AuthenticatedClient(base_url=base_url, token=key)
         self.core.set_async_httpx_client(self.http)
 
     async def __aenter__(self) -> Self:

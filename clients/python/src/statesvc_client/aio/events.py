@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
+from datetime import date
 from typing import Any
 
 from statesvc_client.core.client import AuthenticatedClient
@@ -9,6 +10,13 @@ from statesvc_client.core.models.canonical_event import CanonicalEvent
 from statesvc_client.core.models.event_verdict import EventVerdict
 from statesvc_client.core.models.line_verdict import LineVerdict
 from statesvc_client.core.models.line_verdicts import LineVerdicts
+
+
+def _written(value: object) -> str:
+    """Write a time as the API takes it."""
+    if isinstance(value, date):
+        return value.isoformat()
+    raise TypeError(f"a member of an event cannot be a {type(value).__name__}")
 
 
 class Events:
@@ -32,7 +40,9 @@ class Events:
         return verdicts.results
 
     async def _submit(self, events: Iterable[CanonicalEvent | Mapping[str, Any]], media_type: str) -> EventVerdict | LineVerdicts:
-        lines = b"\n".join(json.dumps(event.to_dict() if isinstance(event, CanonicalEvent) else event).encode() for event in events)
+        lines = b"\n".join(
+            json.dumps(event.to_dict() if isinstance(event, CanonicalEvent) else event, default=_written).encode() for event in events
+        )
         response = await self._core.get_async_httpx_client().request(
             "POST", "/v1/events", content=lines, headers={"Content-Type": media_type}
         )

@@ -1,6 +1,7 @@
 """The log: changes as they happen, and all entries in their order."""
 
 import json
+import logging
 from collections.abc import AsyncIterator, Sequence
 
 import httpx
@@ -18,6 +19,7 @@ from statesvc_client.core.models.transition_feed import TransitionFeed
 from statesvc_client.errors import CursorLostError
 from statesvc_client.waiting import sleep_async
 
+_log = logging.getLogger("statesvc_client")
 _SILENCE_SECONDS = 45.0
 """The service sends a comment every 15 s."""
 
@@ -38,7 +40,7 @@ class Log:
         Raises:
             CursorLostError: The log does not have `after` any more (restored from a backup); read anew what you need.
         """
-        last_id, pause_seconds = after, 1.0
+        last_id, pause_seconds = None if after is None else str(after), 1.0
         params = {"carrier_id": list(carriers), "status": list(statuses)}
         while True:
             headers = {} if last_id is None else {"Last-Event-ID": last_id}
@@ -54,9 +56,9 @@ class Log:
                             raise CursorLostError(410, {"code": "cursor_lost", "detail": event.data})
                         if event.event == "shipment.status_changed":
                             yield Change(event.id, StreamedTransition.from_dict(json.loads(event.data)))
-            except httpx.TransportError:
+            except httpx.TransportError as error:
                 # cut off, or silent for too long: come back
-                pass
+                _log.warning("the stream broke off, and is taken up again: %s", error or type(error).__name__)
             await sleep_async(pause_seconds)
 
     async def feed(self, *, after: str = "-1") -> AsyncIterator[FeedEntry]:

@@ -122,6 +122,9 @@ class Shipments:
 
     async def lookup(self, *numbers: str | tuple[str, str]) -> Sequence[LookedUpNumber]:
         """Look up at most 200 numbers, each alone or as `(carrier_id, tracking_number)`; the answer is in their order."""
+        if not all(isinstance(number, str) or (isinstance(number, tuple) and len(number) == 2) for number in numbers):
+            # a list of two numbers would pass for a carrier and a number
+            raise TypeError("a number to look up is a text, or (carrier_id, tracking_number); of a list: lookup(*numbers)")
         printed = [(None, number) if isinstance(number, str) else number for number in numbers]
         asked = [NumberToLookUp(tracking_number=number, carrier_id=carrier_id) for carrier_id, number in printed]
         answer = await look_up_shipments.asyncio_detailed(client=self._core, body=NumbersToLookUp(numbers=asked))
