@@ -125,9 +125,9 @@ class MasterKeys:
         return master.open(sealed, context)
 
 
-def salted(content: bytes) -> bytes:
-    """Return `salt + content`: what is sealed where a commitment to `content` is stored outside."""
-    return os.urandom(SALT_BYTES) + content
+def salted(content: bytes, *, salt: bytes | None = None) -> bytes:
+    """Return `salt + content`: what is sealed where a commitment to `content` is stored outside. `salt` None: a random one."""
+    return (os.urandom(SALT_BYTES) if salt is None else salt) + content
 
 
 def commitment(salted_content: bytes) -> bytes:

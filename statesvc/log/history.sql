@@ -3,11 +3,16 @@
 SELECT max(a.ends), max(a.last_index) + 1 FROM statesvc.log_archive a WHERE a.leaving_at IS NOT NULL;
 
 -- name: away
--- Return which of these shipments have months that are archived, or about to be, and are not at hand.
-SELECT s.shipment_id, a.month FROM statesvc.stream s
+-- Return which of these shipments have months that are archived, or about to be, and are not at hand; an awaited number of which nothing
+-- was heard is one where somebody was notified of that.
+SELECT s.shipment_id, a.month FROM (
+    SELECT t.shipment_id, t.first_recorded_at FROM statesvc.stream t WHERE t.shipment_id = ANY (%(shipment_ids)s::uuid[]) AND t.version > 0
+    UNION ALL
+    SELECT n.shipment_id, min(n.created_at) FROM statesvc.notification n
+    WHERE n.shipment_id = ANY (%(shipment_ids)s::uuid[]) AND n.type = 'shipment.never_heard' GROUP BY n.shipment_id
+) s
 JOIN statesvc.log_archive a ON a.leaving_at IS NOT NULL AND a.ends > s.first_recorded_at
-WHERE s.shipment_id = ANY (%(shipment_ids)s::uuid[]) AND s.version > 0
-    AND NOT EXISTS (SELECT FROM statesvc.log_resident r WHERE r.shipment_id = s.shipment_id AND r.month = a.month);
+WHERE NOT EXISTS (SELECT FROM statesvc.log_resident r WHERE r.shipment_id = s.shipment_id AND r.month = a.month);
 
 -- name: away_of_number
 -- Return which of all shipments that bear a number have such months.

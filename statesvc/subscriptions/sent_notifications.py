@@ -19,7 +19,7 @@ from events.crypto.keyring import Keyring
 from events.crypto.sealing import SealError
 from events.entry.kinds import FIRST_EPOCH
 from statesvc.database.queries import queries
-from statesvc.delivery.attempt_part import SentBody
+from statesvc.delivery.attempt_part import SentBody, public_salt
 from statesvc.delivery.notification import Notification, body_of, notification_of
 from statesvc.log.json_compression import decompress_json
 from statesvc.subscriptions.recorded_attempts import RecordedAttempt
@@ -86,18 +86,17 @@ class SentNotification:
         """Return the body of the last try, or why it is not shown. `personal`: with personal fields, if it holds any."""
         if not self.tries:
             return None, "not_sent"
-        last = self.tries[-1]
-        if last.sealed_key is None:
+        last, salt = self.tries[-1], public_salt(self.notification)
+        if salt is None and last.sealed_key is None:
             return None, "erased"
         try:
-            part = last.part(keyring)
+            sent = _opening(last, keyring) if salt is None else SentBody(salt, None)
         except SealError:
+            sent = None
+        if sent is None:
             return None, "unavailable"
-        if part is None:
-            return None, "unavailable"
-        sent, committed = SentBody.of(part), last.committed
         for body in [*([] if sent.stored is None else [sent.stored]), *self._thin_bodies()]:
-            if hashlib.sha256(sent.salt + body.encode()).hexdigest() == committed:
+            if hashlib.sha256(sent.salt + body.encode()).hexdigest() == last.committed:
                 return (None, "withheld") if _is_personal(body) and not personal else (body, "shown")
         return None, "unavailable"
 
@@ -107,6 +106,11 @@ class SentNotification:
         epochs = range(one.epoch or FIRST_EPOCH, FIRST_EPOCH - 1, -1)
         of_epochs = [replace(one, epoch=None if epoch == FIRST_EPOCH else epoch) for epoch in epochs]
         return [body_of(each).decode() for of_epoch in of_epochs for each in (of_epoch, replace(of_epoch, gap=None))]
+
+
+def _opening(sent: SentTry, keyring: Keyring) -> SentBody | None:
+    part = sent.part(keyring)
+    return None if part is None else SentBody.of(part)
 
 
 def _is_personal(body: str) -> bool:
@@ -136,12 +140,16 @@ async def read_page(
     return found, None if row is None else NotificationPosition(*row)
 
 
-async def read_notification(connection: AsyncConnection[Any], subscription_id: UUID, webhook_id: str) -> SentNotification | None:
-    """Return one; None where the subscription has none of this id, or its month has left the database."""
+async def find_notification(connection: AsyncConnection[Any], subscription_id: UUID, webhook_id: str) -> NotificationPosition | None:
+    """Return where it is; None where the subscription has none of this id, or its month has left the database."""
     row = await (await connection.execute(_SQL["place"], {"subscription_id": subscription_id, "webhook_id": webhook_id})).fetchone()
-    if row is None:
-        return None
-    place = NotificationPosition(*row)
+    return None if row is None else NotificationPosition(*row)
+
+
+async def read_notification(
+    connection: AsyncConnection[Any], subscription_id: UUID, place: NotificationPosition
+) -> SentNotification | None:
+    """Return the one at a place, whose shipment's entries are in the database."""
     behind = place._replace(sequence=place.sequence + 1)
     wanted = NotificationFilter(subscription_id=subscription_id, since=place.at, shipment_ids=[place.shipment_id])
     found = await _read(connection, wanted, before=behind, limit=1, window=1)

@@ -1,6 +1,6 @@
 -- name: page
 -- Return the newest notifications of a subscription before a position, of the newest `window`, with how each ended (`waiting`: not yet),
--- and when what waits is due. Those of some shipments, if any are named.
+-- and when what waits is due. Those of some shipments, if any are named. Without those whose end may be in an archived month.
 SELECT n.shipment_id, n.sequence, n.webhook_id, n.type, n.created_at, n.occurred_at, n.occurred_offset_seconds, n.epoch, n.carrier_id,
     n.tracking_number, n.from_status, n.to_status, g.skipped, g.from_sequence, g.to_sequence, n.observed, x.outcome, x.available_at
 FROM (
@@ -21,11 +21,15 @@ CROSS JOIN LATERAL (
             UNION ALL
             SELECT 'coalesced', c.recorded_at FROM statesvc.notification_gap c
             WHERE c.shipment_id = n.shipment_id AND c.subscription_id = n.subscription_id AND n.sequence = ANY (c.covers)
-        ) e ORDER BY e.recorded_at DESC LIMIT 1), 'cancelled') ELSE 'waiting' END AS outcome, o.available_at
+        ) e ORDER BY e.recorded_at DESC LIMIT 1), CASE WHEN NOT EXISTS (
+            SELECT FROM statesvc.log_archive g WHERE g.dropped_at IS NOT NULL AND g.ends > n.created_at AND NOT EXISTS (
+                SELECT FROM statesvc.log_resident r WHERE r.shipment_id = n.shipment_id AND r.month = g.month))
+            THEN 'cancelled' END) ELSE 'waiting' END AS outcome, o.available_at
     FROM (SELECT) one
     LEFT JOIN statesvc.outbox o ON o.subscription_id = n.subscription_id AND o.shipment_id = n.shipment_id AND o.sequence = n.sequence
 ) x
-WHERE (%(carrier_id)s::text IS NULL OR n.carrier_id = %(carrier_id)s) AND (%(outcome)s::text IS NULL OR x.outcome = %(outcome)s)
+WHERE (%(carrier_id)s::text IS NULL OR n.carrier_id = %(carrier_id)s)
+    AND x.outcome IS NOT NULL AND (%(outcome)s::text IS NULL OR x.outcome = %(outcome)s)
 ORDER BY n.created_at DESC, n.shipment_id DESC, n.sequence DESC LIMIT %(limit)s;
 
 -- name: window_end

@@ -9,6 +9,7 @@ from psycopg import AsyncConnection
 from pydantic import AwareDatetime, Field
 from typing_extensions import TypedDict
 
+from events.identity.ids import awaited_id
 from events.identity.recipes import number_of
 from statesvc.api.operation_context import Context
 from statesvc.api.parameters import Instant, KnownCarrier, Name
@@ -35,6 +36,7 @@ from statesvc.subscriptions.sent_notifications import (
     NotificationPosition,
     SentNotification,
     SentTry,
+    find_notification,
     read_notification,
     read_page,
     shipments_of_numbers,
@@ -179,7 +181,7 @@ async def get_notification(context: Context, call: Call[NotificationBodyParamete
     personal = reads_personal(call, asked.include)
     async with context.pool.connection() as connection:
         await require_visible(connection, call, asked.subscription_id)
-        sent = await _found(connection, asked)
+        sent = await _found(context, connection, asked)
         if personal:
             await context.readings.record(connection, call, name="notification", target=f"shipment {sent.place.shipment_id}")
     keyring = await context.keyring()
@@ -220,8 +222,8 @@ async def resend_notification(context: Context, call: Call[NotificationParameter
             raise absent(asked.subscription_id)
         if current.disabled:
             raise Problem(Code.CONFLICT, "the subscription is disabled: resume it first")
-        await resend(connection, asked.subscription_id, await _found(connection, asked), actor=call.caller.actor, **call.why)
-        put = await _found(connection, asked)
+        await resend(connection, asked.subscription_id, await _found(context, connection, asked), actor=call.caller.actor, **call.why)
+        put = await _found(context, connection, asked)
     context.waker.wake(OUTBOX)
     return _shown(put)
 
@@ -232,12 +234,16 @@ async def _shipments(context: Context, connection: AsyncConnection[Any], asked: 
     number, carrier_id = asked.tracking_number, asked.carrier_id
     numbers = numbers_in_any_spelling(number) if carrier_id is None else [number_of(carrier_id, number)]
     shipments = await shipments_of_numbers(connection, numbers, carrier_id)
+    shipments += [awaited_id(each, number_of(each, number)) for each in ([carrier_id] if carrier_id else context.carriers())]
     await context.log_archive().restore_shipments(connection, shipments)
     return shipments
 
 
-async def _found(connection: AsyncConnection[Any], asked: NotificationParameters) -> SentNotification:
-    found = await read_notification(connection, asked.subscription_id, asked.webhook_id)
+async def _found(context: Context, connection: AsyncConnection[Any], asked: NotificationParameters) -> SentNotification:
+    place = await find_notification(connection, asked.subscription_id, asked.webhook_id)
+    if place is not None:
+        await context.log_archive().restore_shipments(connection, [place.shipment_id])
+    found = None if place is None else await read_notification(connection, asked.subscription_id, place)
     if found is None:
         raise Problem(Code.NOT_FOUND, f"the subscription has no notification {asked.webhook_id}")
     return found

@@ -59,6 +59,34 @@ async def test_a_log_with_them_is_sound_before_and_after_its_month_is_archived(a
     assert (await task.compare())[1] == []
 
 
+async def test_what_a_subscriber_was_told_is_shown_before_and_after_its_month_is_archived(archivist: Archivist, api: Any) -> None:
+    await two_silent_months(archivist)
+    ((subscription_id,),) = await archivist.log.rows("SELECT subscription_id FROM statesvc.subscription")
+    path = f"/v1/subscriptions/{subscription_id}/notifications"
+
+    async def told(number: str) -> tuple[list[Any], Any]:
+        """Return what a look by number lists, and the page of the first one."""
+        listed = (await api.get(path, scopes="ops subscriptions", params={"tracking_number": number})).body["items"]
+        return listed, (await api.get(f"{path}/{listed[0]['webhook_id']}", scopes="ops subscriptions")).body
+
+    before = await told(TOLD)
+    (listed,), shown = before
+    assert (listed["type"], listed["outcome"], len(listed["attempts"])) == ("shipment.never_heard", "delivered", 1)
+    assert (shown["body_state"], json.loads(shown["body"])["data"]["tracking_number"]) == ("shown", TOLD)
+    await archivist.archived()
+    everything = (await api.get(path, scopes="ops subscriptions")).body["items"]
+    silent = [(one["tracking_number"], one["outcome"]) for one in everything if one["type"] == "shipment.never_heard"]
+    assert silent == [(WAITING, "waiting")], "how the other ended has left the database"
+    assert await told(TOLD) == before
+    assert archivist.verify().faults == []
+    again = await api.call("POST", f"{path}/{listed['webhook_id']}/resend", scopes="ops subscriptions")
+    assert (again.status, again.body["outcome"]) == (200, "waiting"), again.body
+    sent = [body for _ in range(2) for body in await deliver(archivist.connection, archivist.log.keyring)]
+    assert shown["body"] in sent
+    (listed,), shown = await told(TOLD)
+    assert ([each["number"] for each in listed["attempts"]], shown["body_state"]) == ([1, 2], "shown")
+
+
 async def test_one_that_was_changed_is_found(archivist: Archivist) -> None:
     await archivist.never_heard(TOLD)
     await archivist.log.seal()
