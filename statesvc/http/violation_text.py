@@ -10,7 +10,7 @@ _DURATION: Final = "should be a duration, such as P3D or PT36H"
 _INTEGER: Final = "should be an integer, without quotes"
 _NUMBER: Final = "should be a number, without quotes"
 _ID: Final = "should be an id as an answer gave it (a UUID)"
-_OBJECT: Final = "should be an object: {...}"
+_OBJECT: Final = "should be an object: {{...}}"
 _SENTENCES: Final = {
     "missing": "is missing",
     "string_type": "should be a text, in quotes",
