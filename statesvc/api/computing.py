@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 from uuid import UUID
 
 from events.crypto.keyring import Keyring
-from statesvc.api.operation_context import CallLimits
+from statesvc.api.call_limits import CallLimits
 from statesvc.api.parameters import AuditParameters
 from statesvc.background.process_pool import PoolFullError, ProcessDiedError, ProcessPool
 from statesvc.database.pool import Connections

@@ -2,11 +2,12 @@
 
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from events.carriers.carrier import Carrier
 from events.crypto.keyring import Keyring
+from statesvc.api.call_limits import CallLimits
 from statesvc.api.personal_reads import PersonalReads
 from statesvc.database.keyring_store import MasterKeyError
 from statesvc.database.kms.kms import KmsError
@@ -25,24 +26,6 @@ if TYPE_CHECKING:
     from statesvc.log.history import History
     from statesvc.log.tombstones import Tombstone, Tombstones
     from statesvc.repair.renormalize.history_walk import Rereader
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallLimits:
-    """What one call reads at most: the next page, or the next call, goes on where it ended."""
-
-    audited_events: int = 1_000
-    listed_shipments: int = 20_000
-    """Shipments that a page of a filtered list looks at."""
-    reread_messages: int = 2_000
-    searched_events: int = 20_000
-    """Entries in which a call looks for the events of a code at once."""
-    feed_entries: int = 2_000
-    """Entries that a page of transitions reads at once."""
-    feed_reads: int = 20
-    """How often it does so: a selection that few transitions fit costs a call no more."""
-    counted: int = 100_000
-    """Counting stops there: it means at least as many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +52,7 @@ class Context:
     computing: "Callable[[], Awaitable[Computing]]"
     reads: "Callable[[], StaleReads]"
     console_url: str | None = None
-    limits: CallLimits = CallLimits()
+    limits: CallLimits = field(default_factory=CallLimits)
 
     async def keyring_if_any(self) -> Keyring | None:
         """Return the keyring; None where no master key is at hand: a command on a machine without it."""

@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 from events.carriers import CARRIERS
 from events.carriers.carrier import Carrier
 from events.crypto.keyring import Keyring
+from statesvc.api.call_limits import CallLimits
 from statesvc.api.computations import ComputingHere
 from statesvc.api.computing import Computing, Sources
-from statesvc.api.operation_context import CallLimits, Context, no_targets
+from statesvc.api.operation_context import Context, no_targets
 from statesvc.api.personal_reads import PersonalReads
 from statesvc.api.replica_reads import Replica, StaleReads
 from statesvc.database.pool import Connections

@@ -22,7 +22,8 @@ from events.entry.kinds import Provenance
 from events.event import EventPlace, PrintedTime, Raw, Reading
 from events.identity.ids import identify
 from events.vocabulary import Kind, Status, TimePrecision, TzSource
-from statesvc.api.operation_context import CallLimits, Context, no_computing, no_targets
+from statesvc.api.call_limits import CallLimits
+from statesvc.api.operation_context import Context, no_computing, no_targets
 from statesvc.api.personal_reads import PersonalReads
 from statesvc.api.replica_reads import StaleReads
 from statesvc.api.routes import routes

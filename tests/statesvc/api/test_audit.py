@@ -4,7 +4,7 @@ import pytest
 from psycopg import AsyncConnection
 
 from events.vocabulary import Status
-from statesvc.api.operation_context import CallLimits
+from statesvc.api.call_limits import CallLimits
 from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.subscriptions import subscription_store as store
 from tests.world.deliver import deliver

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from events.carriers import CARRIERS
-from statesvc.api.operation_context import CallLimits
+from statesvc.api.call_limits import CallLimits
 from statesvc.repair.teaching.preview import MappingPreview
 from tests.world.shop import Shop
 

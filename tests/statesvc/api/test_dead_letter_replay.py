@@ -8,8 +8,8 @@ import pytest
 from events.errors import Cause
 from events.parsing.meanings import Meaning
 from events.vocabulary import Kind, Status
+from statesvc.api.call_limits import CallLimits
 from statesvc.api.dead_letter_replay_models import ReplayedMany, ReplayedOne
-from statesvc.api.operation_context import CallLimits
 from statesvc.bodies.sealed_message import seal_message
 from statesvc.ingress.group_commit import put
 from statesvc.queue.claim import Burial, Claim, bury, claim

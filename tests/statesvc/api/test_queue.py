@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from statesvc.api.operation_context import CallLimits
+from statesvc.api.call_limits import CallLimits
 from statesvc.api.status_operations import shown_finding
 from statesvc.health.finding import Finding, Urgency
 

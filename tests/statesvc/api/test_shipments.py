@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from events.vocabulary import Kind, Status
-from statesvc.api.operation_context import CallLimits
+from statesvc.api.call_limits import CallLimits
 
 
 async def erase(api: Any, shipment_id: str) -> None:

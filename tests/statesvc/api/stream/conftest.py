@@ -16,7 +16,7 @@ from events.crypto.sealing import SealingKey
 from events.entry.kinds import Provenance, rfc3339
 from events.event import Reading
 from events.identity.ids import identify
-from statesvc.api.operation_context import CallLimits
+from statesvc.api.call_limits import CallLimits
 from statesvc.api.served_context import served_context
 from statesvc.api.stream.routes import routes
 from statesvc.api.stream.streams import StreamLimits, Streams

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from freezegun import freeze_time
 
-from statesvc.api.operation_context import CallLimits
+from statesvc.api.call_limits import CallLimits
 from statesvc.http.keys.key_store import Scope, create_key
 from statesvc.subscriptions.key_revocation import revoke_key
 from tests.statesvc.api.stream.conftest import Stage
