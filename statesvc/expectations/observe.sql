@@ -9,11 +9,14 @@ WHERE s.due_at <= (SELECT statesvc.clock()) ORDER BY s.due_at LIMIT %(limit)s;
 
 -- name: not_now
 -- Return those of these carriers of which nothing can be concluded now: it is held; its messages have waited for longer than a minute; or
--- it has fallen silent, by the rule of the alert.
+-- it has fallen silent, by the rule of the alert. Of none while the log refuses to be sealed, and for four hours after it was forked: what
+-- carriers said in the hours that a restore lost, they push again.
 SELECT c.carrier_id FROM unnest(%(carrier_ids)s::text[]) AS c(carrier_id)
 -- a carrier that never pushed has no lane
 LEFT JOIN statesvc.lane l ON l.carrier_id = c.carrier_id
-WHERE statesvc.held(c.carrier_id)
+WHERE EXISTS (SELECT FROM statesvc.sealing_refusal)
+    OR EXISTS (SELECT FROM statesvc.log_epoch e WHERE e.epoch > 1 AND e.started_at > statesvc.clock() - interval '4 hours')
+    OR statesvc.held(c.carrier_id)
     OR EXISTS (SELECT FROM statesvc.inbox q
         WHERE q.carrier_id = l.carrier_id AND q.token IS NULL AND q.available_at >= l.low_water
             AND q.available_at < (SELECT statesvc.clock() - interval '1 minute'))

@@ -44,7 +44,7 @@ def watcher(pool: Pool, telemetry: Telemetry, waker: Wakes, *, worker: str) -> P
         if any(report.notifications for report in reports):
             waker.wake(OUTBOX)
         if put_off := sum(report.put_off for report in reports):
-            log.warning("observations_put_off", count=put_off, why="their carriers are held, behind or silent")
+            log.warning("observations_put_off", count=put_off, why="their carriers are held, behind or silent, or the log was forked")
         return STEP_SECONDS if is_rearming or any(report.is_full for report in reports) else None
 
     return Periodic("watcher", work, every_seconds=EVERY_SECONDS, retry_seconds=EVERY_SECONDS, jitter=0.1)

@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+from psycopg import AsyncConnection
 
 from statesvc.database.migrator import migrate
+from statesvc.expectations.never_heard import observe_never_heard
 from tests.acceptance.processes import Service, until_false
 from tests.acceptance.stories import ups_alert
 from tests.world.cluster import Cluster
@@ -21,6 +23,8 @@ from tests.world.feed_reader import FeedReader
 
 ROLES = ("api", "worker", "notifier", "sealer")
 PERSON = "Zebedee Quux"
+SILENT_BEFORE, SILENT_AFTER = "1ZSILENT00000001", "1ZSILENT00000002"
+"""Awaited numbers of which nothing is ever heard: told before the point, and after it."""
 BEFORE, AFTER, ERASED, WAITING = "1ZBEFORE00000001", "1ZAFTER000000001", "1ZERASED00000001", "1ZWAITING0000001"
 POINT = "before the disk died"
 JSON = {"Content-Type": "application/json"}
@@ -58,6 +62,26 @@ async def say(service: Service, number: str, code: str, minute: int, *, signer: 
     assert status == 200, answer
     await service.drained()
     return bool(answer["duplicate"])
+
+
+async def await_in_vain(service: Service, number: str) -> None:
+    """Await a number; its hours are over."""
+    awaited = f"{service.api.url}/v1/shipments/ups/{number}/awaited"
+    async with service.session.put(awaited, json={"hours": 1}) as answer:
+        assert answer.status == 200, await answer.text()
+    await hours_pass(service, 2)
+
+
+async def hours_pass(service: Service, hours: int) -> None:
+    """Look at the awaited numbers as if so many hours had passed."""
+    async with await AsyncConnection.connect(service.owner_dsn, autocommit=True) as owner:
+        await owner.execute(
+            "UPDATE statesvc.awaited_number SET awaited_at = awaited_at - make_interval(hours => %(hours)s),"
+            " due_at = due_at - make_interval(hours => %(hours)s)",
+            {"hours": hours},
+        )
+        await observe_never_heard(owner, worker="worker-1")
+        await owner.execute("NOTIFY statesvc_outbox")
 
 
 async def sealed(service: Service) -> None:
@@ -122,7 +146,10 @@ async def lose(cluster: Cluster, service: Service, taking: Subscriber, url: str,
     await asyncio.to_thread(cluster.base_backup)
     await say(service, BEFORE, "I/OT", 300)
     await say(service, ERASED, "D/FS", 310, signer=PERSON)
-    await until(lambda: taking.of(BEFORE) and taking.of(ERASED))
+    await await_in_vain(service, SILENT_BEFORE)
+    await until(lambda: taking.of(BEFORE) and taking.of(ERASED) and taking.of(SILENT_BEFORE))
+    async with service.session.put(f"{service.api.url}/v1/shipments/ups/{SILENT_AFTER}/awaited", json={"hours": 1}) as answer:
+        assert answer.status == 200, await answer.text()
     # what waits at the point is sent before the loss, and again after it
     await switch(service, loss, "pause")
     await say(service, WAITING, "I/OT", 320)
@@ -138,7 +165,8 @@ async def lose(cluster: Cluster, service: Service, taking: Subscriber, url: str,
     await switch(service, loss, "resume")
     await say(service, BEFORE, "D/FS", 400)
     await say(service, AFTER, "I/OT", 410)
-    await until(lambda: len(taking.of(BEFORE)) == 2 and taking.of(AFTER) and taking.of(WAITING))
+    await hours_pass(service, 2)
+    await until(lambda: len(taking.of(BEFORE)) == 2 and taking.of(AFTER) and taking.of(WAITING) and taking.of(SILENT_AFTER))
     assert "tombstones lie in" in await service.command("erase", "ups", ERASED, "--why", "asked to")
     await service.command("keys", "revoke", loss.key["id"])
     await sealed(service)
@@ -202,6 +230,15 @@ async def goes_on(service: Service, taking: Subscriber, loss: Loss) -> None:
     assert again_before == {2}
 
 
+async def nothing_is_raised_twice(service: Service, taking: Subscriber) -> None:
+    """Check that what was observed before the point stays so, and that nothing is concluded before carriers had time to push again."""
+    await hours_pass(service, 2)
+    rows = await service.rows("SELECT number, observed_at IS NOT NULL FROM statesvc.awaited_number ORDER BY number")
+    assert rows == [(SILENT_BEFORE, True), (SILENT_AFTER, False)]
+    assert [len(taking.of(number)) for number in (SILENT_BEFORE, SILENT_AFTER)] == [1, 1]
+    assert await service.value("SELECT count(*) FROM statesvc.observation WHERE kind = 'never_heard'") == 1
+
+
 async def readers_are_led_on(service: Service, loss: Loss, reader: FeedReader) -> None:
     await reader.read_on()
     anew = FeedReader(service.get)
@@ -236,6 +273,7 @@ async def test_a_database_that_went_back_in_time_goes_on_in_a_new_epoch(cluster:
         await refuses(service, taking, loss)
         await fork(service, loss)
         await goes_on(service, taking, loss)
+        await nothing_is_raised_twice(service, taking)
         await readers_are_led_on(service, loss, reader)
         await what_was_over_stays_over(service, loss)
         verified = await service.command("verify", "--processes", "1")

@@ -161,3 +161,19 @@ async def test_many_are_worked_off_in_steps(shop: Shop, monkeypatch: pytest.Monk
     await shop.database.clock.advance(49 * HOUR)
     reports = [await watch(shop) for _ in range(3)]
     assert [(len(report.observations), report.is_full) for report in reports] == [(3, True), (3, True), (1, False)]
+
+
+async def test_after_a_restore_nothing_is_concluded_before_carriers_had_time_to_push_again(shop: Shop) -> None:
+    await subscribe(shop)
+    await awaits(shop, "BEFORE", 1)
+    assert len((await watch(shop, hours=2)).observations) == 1
+    await awaits(shop, "AFTER", 1)
+    await shop.connection.execute("INSERT INTO statesvc.sealing_refusal (why, since) VALUES ('it went back', statesvc.clock())")
+    assert (await watch(shop, hours=2)).put_off == 1
+    await shop.connection.execute("DELETE FROM statesvc.sealing_refusal")
+    await shop.as_owner("INSERT INTO statesvc.log_epoch (epoch, begins, started_at) VALUES (2, 1, statesvc.clock())")
+    assert (await watch(shop, hours=2)).put_off == 1
+    report = await watch(shop, hours=2.1)
+    assert [one.shipment.number for one in report.observations] == ["AFTER"], "what is in the backup is not raised again"
+    told = await shop.rows("SELECT tracking_number, coalesce(epoch, 1) FROM statesvc.notification ORDER BY created_at")
+    assert told == [("BEFORE", 1), ("AFTER", 2)]
