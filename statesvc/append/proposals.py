@@ -18,13 +18,12 @@ from statesvc.reading.read_message import Read
 _OCCURRED_AT: Final = attrgetter("occurred_at")
 
 
-def propose(reads: Sequence[Read], keyring: Keyring, *, first: int = 0) -> list[Proposal]:
+def propose(reads: Sequence[Read], keyring: Keyring) -> list[Proposal]:
     """Return the events of all messages, in inbox order; those of one message oldest first, however its carrier lists them.
 
     So a version grows with the time of its event, and a transition names the newest of the scans that came together.
-    `first`: the place of the first message in its batch.
     """
-    return [_proposal(event, read, place, keyring) for place, read in enumerate(reads, first) for event in oldest_first(read.events)]
+    return [_proposal(event, read, place, keyring) for place, read in enumerate(reads) for event in oldest_first(read.events)]
 
 
 def oldest_first(events: Sequence[Event]) -> list[Event]:

@@ -184,7 +184,7 @@ async def wait_for_streams(connection: AsyncConnection[Any], shipment_ids: Colle
     Raises LockNotAvailable.
     """
     async with connection.transaction():
-        await limit_lock_waits(connection, seconds)
+        await connection.execute(_SQL["limit_lock_waits"], {"milliseconds": max(1, round(seconds * 1000))})
         await connection.execute(_SQL["wait_for_streams"], {"shipment_ids": uuids(list(shipment_ids))})
         await connection.execute(_SQL["wait_for_new_streams"], {"shipment_ids": uuids(list(shipment_ids)), "most": NEW_STREAMS_MAX})
 
@@ -226,11 +226,6 @@ def _key_columns(keys: Sequence[tuple[DedupeKey, ExistingEvent]]) -> list[tuple[
     return [(*key, known.shipment_id, known.facts_digest, known.attribute_digests, known.alias_of) for key, known in keys]
 
 
-async def limit_lock_waits(connection: Sender, seconds: float) -> None:
-    """Limit the waits for locks for the rest of this transaction."""
-    await connection.execute(_SQL["limit_lock_waits"], {"milliseconds": max(1, round(seconds * 1000))})
-
-
 async def count_conflicts(connection: Sender, conflicts: Sequence[Conflict], *, recorded_at: datetime) -> list[Conflict]:
     """Count each conflict, and return the new ones; their entries are recorded at `recorded_at`."""
     first: dict[tuple[str, str, bytes], Conflict] = {}
@@ -255,20 +250,9 @@ async def extend_streams(connection: Sender, shipment_ids: Iterable[UUID], recor
         await connection.execute(_SQL["extend_streams"], {"shipment_ids": uuids(shipments), "recorded_at": recorded_at})
 
 
-async def write_events(
-    connection: Sender,
-    rows: Sequence[EventRow],
-    *,
-    batch_id: int,
-) -> None:
+async def write_events(connection: Sender, rows: Sequence[EventRow], *, batch_id: int) -> None:
     """Append assembled events."""
-    await connection.execute(
-        _SQL["insert_events"],
-        {
-            "batch_id": batch_id,
-            **encoded(map(_event_columns, rows), _EVENTS),
-        },
-    )
+    await connection.execute(_SQL["insert_events"], {"batch_id": batch_id, **encoded(map(_event_columns, rows), _EVENTS)})
 
 
 async def move_heads(connection: Sender, heads: Mapping[UUID, StreamHead]) -> None:
@@ -308,48 +292,24 @@ def _event_columns(row: EventRow) -> tuple[Any, ...]:
 
 async def write_conflicts(connection: Sender, rows: Sequence[ConflictRow], *, batch_id: int, before: int, recorded_at: datetime) -> None:
     """Append conflicts after `before` other entries of the batch."""
-    await connection.execute(
-        _SQL["insert_conflicts"],
-        {
-            "batch_id": batch_id,
-            "before": before,
-            "recorded_at": recorded_at,
-            **encoded(
-                [
-                    (
-                        row.conflict.holder,
-                        row.conflict.proposal.shipment_id,
-                        row.conflict.proposal.source.message_id,
-                        *row.conflict.proposal.key,
-                        row.conflict.proposal.facts_digest,
-                        compress_json(row.leaf.canonical),
-                        row.sealed_part,
-                    )
-                    for row in rows
-                ],
-                _CONFLICTS,
-            ),
-        },
-    )
+    values = [
+        (
+            *(row.conflict.holder, p.shipment_id, p.source.message_id, *p.key, p.facts_digest),
+            *(compress_json(row.leaf.canonical), row.sealed_part),
+        )
+        for row in rows
+        for p in (row.conflict.proposal,)
+    ]
+    parameters = {"batch_id": batch_id, "before": before, "recorded_at": recorded_at, **encoded(values, _CONFLICTS)}
+    await connection.execute(_SQL["insert_conflicts"], parameters)
 
 
 async def write_transitions(
-    connection: Sender,
-    transitions: Sequence[tuple[EventRow, str, str, Leaf]],
-    *,
-    batch_id: int,
-    before: int,
+    connection: Sender, transitions: Sequence[tuple[EventRow, str, str, Leaf]], *, batch_id: int, before: int
 ) -> None:
     """Append transitions (event that names it, from, to, leaf) after `before` other entries of the batch."""
     rows = [
-        (
-            row.proposal.shipment_id,
-            row.version,
-            row.recorded_at,
-            from_status,
-            to_status,
-            compress_json(entry.canonical),
-        )
+        (row.proposal.shipment_id, row.version, row.recorded_at, from_status, to_status, compress_json(entry.canonical))
         for row, from_status, to_status, entry in transitions
     ]
     await connection.execute(_SQL["insert_transitions"], {"batch_id": batch_id, "before": before, **encoded(rows, _TRANSITIONS)})

@@ -15,7 +15,6 @@ import math
 import random
 import time
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import UUID
@@ -253,28 +252,21 @@ class Notifier:
     def _settled(self, ended: list[UnsettledAttempt], done: TurnResult) -> None:
         if not ended:
             return
-        self._count(ended)
+        outcomes = Counter(one.result.answer.outcome for one in ended if one.result.answer is not None)
+        for outcome, attempts in outcomes.items():
+            self._context.telemetry.notification_attempts.add(attempts, {"outcome": outcome.value})
         log_notices(self._context.telemetry, done.settled.notices)
         if self._context.waker is not None:
             self._context.waker.wake(LOG)
         for one in ended:
-            self._make_room(one)
-        ended.clear()
-
-    def _count(self, group: Sequence[UnsettledAttempt]) -> None:
-        outcomes = Counter(one.result.answer.outcome for one in group if one.result.answer is not None)
-        for outcome, attempts in outcomes.items():
-            self._context.telemetry.notification_attempts.add(attempts, {"outcome": outcome.value})
-        for lag in (one.result.delivered_lag_seconds for one in group):
-            if lag is not None:
+            if (lag := one.result.delivered_lag_seconds) is not None:
                 self._context.telemetry.delivered_lag.record(lag)
-
-    def _make_room(self, one: UnsettledAttempt) -> None:
-        subscription_id = one.result.delivery.subscription_id
-        self._permits.settled(subscription_id, one.end)
-        self._attempts.ended.task_done()
-        if self._permits.wants_more(subscription_id):
-            self._claim_soon()
+            subscription_id = one.result.delivery.subscription_id
+            self._permits.settled(subscription_id, one.end)
+            self._attempts.ended.task_done()
+            if self._permits.wants_more(subscription_id):
+                self._claim_soon()
+        ended.clear()
 
     async def _drain(self) -> None:
         """Let deliveries in flight finish within the grace, then abort them."""

@@ -6,10 +6,10 @@ Lock order: ARCHITECTURE.md.
 """
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, assert_never
+from typing import assert_never
 from uuid import UUID
 
 from events.crypto.keyring import Keyring
@@ -73,7 +73,12 @@ async def settle(pipeline: Sender, keyring: Keyring, group: Sequence[AttemptResu
     _add_lost(concluded, [f for f in known if _key(f.delivery) not in held], waiting)
     await record_open_attempts(pipeline, keyring, concluded.open, now=now, worker=worker)
     leaf_hashes = await append_ends(pipeline, keyring, concluded.ends, now=stamp)
-    await _put_back(pipeline, concluded, now=now, worker=worker)
+    if concluded.later:
+        parameters = {"now": now, **columns(concluded.later, (*_KEY_COLUMNS, "delays"))}
+        await pipeline.execute(_SQL["reschedule"], parameters)
+        await pipeline.execute(_SQL["defer_followers"], parameters)
+    if concluded.buried:
+        await _bury(pipeline, concluded.buried, now=now, worker=worker)
     disabled = await _throttle(pipeline, ours, concluded.disabled, now=now)
     leaf_hashes += await append_actions(pipeline, disabled.actions, now=stamp, before=len(leaf_hashes))
     if leaf_hashes:
@@ -145,23 +150,14 @@ def _made(one: AttemptResult) -> list[DeliveryAttempt]:
     return [DeliveryAttempt(queued=one.delivery, answer=one.answer, started_at=one.started_at, body=one.body)]
 
 
-async def _put_back(connection: Sender, concluded: _Conclusion, *, now: datetime, worker: str) -> None:
-    if concluded.later:
-        await _reschedule(connection, concluded.later, now=now)
-    if concluded.buried:
-        await _bury(connection, concluded.buried, now=now, worker=worker)
-
-
-async def _reschedule(connection: Sender, later: Sequence[tuple[UUID, UUID, int, float]], *, now: datetime) -> None:
-    parameters: Mapping[str, Any] = {"now": now, **columns(later, (*_KEY_COLUMNS, "delays"))}
-    await connection.execute(_SQL["reschedule"], parameters)
-    await connection.execute(_SQL["defer_followers"], parameters)
-
-
 async def _throttle(connection: Sender, group: Sequence[AttemptResult], gone: set[UUID], *, now: datetime) -> Disabled:
     """Do what receivers asked for: stop sending, or pause."""
     disabled = await disable(connection, list(gone), why=GONE, now=now) if gone else Disabled()
-    pauses = [(one.delivery.subscription_id, seconds) for one in group if (seconds := _pause(one)) is not None]
+    pauses = [
+        (one.delivery.subscription_id, seconds)
+        for one in group
+        if one.answer is not None and (seconds := pause_asked_for(one.answer.status_code, one.answer.retry_after_seconds)) is not None
+    ]
     if pauses:
         await connection.execute(_SQL["postpone"], {"now": now, **columns(pauses, ("subscription_ids", "seconds"))})
     return disabled
@@ -175,17 +171,12 @@ def _tally(group: Sequence[AttemptResult]) -> ReceiverOutcomes:
     return tally
 
 
-def _pause(finished: AttemptResult) -> float | None:
-    answer = finished.answer
-    return None if answer is None else pause_asked_for(answer.status_code, answer.retry_after_seconds)
-
-
 async def _bury(connection: Sender, buried: Sequence[AttemptResult], *, now: datetime, worker: str) -> None:
     rows = [
         (f.delivery.notification.carrier_id, f.delivery.notification.webhook_id, _detail(f), f.delivery.attempts, *_key(f.delivery))
         for f in buried
     ]
-    parameters: Mapping[str, Any] = columns(rows, ("carrier_ids", "webhook_ids", "details", "attempts", *_KEY_COLUMNS))
+    parameters = columns(rows, ("carrier_ids", "webhook_ids", "details", "attempts", *_KEY_COLUMNS))
     await connection.execute(_SQL["bury"], {"cause": Cause.DELIVERY_EXHAUSTED.value, "now": now, "worker": worker, **parameters})
 
 

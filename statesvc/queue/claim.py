@@ -89,20 +89,15 @@ class Claimed(NamedTuple):
 
 async def claim(connection: Sender, asked: Claim) -> Claimed:
     """Lease messages. The connection is in autocommit: others see the lease when this returns."""
-    pending = await send(
-        connection,
-        SQL["claim"],
-        {
-            "worker": asked.worker,
-            "limit": asked.limit,
-            "lease": timedelta(seconds=asked.lease_seconds),
-            "bytes_max": asked.bytes_max,
-            "sweep": asked.sweep,
-            "rescue_first": asked.rescue_first,
-        },
-        _claimed,
-    )
-    return await pending.rows()
+    parameters = {
+        "worker": asked.worker,
+        "limit": asked.limit,
+        "lease": timedelta(seconds=asked.lease_seconds),
+        "bytes_max": asked.bytes_max,
+        "sweep": asked.sweep,
+        "rescue_first": asked.rescue_first,
+    }
+    return await (await send(connection, SQL["claim"], parameters, _claimed)).rows()
 
 
 def _claimed(rows: Sequence[Any]) -> Claimed:
@@ -117,7 +112,6 @@ async def lock_leased(connection: Sender, token: UUID, message_ids: Iterable[UUI
     """Lock the messages for this transaction, which from then on waits `lock_seconds` for a lock at most.
 
     Returns those that the token still covers. The others belong to another worker now.
-
     """
     return await send(
         connection,
@@ -145,10 +139,7 @@ async def settle(connection: Sender, settlements: Sequence[Settlement], *, worke
         (s.message_id, s.events, s.empty, s.normalizer, ",".join([shipment_id.hex for shipment_id in s.shipments]), s.sealed_key)
         for s in settlements
     ]
-    await connection.execute(
-        SQL["settle"],
-        {"worker": worker, **encoded(rows, _SETTLEMENTS)},
-    )
+    await connection.execute(SQL["settle"], {"worker": worker, **encoded(rows, _SETTLEMENTS)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -124,24 +124,14 @@ async def process_locked(context: BatchContext, messages: Sequence[Message], *, 
 
 
 async def _readable(context: BatchContext, lease: _Lease, messages: Sequence[Message]) -> tuple[list[Read], list[Trial]]:
-    """Return what the messages say; what cannot be read is buried."""
+    """Return what the messages say, and those that a candidate version is tried on; what cannot be read is buried."""
     count_attempts(context.telemetry, messages)
     if max(message.mappings for message in messages) > context.mappings.revision:
         await run_transaction(context.pool.connection, context.mappings.refresh, RetryPolicy(deadline=lease.ends))
-    reads, burials, trials = await _read(context, messages, lease.traces)
-    if burials:
-        await _bury(context, lease, burials)
-    return reads, trials
-
-
-async def _read(
-    context: BatchContext, messages: Sequence[Message], traces: MessageTraces
-) -> tuple[list[Read], list[tuple[str, Burial]], list[Trial]]:
-    """Return what the messages say; those that cannot be read, with their carriers; those that a candidate version is tried on."""
     reads: list[Read] = []
     burials: list[tuple[str, Burial]] = []
     trials: list[Trial] = []
-    with context.telemetry.stage(Stage.NORMALIZE, links=traces.links(), messages=len(messages)):
+    with context.telemetry.stage(Stage.NORMALIZE, links=lease.traces.links(), messages=len(messages)):
         for place, message in enumerate(messages, 1):
             outcome, trial = read_chosen(message, keyring=context.keyring, carriers=context.carriers, mappings=context.mappings)
             if trial is not None:
@@ -152,7 +142,9 @@ async def _read(
                 reads.append(outcome)
             if place % _YIELD_EVERY == 0:
                 await asyncio.sleep(0)
-    return reads, burials, trials
+    if burials:
+        await _bury(context, lease, burials)
+    return reads, trials
 
 
 def transaction_groups(reads: Sequence[Read], retries: Mapping[UUID, int]) -> Iterator[list[Read]]:
@@ -239,7 +231,14 @@ async def _append_parts(context: BatchContext, lease: _Lease, reads: list[Read],
             await requeue_locked(context, lease.token, reads)
         case Fault.PERMANENT:
             log.error("message_failed", message_id=str(reads[0].message_id), carrier=reads[0].carrier_id, exc_info=error)
-            await _bury(context, lease, [(reads[0].carrier_id, _burial_of(reads[0], error))])
+            burial = Burial(
+                message_id=reads[0].message_id,
+                cause=Cause.NORMALIZER_FAILED,
+                detail=f"{_name_of(error)} while its events were applied",
+                normalizer=reads[0].normalizer,
+                shipments=reads[0].shipments(),
+            )
+            await _bury(context, lease, [(reads[0].carrier_id, burial)])
     return 0
 
 
@@ -308,13 +307,6 @@ async def _give_back(context: BatchContext, lease: _Lease, reads: Sequence[Read]
             context.burials.count(carrier_id, Cause.ATTEMPTS_EXHAUSTED.value, len(ids), message_id=ids[0])
         else:
             context.telemetry.messages_retried.add(len(ids), {"carrier": carrier_id})
-
-
-def _burial_of(read: Read, error: BaseException) -> Burial:
-    detail = f"{_name_of(error)} while its events were applied"
-    return Burial(
-        message_id=read.message_id, cause=Cause.NORMALIZER_FAILED, detail=detail, normalizer=read.normalizer, shipments=read.shipments()
-    )
 
 
 def _name_of(error: BaseException) -> str:
