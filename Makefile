@@ -9,6 +9,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 READY_DEV := $(VENV)/.ready-dev
 VENV_DOCS := .venv-docs
+VENV_AUDIT := .venv-audit
 READY_DOCS := $(VENV_DOCS)/.ready
 PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 ARGS :=
@@ -16,7 +17,7 @@ ARGS :=
 # tests start hundreds of processes, which would compile everything anew; an empty value is as none
 test test-fast soak fuzz: export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help install run demo test test-fast check bench soak fuzz wheel dist clean client docs pictures
+.PHONY: help install run demo test test-fast check bench soak fuzz wheel dist audit clean client docs pictures
 
 help: ## what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
@@ -68,12 +69,17 @@ dist: $(READY_DEV) ## the files of a release in dist/, from the last commit: pac
 	@[ -d tests/node/node_modules/openapi-typescript ] || npm ci --silent --prefix tests/node
 	@$(BIN)/python -m deploy.packaging.artefacts
 
+audit: $(READY_DEV) ## known faults of the packages that it runs with, by a public database; and their licences, in docs/dependencies.md
+	@[ -x $(VENV_AUDIT)/bin/pip-audit ] || { $(BIN)/python -m venv --clear $(VENV_AUDIT) && $(VENV_AUDIT)/bin/python -m pip install --quiet --disable-pip-version-check pip-audit; }
+	@$(BIN)/python -m deploy.packaging.dependencies --pins >$(VENV_AUDIT)/pins.txt
+	@$(VENV_AUDIT)/bin/pip-audit --requirement $(VENV_AUDIT)/pins.txt --no-deps --disable-pip --strict $(ARGS)
+
 docs: $(READY_DOCS) ## the pages as a site in site/, to be read from there or served; fetches nothing
 	@NO_MKDOCS_2_WARNING=1 $(VENV_DOCS)/bin/mkdocs build --quiet --strict --config-file deploy/site/mkdocs.yml
 	@echo 'site/index.html'
 
 clean: ## removes the environment and caches, never data
-	rm -rf $(VENV) $(VENV_DOCS) site .venv-bench .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) $(VENV_DOCS) $(VENV_AUDIT) site .venv-bench .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 
 $(READY): pyproject.toml constraints.txt
 	@set -e; \

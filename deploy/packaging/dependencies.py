@@ -3,7 +3,9 @@
 `python -m deploy.packaging.dependencies` writes the table of `docs/dependencies.md`.
 """
 
+import argparse
 import re
+import sys
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -151,5 +153,15 @@ def page(text: str, listed: Iterable[Dependency]) -> str:
     return f"{before}{BEGIN}{table(listed)}{END}{after}"
 
 
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
+    parser.add_argument("--pins", action="store_true", help="print each with its version besides, as pip takes them")
+    options = parser.parse_args()
+    listed = runtime_dependencies()
+    PAGE.write_text(page(PAGE.read_text("utf-8"), listed), "utf-8")
+    if options.pins:
+        sys.stdout.write("".join(f"{each.name}=={each.version}\n" for each in listed))
+
+
 if __name__ == "__main__":
-    PAGE.write_text(page(PAGE.read_text("utf-8"), runtime_dependencies()), "utf-8")
+    main()
