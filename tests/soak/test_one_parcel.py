@@ -111,7 +111,7 @@ async def test_each_status_of_a_parcel_is_told_once_whatever_comes_first_and_who
             pushed = time.monotonic() - began
             async with asyncio.timeout(2 * DRAIN_SECONDS):
                 await until_false(lambda: service.value(LEFT), pause_seconds=0.25)
-            await judge(service, parcels, dict(zip(ids, (once, everything), strict=True)))
+            whole = await judge(service, parcels, dict(zip(ids, (once, everything), strict=True)))
             assert await service.value("SELECT count(*) FROM statesvc.dead_letter") == 0
             await service.command("rebuild", "shipment", "--compare")
             await service.command("verify")
@@ -123,7 +123,7 @@ async def test_each_status_of_a_parcel_is_told_once_whatever_comes_first_and_who
             await everything.stop()
     pushes, deliveries = sum(len(each.pushes) for each in parcels), len(once.received) + len(everything.received)
     sys.stdout.write(
-        f"\n{PARCELS:,} parcels, {pushes:,} pushes in {pushed:.0f} s, {again:,} of them again; {kills} kills;"
+        f"\n{PARCELS:,} parcels, {whole:,} applied step by step; {pushes:,} pushes in {pushed:.0f} s, {again:,} twice; {kills} kills;"
         f" notifications: {len(once.said):,} once, {len(everything.said):,} of everything, {deliveries:,} deliveries\n"
     )
 
@@ -166,7 +166,8 @@ async def push_all(service: Service, crew: Crew, parcels: Sequence[Parcel]) -> i
     return again
 
 
-async def judge(service: Service, parcels: Sequence[Parcel], subscribers: dict[str, Subscriber]) -> None:
+async def judge(service: Service, parcels: Sequence[Parcel], subscribers: dict[str, Subscriber]) -> int:
+    """Hold what was told against the log and the journey. Return of how many parcels every source was applied step by step."""
     changes: dict[str, list[SourceChange]] = defaultdict(list)
     for shipment_id, carrier_id, number, *change in await service.rows(IN_ORDER):
         changes[number].append(SourceChange(ParcelSource(shipment_id, carrier_id, number), *change))
@@ -182,17 +183,20 @@ async def judge(service: Service, parcels: Sequence[Parcel], subscribers: dict[s
     for webhook_id in dict.fromkeys(once.received):
         data = once.said[webhook_id]["data"]
         seen[data["tracking_number"]][data["to"]] += 1
+    all_whole = 0
     for each in parcels:
         assert seen[each.number] <= Counter(JOURNEY), (each, seen[each.number])
         assert seen[each.number]["delivered"] == 1, each
-        whole = {source: [one.to_status for one in changes[each.number] if one.source.carrier_id == source] for source in SOURCES}
-        if all(said == list(JOURNEY) for said in whole.values()):
+        of_source = {source: [one.to_status for one in changes[each.number] if one.source.carrier_id == source] for source in SOURCES}
+        if all(said == list(JOURNEY) for said in of_source.values()):
+            all_whole += 1
             assert seen[each.number] == Counter(JOURNEY), each
             assert [one.to_status for one in told[each.number]] == list(JOURNEY), each
     assert not once.forged
     assert not everything.forged
     async with await AsyncConnection.connect(service.owner_dsn, autocommit=True) as connection:
         await check_log(connection, await load_keyring(connection, parse_master_keys(MASTER_KEY)))
+    return all_whole
 
 
 async def sent(service: Service, subscription_id: str, subscriber: Subscriber) -> Counter[Any]:
