@@ -23,6 +23,8 @@ _LONG_NUMBER: Final = b"0" * 19
 _BEFORE_A_NUMBER: Final = b":,[- \t\r\n"
 _STRING_OR_BRACKET: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[{\]}]', re.DOTALL)
 _OPENING: Final = ("{", "[")
+_GZIP: Final = b"\x1f\x8b"
+_FORM: Final = re.compile(rb"[A-Za-z_][\w.-]*=")
 _BOMS: Final = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 
 
@@ -40,6 +42,8 @@ def read_json(body: bytes) -> Any:  # noqa: ANN401 - the value of a JSON text ha
 def _read(body: bytes) -> Any:  # noqa: ANN401 - as read_json
     if not body.strip(b" \t\r\n"):
         raise UnreadableMessageError(Cause.UNREADABLE, "the body is empty")
+    if body.startswith(_GZIP):
+        raise UnreadableMessageError(Cause.UNREADABLE, "compressed by gzip, which Content-Encoding does not say")
     if body.startswith(_BOMS) or b"\x00" in body[:4]:
         body = _as_utf8(body)
     try:
@@ -105,7 +109,8 @@ def _read_slowly(body: bytes) -> Any:  # noqa: ANN401 - as read_json
             )
         )
     except json.JSONDecodeError as error:
-        raise UnreadableMessageError(Cause.UNREADABLE, f"not JSON at character {error.pos}") from error
+        form = ", but a form (name=value)" if _FORM.match(body) else ""
+        raise UnreadableMessageError(Cause.UNREADABLE, f"not JSON at character {error.pos}{form}") from error
     except RecursionError as error:
         raise UnreadableMessageError(Cause.TOO_COMPLEX, "nested too deeply") from error
 

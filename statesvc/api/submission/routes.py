@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Final, Literal, NotRequired, cast
 from uuid import UUID
 
@@ -17,7 +18,7 @@ from events.clear_part import Digest
 from events.crypto.keyring import Keyring
 from events.event import Event
 from events.vocabulary import Verdict
-from statesvc.api.submission.submit import Held, Submitted, submit
+from statesvc.api.submission.submit import Held, Submitted, read_clock, submit
 from statesvc.database.wakeups.channels import LOG, OUTBOX
 from statesvc.database.wakeups.waker import Wakes
 from statesvc.http.middleware import whole_body
@@ -27,6 +28,9 @@ from statesvc.log.history import History
 from statesvc.shipments.models import text_of
 
 LINES_MAX: Final = 1000
+AHEAD_MAX: Final = timedelta(days=1)
+"""Clocks differ, and zones are mistaken; years are typing errors."""
+_AHEAD: Final = InvalidEventError((FieldFault("/occurred_at", "lies more than a day ahead: is the year right, or the offset?"),))
 _JSON: Final = "application/json"
 _LINES: Final = ("application/x-ndjson", "application/ndjson", "application/jsonl")
 
@@ -76,7 +80,7 @@ class Submission:
         raise Problem(Code.UNSUPPORTED_MEDIA_TYPE, f"send one event as {_JSON}, or one per line as {_LINES[0]}")
 
     async def _one(self, body: bytes) -> Reply[Verdicts]:
-        event = _event(body, self.keyring.carrier_digest)
+        (event,) = await self._in_reach([_event(body, self.keyring.carrier_digest)])
         if isinstance(event, InvalidEventError):
             violations = [Violation(f"/body{fault.pointer}", fault.why) for fault in event.faults]
             raise Problem(Code.INVALID_REQUEST, "this is no canonical event; /docs shows its fields", violations=violations)
@@ -95,7 +99,8 @@ class Submission:
         numbered = lines(body)
         if len(numbered) > LINES_MAX:
             raise Problem(Code.TOO_LARGE, f"a request has at most {LINES_MAX} lines; send the rest in another one")
-        read = [(number, _event(line, self.keyring.carrier_digest)) for number, line in numbered]
+        stated = await self._in_reach([_event(line, self.keyring.carrier_digest) for _, line in numbered])
+        read = [(number, event) for (number, _), event in zip(numbered, stated, strict=True)]
         events = [event for _, event in read if isinstance(event, Event)]
         verdicts = iter((await self._submit(events, _taken(body, numbered, read))).verdicts if events else ())
         results: list[LineVerdict] = []
@@ -106,6 +111,16 @@ class Submission:
             else:
                 results.append({"line": number, "verdict": next(verdicts).value})
         return answer({"results": results})
+
+    async def _in_reach(self, stated: "Sequence[Event | InvalidEventError]") -> "Sequence[Event | InvalidEventError]":
+        """Refuse times more than a day ahead: with a year that is wrong, all that follows for years would count as earlier."""
+        times = [event.occurred_at for event in stated if isinstance(event, Event)]
+        latest = datetime.now(UTC) + AHEAD_MAX
+        if times and max(times) > latest:
+            # the service's clock is the database's, which is asked only where it matters
+            async with self.pool.connection() as connection:
+                latest = max(latest, await read_clock(connection) + AHEAD_MAX)
+        return [_AHEAD if isinstance(event, Event) and event.occurred_at > latest else event for event in stated]
 
     async def _submit(self, events: Sequence[Event], body: bytes) -> Submitted:
         outcome = await submit(self.pool, self.keyring, events, body=body, writer=self.writer, archive=self.archive)
@@ -145,7 +160,8 @@ def routes(
         operation_id="submit_events",
         rules=(
             "The carrier is known, the number holds more than blanks and hyphens, and ids hold no control characters.",
-            "Times lie in the years 1970 to 9998. Number, ids, codes and place together have 2,000 bytes at most.",
+            "Times lie in the years 1970 to 9998, `occurred_at` not more than a day ahead.",
+            "Number, ids, codes and place together have 2,000 bytes at most.",
         ),
         summary="Append canonical events",
         description=f"One event as {_JSON}: 201 appended, 200 duplicate, 409 conflict. Many, one per line, as {_LINES[0]}: 200 with a "

@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, cast
 from uuid import UUID
 
 from psycopg import AsyncConnection
@@ -49,6 +49,12 @@ class Submitted:
     message_id: UUID
     verdicts: tuple[Verdict, ...]
     changes: int
+
+
+async def read_clock(connection: AsyncConnection[Any]) -> datetime:
+    """Return the service's time."""
+    ((at,),) = await (await connection.execute(_SQL["clock"])).fetchall()
+    return cast("datetime", at)
 
 
 async def submit(

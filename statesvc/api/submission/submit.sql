@@ -2,6 +2,10 @@
 -- Return the time of receipt, and which of these carriers are on hold.
 SELECT statesvc.clock(), ARRAY(SELECT c FROM unnest(%(carrier_ids)b::text[]) AS c WHERE statesvc.held(c));
 
+-- name: clock
+-- Return the service's time.
+SELECT statesvc.clock();
+
 -- name: store_applied
 -- Keep a message that was applied in the request itself: body and verdict at once, no wait in the inbox.
 WITH stored AS (

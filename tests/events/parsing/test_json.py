@@ -1,3 +1,4 @@
+import gzip
 import json
 import time
 from typing import Any
@@ -105,3 +106,16 @@ def test_json_that_is_wrapped_as_text_is_unwrapped_once() -> None:
     for broken in (b'"{"', b'"{\\"a\\": 1, \\"a\\": 2}"', b'"{} {}"'):
         with pytest.raises(UnreadableMessageError):
             read_json(broken)
+
+
+@pytest.mark.parametrize(
+    ("body", "detail"),
+    [
+        (gzip.compress(b'{"a": 1}', mtime=0), "compressed by gzip, which Content-Encoding does not say"),
+        (b"payload=%7B%22a%22%3A+1%7D", "not JSON at character 0, but a form (name=value)"),
+    ],
+)
+def test_what_a_body_is_instead_is_said_where_it_shows(body: bytes, detail: str) -> None:
+    with pytest.raises(UnreadableMessageError) as raised:
+        read_json(body)
+    assert raised.value.detail == detail

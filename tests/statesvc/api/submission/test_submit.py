@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 import pytest
@@ -163,3 +164,21 @@ async def test_a_line_that_is_no_event_is_not_stored_with_the_others(desk: Desk)
     legibly = await legible(desk.connection)
     assert b"Mortimer Other" in legibly
     assert b"Zebedee" not in legibly
+
+
+async def test_a_time_of_another_year_is_refused_and_one_of_a_clock_that_is_ahead_is_taken(desk: Desk) -> None:
+    now = datetime.now(UTC)
+    body = b"\n".join(
+        (
+            _line("CN1", "e-1", occurred_at=(now + timedelta(hours=20)).isoformat()),
+            _line("CN1", "e-2", occurred_at=(now + timedelta(days=365)).isoformat()),
+        )
+    )
+    waker = Waker(desk.owner_dsn)
+    submission = Submission(desk.pool, desk.keyring, waker, "api-1", History(None))
+    reply: Any = await submission.receive(cast("Any", Lines(body)))
+    await waker.stop()
+    taken, refused = json.loads(reply.body)["results"]
+    assert taken["verdict"] == "appended"
+    assert refused["errors"] == [{"pointer": "/occurred_at", "detail": "lies more than a day ahead: is the year right, or the offset?"}]
+    assert await desk.counts() == [1, 0, 1, 1, 1]
