@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import attrgetter
-from typing import Final, assert_never
+from typing import Final
 from uuid import UUID
 
 from events.entry.assemble import EventRow
@@ -23,36 +23,14 @@ _SHIPMENT_ID: Final = attrgetter("proposal.shipment_id")
 _MESSAGE: Final = attrgetter("proposal.message")
 
 
-@dataclass(frozen=True, slots=True)
-class Transition:
-    """The status changed: an immutable audit row, and `shipment.status_changed`."""
+def told_change(before: ShipmentState, after: ShipmentState) -> tuple[Status, Status] | None:
+    """Return the statuses before and after one message, if subscribers are notified of it: at most once, equal ones of an update.
 
-    from_status: Status
-    to_status: Status
-
-
-@dataclass(frozen=True, slots=True)
-class Updated:
-    """The status is the same, but what subscribers know of it is not true any more: `shipment.updated`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Unchanged:
-    """Effect of a message that subscribers are not notified of."""
-
-
-MessageEffect = Transition | Updated | Unchanged
-
-
-def effect_of(before: ShipmentState, after: ShipmentState) -> MessageEffect:
-    """Return what one message did to a shipment, as subscribers see it: at most one transition and one notification."""
-    if before.status is not after.status:
-        return Transition(before.status, after.status)
-    if before.delivered_event_id != after.delivered_event_id:
-        return Updated()
-    if before.corrections != after.corrections and _reported(before) != _reported(after):
-        return Updated()
-    return Unchanged()
+    An update leaves the status, but what subscribers know of it is not true any more.
+    """
+    corrected = before.corrections != after.corrections and _reported(before) != _reported(after)
+    is_told = before.status is not after.status or before.delivered_event_id != after.delivered_event_id or corrected
+    return (before.status, after.status) if is_told else None
 
 
 def _reported(state: ShipmentState) -> tuple[object, ...]:
@@ -148,15 +126,8 @@ def _project_shipment(
                 return False
             after = replace(fold([*history, *so_far]), observed=before.observed)
         last = appended[-1]
-        match effect_of(before, after):
-            case Transition(from_status, to_status):
-                changes.append(Change(row=last, from_status=from_status.value, to_status=to_status.value))
-            case Updated():
-                changes.append(Change(row=last, from_status=after.status.value, to_status=after.status.value))
-            case Unchanged():
-                pass
-            case unreachable:
-                assert_never(unreachable)
+        if (told := told_change(before, after)) is not None:
+            changes.append(Change(row=last, from_status=told[0].value, to_status=told[1].value))
         before = after
     if last is not None:
         result.changes += changes
