@@ -39,7 +39,7 @@ from statesvc.shipments.find import (
     signed_by,
 )
 from statesvc.shipments.known_texts import KnownTexts
-from statesvc.shipments.models import AsOf, Audit, HistoryPage, SameParcel, Shipment, Signer
+from statesvc.shipments.models import AsOf, Audit, HistoryPage, SameParcel, Shipment, Signed, Signer
 from statesvc.shipments.observation_trail import read_observations
 from statesvc.shipments.references import AttachedTo, awaited_numbers
 from statesvc.shipments.timeline import timeline
@@ -250,10 +250,11 @@ async def _shipment(
     signer: Signer = {}
     if keyring is not None:
         signer = {"signed_by": await signed_by(connection, found.shipment, keyring)}
+    signed: Signed = {"is_signed": found.shipment.signed_by_event_id is not None}
     others = [other_of_number(other) for other in found.others]
     sources = [] if horizon is not None else await other_sources(connection, found.shipment)
     same_parcel: SameParcel = {"same_parcel": sources} if sources else {}
-    return {**listed(found.shipment), **_as_of(horizon), **signer, "others": others, **same_parcel}
+    return {**listed(found.shipment), **_as_of(horizon), **signed, **signer, "others": others, **same_parcel}
 
 
 async def _awaited(connection: AsyncConnection[Any], asked: ShipmentParameters, *, personal: bool) -> Shipment | None:
@@ -270,8 +271,9 @@ async def _awaited(connection: AsyncConnection[Any], asked: ShipmentParameters, 
     if not found:
         return None
     signer: Signer = {"signed_by": None} if personal else {}
+    unsigned: Signed = {}
     alone: SameParcel = {}
-    return {**found[0].listed(), **_as_of(horizon), **signer, "others": [], **alone}
+    return {**found[0].listed(), **_as_of(horizon), **unsigned, **signer, "others": [], **alone}
 
 
 def _as_of(horizon: Horizon | None) -> AsOf:

@@ -15,6 +15,8 @@ _HEIGHT: Final = 64
 _FULL_HEIGHT: Final = 112
 _LABEL_HEIGHT: Final = 16
 _GRID_LINES: Final = 3
+_BESIDE_SCALE: Final = 91
+"""Percent of the width that columns have beside the numbers of a scale: on a phone, too, the rest holds five digits."""
 _STEPS: Final = (1, 2, 5, 10)
 
 
@@ -55,8 +57,9 @@ def bars(
         most = max(most, step * math.ceil(most / step)) * 1.12
         lines = [step * number for number in range(1, int(most / step) + 1)]
         drawn += [_grid_line(height * (1 - value / most)) for value in lines]
-        scale = [_scale_text(value, height * (1 - value / most), unit) for value in lines]
-    share = 100 / len(columns)
+        # no column reaches above the highest line: there is room for the unit
+        scale = [_scale_text(value, height * (1 - value / most), unit if value == lines[-1] else "") for value in lines]
+    share = (100 if unit is None else _BESIDE_SCALE) / len(columns)
     for place, column in enumerate(columns):
         y = float(height)
         for name, part in zip(_CLASSES, column.parts, strict=False):

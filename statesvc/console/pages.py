@@ -9,7 +9,7 @@ from typing import Any, Final
 from aiohttp import hdrs, web
 from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from statesvc import __version__
 from statesvc.background.duration import duration
@@ -17,7 +17,7 @@ from statesvc.console.assets import shipped_assets
 from statesvc.console.charts import meter
 from statesvc.delivery.outcome_words import outcome_words
 from statesvc.evidence.plain_words import spaced
-from statesvc.evidence.printed_times import stated_instant
+from statesvc.evidence.printed_times import offset, stated_instant
 from statesvc.http.problem import OK
 
 POLICY: Final = (
@@ -33,6 +33,7 @@ _HEADERS: Final = {
 }
 
 
+_OFFSET: Final = re.compile(r"UTC[+-]\d\d:\d\d")
 _UUID: Final = re.compile(r"\b([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
 
 
@@ -72,7 +73,9 @@ def _environment() -> Environment:
         "clock": _clock,
         "given": _given,
         "stated": _stated,
+        "stated_short": _stated_short,
         "spaced": spaced,
+        "unbroken": _unbroken,
     }
     environment.globals |= {"asset": shipped_assets().url, "meter": meter, "outcome_words": outcome_words, "version": __version__}
     return environment
@@ -116,9 +119,24 @@ def _clock(at: str) -> Markup:
     return Markup('<time datetime="{}">{}</time>').format(utc.isoformat(timespec="seconds"), shown)
 
 
+def _unbroken(text: str) -> Markup:
+    """Keep an offset from UTC on one line: browsers break behind its minus."""
+    return Markup(_OFFSET.sub(r'<span class="nowrap">\g<0></span>', str(escape(text))))  # noqa: S704 - escaped
+
+
 def _stated(at: str | None) -> Markup | str:
     """Format as `<time>`, in the offset that it is written with: the carrier's own clock."""
-    return "" if at is None else Markup('<time datetime="{}">{}</time>').format(at, stated_instant(at))
+    return "" if at is None else Markup('<time datetime="{}">{}</time>').format(at, _unbroken(stated_instant(at)))
+
+
+def _stated_short(at: str | None) -> Markup | str:
+    """Format likewise, for a list: to the minute, the year where it is another one."""
+    if at is None:
+        return ""
+    parsed = datetime.fromisoformat(at)
+    year = "" if parsed.year == datetime.now(UTC).year else f" {parsed.year}"
+    shown = f"{parsed.day} {parsed:%b}{year} {parsed:%H:%M} {offset(parsed)}"
+    return Markup('<time datetime="{}" class="nowrap">{}</time>').format(at, shown)
 
 
 @pass_context
@@ -127,7 +145,8 @@ def _ago(context: Context, at: datetime | str | None) -> str:
         return ""
     parsed = datetime.fromisoformat(at) if isinstance(at, str) else at
     now: datetime = context["now"]
-    return f"{duration(max((now - parsed).total_seconds(), 0.0))} ago"
+    seconds = (now - parsed).total_seconds()
+    return "just now" if seconds < 1 else f"{duration(seconds)} ago"
 
 
 @pass_context

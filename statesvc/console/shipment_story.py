@@ -11,7 +11,7 @@ from projections.lifecycle import Flag
 from statesvc.background.duration import duration
 from statesvc.console.shipment_lines import Event, TimelineLine, what_it_says
 from statesvc.evidence.plain_words import spaced
-from statesvc.evidence.printed_times import stated_instant, stated_time_in_a_sentence
+from statesvc.evidence.printed_times import local_time, stated_instant, stated_time_in_a_sentence
 
 _LAG_SECONDS_MIN: Final = 60.0
 _STYLES: Final[Mapping[Status, str]] = {
@@ -41,6 +41,8 @@ class StatusSentence:
     when: str
     where: str
     later: str
+    there: str = ""
+    """Time where it happened, computed from the place, where the carrier stated that of another zone."""
 
 
 def answer_of(shipment: Mapping[str, Any], lines: Sequence[TimelineLine]) -> StatusSentence:
@@ -56,6 +58,7 @@ def answer_of(shipment: Mapping[str, Any], lines: Sequence[TimelineLine]) -> Sta
         what=what,
         when=when if shipment["terminal"] else f"since {when}",
         where=line.where,
+        there=local_time(line.event, line.event["location"]),
         later=duration(line.lag_seconds) if line.lag_seconds is not None and line.lag_seconds > _LAG_SECONDS_MIN else "",
     )
 

@@ -321,7 +321,13 @@ class Signer(TypedDict, total=False):
     signed_by: Personal
 
 
-class Shipment(ListedShipment, AsOf, Signer, SameParcel):
+class Signed(TypedDict, total=False):
+    """Whether somebody signed; left out of a number of which nothing was said."""
+
+    is_signed: Annotated[bool, Field(description="A signer of the delivery that counts is on record; `include=personal` names them.")]
+
+
+class Shipment(ListedShipment, AsOf, Signed, Signer, SameParcel):
     """A shipment's current state, or the one that we knew."""
 
     others: Annotated[list[OtherShipment], Field(description="Further shipments of this number, the latest first; 100 at most.")]

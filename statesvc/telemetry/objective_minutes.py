@@ -18,6 +18,8 @@ from statesvc.database.queries import queries
 from statesvc.telemetry.objectives import MinuteCount, ObjectiveCounts
 
 _EVERY_SECONDS: Final = 60.0
+_FIRST_SECONDS: Final = 10.0
+"""Who has just started a service looks at its promises at once."""
 _MINUTES_MAX: Final = 24 * 60
 """Minutes for which counts stay in memory while the database is away."""
 
@@ -39,7 +41,7 @@ def objective_minutes(pool: Pool, counts: ObjectiveCounts) -> Periodic:
         await write(pool, counts)
 
     return Periodic(
-        "objective minutes", work, every_seconds=_EVERY_SECONDS, first_seconds=_EVERY_SECONDS, retry_seconds=_EVERY_SECONDS, jitter=0.1
+        "objective minutes", work, every_seconds=_EVERY_SECONDS, first_seconds=_FIRST_SECONDS, retry_seconds=_EVERY_SECONDS, jitter=0.1
     )
 
 

@@ -37,6 +37,15 @@ def test_the_answer_is_of_the_statement_that_made_the_status() -> None:
     assert answer.later == "9 h"
 
 
+def test_the_time_where_it_happened_is_computed_where_the_carrier_stated_another_zones() -> None:
+    place = {"facility": None, "city": "Oakland", "region": "CA", "postal_code": "946", "country": "US"}
+    delivered = {**event(1, "delivered", 60), "location": place}
+    answer = answer_of(shipment("delivered"), timeline_lines([delivered], {1: "delivered"}))
+    assert answer.there == "1 Mar 2026, 01:00 in Oakland"
+    unknown = timeline_lines([event(1, "delivered", 60)], {1: "delivered"})
+    assert answer_of(shipment("delivered"), unknown).there == "", "a place in a country of several zones, and no region"
+
+
 def test_what_goes_on_is_said_with_since() -> None:
     lines = timeline_lines([event(1, "in_transit", 0)], {1: "in_transit"})
     assert answer_of(shipment("in_transit", terminal=False), lines).when.startswith("since ")
