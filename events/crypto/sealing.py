@@ -28,6 +28,10 @@ class SealError(ValueError):
     """A sealed value that does not open: other key, other context, or changed bytes."""
 
 
+class UnknownMasterKeyError(SealError):
+    """A value that was sealed under a master key that is not there."""
+
+
 class SealingKey:
     """One AES-256 key. Never printed: `repr` shows its id only."""
 
@@ -110,7 +114,9 @@ class MasterKeys:
         key_id = sealed[1 : 1 + _KEY_ID_BYTES]
         master = self._by_id.get(key_id)
         if master is None:
-            raise SealError(f"sealed under master key {key_id.hex()}: STATESVC_MASTER_KEY does not hold it, add it after the current one")
+            raise UnknownMasterKeyError(
+                f"sealed under master key {key_id.hex()}: STATESVC_MASTER_KEY does not hold it, add it after the current one"
+            )
         return master.unwrap(sealed, context)
 
     def seal(self, plaintext: bytes, context: bytes) -> bytes:
@@ -121,7 +127,7 @@ class MasterKeys:
         """Open a secret that any of the master keys sealed."""
         master = self._by_id.get(sealed[1 : 1 + _KEY_ID_BYTES])
         if master is None:
-            raise SealError("sealed under a master key that STATESVC_MASTER_KEY does not hold: add it there")
+            raise UnknownMasterKeyError("sealed under a master key that STATESVC_MASTER_KEY does not hold: add it there")
         return master.open(sealed, context)
 
 

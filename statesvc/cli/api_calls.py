@@ -51,8 +51,10 @@ class CallRefusedError(CommandError):
 
 def _sentence(problem: Mapping[str, Any], operation: ListedOperation) -> str:
     said = str(problem.get("detail") or problem.get("title"))
-    flaws = [(_place(flaw["pointer"], operation), flaw["detail"]) for flaw in problem.get("errors", ())]
-    return "; ".join([said, *(f"{place}: {why}" if place else why for place, why in flaws if why != said)])
+    flaws = [(_place(flaw["pointer"], operation), flaw["detail"]) for flaw in problem.get("errors", ()) if flaw["detail"] != said]
+    # which options are wrong says it all
+    before = [] if flaws and all(place for place, _ in flaws) else [said]
+    return "; ".join([*before, *(f"{place}: {why}" if place else why for place, why in flaws)])
 
 
 def _place(pointer: str, operation: ListedOperation) -> str:

@@ -82,6 +82,11 @@ async def _fetch(calls: Calls, options: argparse.Namespace, statement: Json, par
     try:
         return await calls.fetch(operation_id, statement, accept=FORMS[options.out.suffix], **given, part=part)
     except CallRefusedError as error:
+        match error.problem.get("code"):
+            case "not_found":
+                raise CommandError(f"{error}; `statesvc shipments find {options.tracking_number}` asks all carriers") from None
+            case "conflict" if options.discriminator is None:
+                raise CommandError(f"{error}; give --discriminator") from None
         flaws = [f"{_member(flaw['pointer'])}: {flaw['detail']}" for flaw in error.problem.get("errors", ())]
         if statement is None or not flaws:
             raise

@@ -1,19 +1,26 @@
 """Errors of the libraries and the database in words for a person at a terminal."""
 
 import errno
+import re
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
+from typing import Final
 
 import psycopg
 from pydantic import ValidationError
 
+from events.crypto.sealing import UnknownMasterKeyError
 from statesvc.cli.command_error import CommandError
+from statesvc.database.connection_cause import ConnectionCause, connection_cause
 from statesvc.database.embedded_error import NoDataError
 from statesvc.database.sql_errors import Failure, failure
 from statesvc.settings.carrier_settings import SettingError
 from statesvc.settings.renamed_variables import AmbiguousVariableError
 from statesvc.settings.service_settings import SECTIONS
 from statesvc.settings.variable_names import PREFIX, variable_of
+
+_ENDED: Final = "the database, or a process of this command, ended in the middle of it: run it again"
+_WAY: Final = re.compile(r"^connection failed: (connection to server .*? failed: )?(FATAL: +)?")
 
 
 def explain(error: Exception) -> CommandError | None:
@@ -26,15 +33,15 @@ def explain(error: Exception) -> CommandError | None:
             explained = CommandError("; ".join(_settings(error)), exit_code=2)
         case SettingError() | AmbiguousVariableError() | NoDataError():
             explained = CommandError(str(error), exit_code=2)
-        case psycopg.errors.UndefinedTable() | psycopg.errors.InvalidSchemaName() | psycopg.errors.UndefinedFunction():
-            explained = CommandError("the database has no schema, or an older one: run `statesvc migrate`")
-        case psycopg.Error() if failure(error) in {Failure.UNAVAILABLE, Failure.FORBIDDEN}:
-            explained = CommandError(f"the database refused or does not answer: {_first_line(error)}")
-        case psycopg.InterfaceError() | BrokenProcessPool():
-            explained = CommandError("the database, or a process of this command, ended in the middle of it: run it again")
+        case psycopg.Error():
+            explained = _of_database(error)
+        case BrokenProcessPool():
+            explained = CommandError(_ENDED)
         case ExceptionGroup(exceptions=several):
             # of what failed together, the first that can be explained
             explained = next(filter(None, map(explain, several)), None)
+        case UnknownMasterKeyError():
+            explained = CommandError(str(error))
         case RuntimeError() | ValueError() | OSError() if type(error).__module__.startswith("statesvc."):
             explained = CommandError(str(error))
         case OSError():
@@ -64,6 +71,8 @@ def _variable(title: str, place: tuple[int | str, ...]) -> str:
 def _of_system(error: OSError) -> CommandError | None:
     if error.errno == errno.EADDRINUSE:
         return CommandError("the port is in use: choose another one with --port")
+    if isinstance(error, PermissionError) and error.filename is not None:
+        return CommandError(f"{error.filename}: permission denied; run it as the user that the service runs as", exit_code=2)
     try:
         Path.cwd()
     except FileNotFoundError:
@@ -71,5 +80,31 @@ def _of_system(error: OSError) -> CommandError | None:
     return None
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).strip().split("\n", 1)[0]
+def _of_database(error: psycopg.Error) -> CommandError | None:
+    match error:
+        case psycopg.errors.UndefinedTable() | psycopg.errors.InvalidSchemaName() | psycopg.errors.UndefinedFunction():
+            return CommandError("the database has no schema, or an older one: run `statesvc migrate`")
+        case psycopg.InterfaceError():
+            return CommandError(_ENDED)
+        case _ if failure(error) in {Failure.UNAVAILABLE, Failure.FORBIDDEN}:
+            return CommandError(f"the database refused or does not answer: {said_by_database(error)}{_check(error)}")
+        case _:
+            return None
+
+
+def said_by_database(error: Exception) -> str:
+    """Return what the database, or the way there, said of an error: without where it was, which is known."""
+    return _WAY.sub("", str(error).strip().split("\n", 1)[0])
+
+
+def _check(error: psycopg.Error) -> str:
+    """Return what to look at first, as the end of a sentence."""
+    if isinstance(error, psycopg.errors.InsufficientPrivilege):
+        return "; STATESVC_OWNER_URL must name the role that owns the tables"
+    match connection_cause(error):
+        case ConnectionCause.AUTH | ConnectionCause.NO_DATABASE:
+            return "; check user, password and database in DATABASE_URL"
+        case ConnectionCause.DNS | ConnectionCause.REFUSED:
+            return "; check the address in DATABASE_URL, and that PostgreSQL runs there"
+        case _:
+            return ""

@@ -17,6 +17,7 @@ from events.crypto.keyring import Keyring
 from statesvc.api.operation_context import Context
 from statesvc.api.personal_reads import PersonalReads
 from statesvc.cli.api_calls import CallRefusedError, File, Json
+from statesvc.cli.explanation import said_by_database
 from statesvc.cli.operation_table import ListedOperation, operation_named
 from statesvc.cli.session import FINDING, actor, service_connection
 from statesvc.database.dsns import database_name
@@ -161,7 +162,7 @@ def away_database(error: Exception) -> tuple[str, str] | None:
     """Return the database's name, and why it does not answer; None: it does."""
     if not isinstance(error, psycopg.Error) or failure(error) is not Failure.UNAVAILABLE:
         return None
-    return database_name(load_settings().database), str(error).strip().split("\n", 1)[0]
+    return database_name(load_settings().database), said_by_database(error)
 
 
 class _KeyringOnce:

@@ -55,9 +55,9 @@ class RemoteCalls:
         except HTTPError as error:
             raise self._refused(error, operation) from None
         except URLError as error:
-            raise ServiceAwayError(f"{self._service.url} does not answer: {error.reason}") from None
+            raise ServiceAwayError(f"{self._service.url} does not answer: {_reason(error.reason)}") from None
         except (OSError, HTTPException) as error:
-            raise ServiceAwayError(f"{self._service.url} does not answer: {error or type(error).__name__}") from None
+            raise ServiceAwayError(f"{self._service.url} does not answer: {_reason(error)}") from None
         return opened
 
     def _request(
@@ -92,3 +92,8 @@ def _text(value: Json) -> str | list[str]:
     if isinstance(value, list):
         return [str(each) for each in value]
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _reason(error: object) -> str:
+    """Return an error of the connection without its number."""
+    return (error.strerror if isinstance(error, OSError) and error.strerror else str(error)) or type(error).__name__

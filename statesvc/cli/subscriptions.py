@@ -242,7 +242,7 @@ def _subscription_id(text: str) -> str:
     """Return an id, or the first characters of one."""
     wanted = text.strip().lower()
     if not wanted or wanted.strip("0123456789abcdef-"):
-        raise argparse.ArgumentTypeError("is no id of a subscription")
+        raise argparse.ArgumentTypeError(f"{text!r} is no id of a subscription")
     return wanted
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from events.crypto.sealing import UnknownMasterKeyError
 from statesvc.cli import explained
 from statesvc.cli.explanation import explain
 
@@ -32,6 +33,36 @@ def test_a_database_that_dies_under_a_command_is_a_line(error: Exception) -> Non
     assert words is not None
     assert "database" in str(words)
     assert words.exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (
+            psycopg.OperationalError(
+                'connection failed: connection to server at "10.0.0.1", port 5 failed: FATAL:  password authentication failed for user "s"'
+            ),
+            'password authentication failed for user "s"; check user, password and database in DATABASE_URL',
+        ),
+        (
+            psycopg.OperationalError('connection failed: connection to server at "10.0.0.1", port 1 failed: Connection refused\n\tIs it'),
+            "Connection refused; check the address in DATABASE_URL, and that PostgreSQL runs there",
+        ),
+        (
+            psycopg.errors.InsufficientPrivilege("permission denied for table shipment"),
+            "permission denied for table shipment; STATESVC_OWNER_URL must name the role that owns the tables",
+        ),
+    ],
+    ids=["password", "refused", "role"],
+)
+def test_a_database_that_refuses_is_a_line_that_says_what_to_look_at(error: Exception, said: str) -> None:
+    assert str(explain(error)) == f"the database refused or does not answer: {said}"
+
+
+def test_a_file_of_another_user_and_a_master_key_that_is_missing_are_lines() -> None:
+    assert "run it as the user" in str(explain(PermissionError(13, "Permission denied", "/var/lib/statesvc")))
+    unknown = UnknownMasterKeyError("sealed under master key ab: STATESVC_MASTER_KEY does not hold it")
+    assert str(explain(unknown)) == str(unknown)
 
 
 def test_a_defect_keeps_its_traceback() -> None:

@@ -50,7 +50,7 @@ FURTHER: Final[Mapping[tuple[str, ...], tuple[str, ...]]] = MappingProxyType(
 
 def leaves(parser: argparse.ArgumentParser, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], argparse.ArgumentParser]]:
     inner = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
-    if not inner or not inner[0].required:
+    if path and (not inner or not inner[0].required):
         yield path, parser
     for action in inner:
         for name, subparser in action.choices.items():
