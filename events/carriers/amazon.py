@@ -16,7 +16,7 @@ from events.event import EventPlace, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate, with_signer
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, as_list, child, objects, objects_at
+from events.parsing.lists import JsonObject, as_list, child, members, objects, objects_at
 from events.parsing.meanings import UNMAPPED, Meaning, meanings
 from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
@@ -55,6 +55,7 @@ WRAPPERS: Final = (
     "trackingDetail",
     "trackingDetails",
 )
+_UNKNOWN: Final = "no tracking of Amazon"
 
 
 @normalizer
@@ -71,23 +72,16 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
 
 def _shipments(body: object, where: str, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
     """Yield the shipments with their pointers, whatever wraps them; the message of an SNS envelope is JSON in a string."""
-    if body in ({}, []):
-        return
-    if type(body) is list:
-        for index, member in objects(body, where, rejections):
-            yield from _shipments(member, f"{where}/{index}", rejections)
-        return
-    if type(body) is not dict:
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "no tracking of Amazon")
-    wrapper = next((name for name in WRAPPERS if type(body.get(name)) in (dict, list)), None)
-    if _SHIPMENT & body.keys():
-        yield where, body
-    elif wrapper is not None:
-        yield from _shipments(body[wrapper], f"{where}/{wrapper}", rejections)
-    elif type(body.get("Message")) is str and not where:
-        yield from _shipments(read_json(body["Message"].encode("utf-8", "replace")), "/Message", rejections)
-    elif not {"errors", "notificationType"} & body.keys():
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "no tracking of Amazon")
+    for at, member in members(body, where, rejections, unknown=_UNKNOWN):
+        wrapper = next((name for name in WRAPPERS if type(member.get(name)) in (dict, list)), None)
+        if _SHIPMENT & member.keys():
+            yield at, member
+        elif wrapper is not None:
+            yield from _shipments(member[wrapper], f"{at}/{wrapper}", rejections)
+        elif type(member.get("Message")) is str and not at:
+            yield from _shipments(read_json(member["Message"].encode("utf-8", "replace")), "/Message", rejections)
+        elif not {"errors", "notificationType"} & member.keys():
+            raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, _UNKNOWN)
 
 
 def _shipping(shipment: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> list[Reading]:

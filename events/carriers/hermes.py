@@ -15,7 +15,7 @@ from events.event import PrintedTime, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, child, objects, objects_at
+from events.parsing.lists import JsonObject, child, members, objects_at
 from events.parsing.meanings import by_code, meanings
 from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
@@ -34,6 +34,7 @@ EPOCHS_MAX: Final = 10**15
 _LIST: Final = "shipmentinfo"
 _PROGRESS: Final = "parcelProgress"
 _ERROR_FIELDS: Final = frozenset({"error", "errors", "code", "message", "listOfResultCodes", "result"})
+_UNKNOWN: Final = "JSON, but no shipment information of Hermes"
 
 
 @normalizer
@@ -48,17 +49,13 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
 
 
 def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
-    if body in ({}, []):
-        return
-    if type(body) is list:
-        for index, member in objects(body, "", rejections):
-            yield from ((f"/{index}{where}", shipment) for where, shipment in _shipments(member, rejections))
-    elif type(body) is dict and _LIST in body:
-        yield from ((f"/{_LIST}/{index}", member) for index, member in objects_at(body, _LIST, "", rejections))
-    elif type(body) is dict and ("shipmentID" in body or _PROGRESS in body):
-        yield "", body
-    elif type(body) is not dict or not _ERROR_FIELDS & body.keys():
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no shipment information of Hermes")
+    for where, member in members(body, "", rejections, unknown=_UNKNOWN):
+        if _LIST in member:
+            yield from ((f"{where}/{_LIST}/{index}", each) for index, each in objects_at(member, _LIST, where, rejections))
+        elif "shipmentID" in member or _PROGRESS in member:
+            yield where, member
+        elif not _ERROR_FIELDS & member.keys():
+            raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, _UNKNOWN)
 
 
 def _steps(parcel: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:

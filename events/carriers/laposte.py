@@ -15,7 +15,7 @@ from events.event import Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, objects, objects_at
+from events.parsing.lists import JsonObject, members, objects_at
 from events.parsing.meanings import Meaning, codes_without_text, finest, meanings
 from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
@@ -32,6 +32,7 @@ FORMATS: Final = TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", 
 CLOCK: Final = Clock(formats=FORMATS, default_zone="Europe/Paris")
 
 _ERROR_FIELDS: Final = frozenset({"code", "error", "errors", "message", "returnCode", "returnMessage"})
+_UNKNOWN: Final = "JSON, but no answer of La Poste"
 
 
 @normalizer
@@ -48,20 +49,15 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
 
 
 def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
-    if body in ({}, []):
-        return
-    if type(body) is list:
-        for index, member in objects(body, "", rejections):
-            yield from ((f"/{index}{where}", shipment) for where, shipment in _shipments(member, rejections))
-    elif type(body) is dict and "shipment" in body:
-        yield from (("/shipment", shipment) for _, shipment in objects_at(body, "shipment", "", rejections))
-    elif type(body) is dict and "event" in body and "idShip" in body:
-        yield "", body
-    elif type(body) is dict and _ERROR_FIELDS & body.keys():
-        if not says_nothing(body):
-            rejections.add("/shipment", NO_CONTAINER)
-    else:
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no answer of La Poste")
+    for where, member in members(body, "", rejections, unknown=_UNKNOWN):
+        if "shipment" in member:
+            yield from ((f"{where}/shipment", shipment) for _, shipment in objects_at(member, "shipment", where, rejections))
+        elif "event" in member and "idShip" in member:
+            yield where, member
+        elif not _ERROR_FIELDS & member.keys():
+            raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, _UNKNOWN)
+        elif not says_nothing(member):
+            rejections.add(f"{where}/shipment", NO_CONTAINER)
 
 
 def _scans(shipment: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:

@@ -14,7 +14,7 @@ from events.event import EventPlace, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, objects, objects_at
+from events.parsing.lists import JsonObject, members, objects_at
 from events.parsing.meanings import UNMAPPED, Meaning, meanings
 from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
@@ -32,6 +32,7 @@ FORMATS: Final = TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%d[ %H:%M[:%S][
 CLOCK: Final = Clock(formats=FORMATS, default_zone="America/Toronto", country="CA")
 
 _ERROR_FIELDS: Final = frozenset({"code", "error", "errors", "message", "Message"})
+_UNKNOWN: Final = "JSON, but no shipment of Nationex"
 
 
 @normalizer
@@ -46,15 +47,11 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
 
 
 def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
-    if body in ({}, []):
-        return
-    if type(body) is list:
-        for index, member in objects(body, "", rejections):
-            yield from ((f"/{index}{where}", shipment) for where, shipment in _shipments(member, rejections))
-    elif type(body) is dict and ("StatusHistories" in body or "Parcels" in body):
-        yield "", body
-    elif type(body) is not dict or not (_ERROR_FIELDS & body.keys() or "ShipmentId" in body):
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no shipment of Nationex")
+    for where, member in members(body, "", rejections, unknown=_UNKNOWN):
+        if "StatusHistories" in member or "Parcels" in member:
+            yield where, member
+        elif not (_ERROR_FIELDS & member.keys() or "ShipmentId" in member):
+            raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, _UNKNOWN)
 
 
 def _shipment_scans(shipment: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:

@@ -13,7 +13,7 @@ from events.event import Raw, Reading
 from events.parsing.enrichment import with_signer
 from events.parsing.formats import ISO
 from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, objects, objects_at
+from events.parsing.lists import JsonObject, members, objects_at
 from events.parsing.meanings import by_code, meanings
 from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
@@ -27,6 +27,7 @@ CLOCK: Final = Clock(formats=ISO)
 
 _WRAPPERS: Final = ("shipments", "shipment", "data")
 _ERROR_FIELDS: Final = frozenset({"error", "errors", "message"})
+_UNKNOWN: Final = "JSON, but no shipment of Roadie"
 
 
 @normalizer
@@ -38,21 +39,14 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
 
 
 def _shipments(body: object, where: str, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
-    if body in ({}, []):
-        return
-    if type(body) is list:
-        for index, member in objects(body, where, rejections):
-            yield from _shipments(member, f"{where}/{index}", rejections)
-        return
-    if type(body) is not dict:
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no shipment of Roadie")
-    wrapper = next((name for name in _WRAPPERS if type(body.get(name)) in (dict, list)), None)
-    if "tracking_number" in body:
-        yield where, body
-    elif wrapper is not None:
-        yield from _shipments(body[wrapper], f"{where}/{wrapper}", rejections)
-    elif not _ERROR_FIELDS & body.keys():
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no shipment of Roadie")
+    for at, member in members(body, where, rejections, unknown=_UNKNOWN):
+        wrapper = next((name for name in _WRAPPERS if type(member.get(name)) in (dict, list)), None)
+        if "tracking_number" in member:
+            yield at, member
+        elif wrapper is not None:
+            yield from _shipments(member[wrapper], f"{at}/{wrapper}", rejections)
+        elif not _ERROR_FIELDS & member.keys():
+            raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, _UNKNOWN)
 
 
 def _scans(shipment: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:

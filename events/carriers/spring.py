@@ -13,7 +13,7 @@ from events.errors import Cause, UnreadableMessageError
 from events.event import EventPlace, PrintedTime, Raw, Reading
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, child, objects, objects_at
+from events.parsing.lists import JsonObject, child, members, objects_at
 from events.parsing.meanings import by_code, meanings
 from events.parsing.places import place
 from events.parsing.rejections import Rejections, normalizer
@@ -29,6 +29,7 @@ CLOCK: Final = Clock(formats=TimeFormats("%Y-%m-%d[ %H:%M[:%S][%f]]", "%Y-%m-%dT
 
 _SHIPMENT: Final = "Shipment"
 _ERROR_FIELDS: Final = frozenset({"Error", "ErrorLevel", "error", "errors"})
+_UNKNOWN: Final = "JSON, but no shipment of Spring"
 
 
 @normalizer
@@ -44,17 +45,13 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
 
 
 def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
-    if body in ({}, []):
-        return
-    if type(body) is list:
-        for index, member in objects(body, "", rejections):
-            yield from ((f"/{index}{where}", shipment) for where, shipment in _shipments(member, rejections))
-    elif type(body) is dict and type(body.get(_SHIPMENT)) in (dict, list):
-        yield f"/{_SHIPMENT}", child(body, _SHIPMENT)
-    elif type(body) is dict and "Events" in body:
-        yield "", body
-    elif type(body) is not dict or not _ERROR_FIELDS & body.keys():
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no shipment of Spring")
+    for where, member in members(body, "", rejections, unknown=_UNKNOWN):
+        if type(member.get(_SHIPMENT)) in (dict, list):
+            yield f"{where}/{_SHIPMENT}", child(member, _SHIPMENT)
+        elif "Events" in member:
+            yield where, member
+        elif not _ERROR_FIELDS & member.keys():
+            raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, _UNKNOWN)
 
 
 def _scans(shipment: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:

@@ -15,7 +15,7 @@ from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import ISO
 from events.parsing.json import read_json
 from events.parsing.lines import position_in_line
-from events.parsing.lists import JsonObject, objects, objects_at
+from events.parsing.lists import JsonObject, members, objects_at
 from events.parsing.meanings import UNMAPPED, Meaning, meanings
 from events.parsing.rejections import Rejections, normalizer
 from events.parsing.scan import Scan, readings_of
@@ -28,6 +28,7 @@ CODES: Final = meanings("teleship_codes.csv")
 CLOCK: Final = Clock(formats=ISO)
 
 _ERROR_FIELDS: Final = frozenset({"error", "errors", "message", "messages", "statusCode", "eventName", "objectType"})
+_UNKNOWN: Final = "JSON, but no shipment of Teleship"
 
 
 @normalizer
@@ -39,20 +40,16 @@ def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> Ite
 
 
 def _shipments(body: object, where: str, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
-    if body in ({}, []):
-        return
-    if type(body) is list:
-        for index, member in objects(body, where, rejections):
-            yield from _shipments(member, f"{where}/{index}", rejections)
-    elif type(body) is dict and ("events" in body or "trackingNumber" in body):
-        yield where, body
-    elif type(body) is dict and type(body.get("data")) in (dict, list):
-        if "eventName" in body and not str(body["eventName"]).startswith("shipment."):
-            rejections.note_nothing()
-            return
-        yield from _shipments(body["data"], f"{where}/data", rejections)
-    elif type(body) is not dict or not _ERROR_FIELDS & body.keys():
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no shipment of Teleship")
+    for at, member in members(body, where, rejections, unknown=_UNKNOWN):
+        if "events" in member or "trackingNumber" in member:
+            yield at, member
+        elif type(member.get("data")) in (dict, list):
+            if "eventName" in member and not str(member["eventName"]).startswith("shipment."):
+                rejections.note_nothing()
+            else:
+                yield from _shipments(member["data"], f"{at}/data", rejections)
+        elif not _ERROR_FIELDS & member.keys():
+            raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, _UNKNOWN)
 
 
 def _meaning(raw: Raw) -> Meaning:

@@ -1,11 +1,12 @@
 """One child or many: XML-to-JSON converters print a list of one as the object itself, and an empty list in five ways."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
 from lxml import etree
 
+from events.errors import Cause, UnreadableMessageError
 from events.parsing.rejections import Rejections
 from events.parsing.silence import NO_CONTAINER, holds_dated, holds_dated_list, respelled, says_nothing, squashed, xml_holds_dated
 
@@ -32,6 +33,19 @@ def objects(value: object, pointer: str, rejections: Rejections) -> list[tuple[i
         else:
             rejections.add(f"{pointer}/{index}", "not an object")
     return found
+
+
+def members(body: object, where: str, rejections: Rejections, *, unknown: str) -> Iterator[tuple[str, JsonObject]]:
+    """Yield an answer, or the answers of a list, each with its pointer; an empty one is left out.
+
+    Raises UnreadableMessageError, which says that it is `unknown`.
+    """
+    if type(body) is list:
+        yield from ((f"{where}/{index}", member) for index, member in objects(body, where, rejections) if member)
+    elif type(body) is not dict:
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, unknown)
+    elif body:
+        yield where, body
 
 
 def objects_at(
