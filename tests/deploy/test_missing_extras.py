@@ -1,17 +1,33 @@
 """Errors where an extra is not installed say in one sentence which one is needed."""
 
+import re
+import tomllib
 from pathlib import Path
+from typing import Final
 
 import pytest
 
 from statesvc.database import postgres_programs
 from statesvc.database.embedded_error import EmbeddedServerError
+from statesvc.delivery.brokers.table import BROKERS
 from statesvc.evidence import pdf
 from statesvc.log import timestamp
 from statesvc.log.timestamp import StampError
 from statesvc.roles.usable_settings import stamp_trust
 from statesvc.settings.carrier_settings import SettingError
 from statesvc.settings.service_settings import CheckpointSettings
+
+ROOT: Final = Path(__file__).parents[2]
+NEEDED_BY_NOTHING: Final = {"all", "dev", "fast"}
+"""The first two are others together; without the third the standard library does the same."""
+
+
+def test_every_extra_is_named_by_what_needs_it() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    sources = "".join(path.read_text("utf-8") for path in (ROOT / "statesvc").rglob("*.py"))
+    named = set(re.findall(r"pip install 'statesvc\[(\w+)\]'", sources)) | {broker.extra for broker in BROKERS}
+    assert extras.keys() - NEEDED_BY_NOTHING - named == set()
+    assert named - extras.keys() == set()
 
 
 def absent(_package: str) -> None:
