@@ -319,7 +319,7 @@ async def _find(
                 f"no event of carrier {asked.carrier_id} that named this tracking number was sealed by {horizon.at.isoformat()}",
             )
         case None:
-            raise Problem(Code.NOT_FOUND, f"no event of carrier {asked.carrier_id} named this tracking number")
+            raise Problem(Code.NOT_FOUND, f"no event of carrier {asked.carrier_id} named this tracking number so far")
 
 
 def _binding(asked: HistoryParameters | AuditParameters, what: str) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from datetime import datetime
 from events.carriers import CARRIERS
 from events.carriers.carrier import Carrier
 from statesvc.cli.command_error import CommandError
+from statesvc.http.unknown_carrier import no_such_carrier
 
 
 def add_address(parser: argparse.ArgumentParser) -> None:
@@ -18,7 +19,7 @@ def carrier_named(carrier_id: str) -> Carrier:
     """Return the carrier. Raises CommandError where there is none."""
     carrier = CARRIERS.get(carrier_id)
     if carrier is None:
-        raise CommandError(f"no carrier {carrier_id!r}: `statesvc carriers` lists them", exit_code=2)
+        raise CommandError(no_such_carrier(carrier_id, CARRIERS), exit_code=2)
     return carrier
 
 

@@ -49,7 +49,8 @@ async def checked_url(text: str, allowed: Sequence[Network]) -> tuple[str, Login
         )
     if not encrypted and not await _lies_within(literal or host, port, allowed):
         better = "https" if broker is None else next(scheme for scheme, one in broker.schemes.items() if one.tls)
-        raise UrlRefusedError(f"must be {better}: plain {url.scheme} is only for hosts in the networks of STATESVC_SUBSCRIBER_ALLOW")
+        own = " (127.0.0.0/8 is the service's own machine)" if url.host in {"localhost", "127.0.0.1"} else ""
+        raise UrlRefusedError(f"must be {better}: plain {url.scheme} is only for hosts in the networks of STATESVC_SUBSCRIBER_ALLOW{own}")
     return str(webhook_url(text) if broker is None else url), login
 
 

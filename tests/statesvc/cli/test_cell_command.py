@@ -45,7 +45,7 @@ async def test_the_directory_is_made_changed_and_listed(shell: Shell) -> None:
 
 @pytest.mark.usefixtures("cells")
 async def test_wrong_use_is_refused_with_what_to_do(shell: Shell) -> None:
-    assert "no carrier 'nobody'" in await shell("cell", "assign", "nobody", "north", exit_code=2)
+    assert "no such carrier_id" in await shell("cell", "assign", "nobody", "north", exit_code=2)
     assert "there are: north, south" in await shell("cell", "assign", "ups", "west", exit_code=1)
     assert "already" in await shell("cell", "add", "south", "--url", "http://127.0.0.1:4", exit_code=1)
     assert "same address" in await shell("cell", "add", "west", "--url", "http://127.0.0.1:2", exit_code=1)

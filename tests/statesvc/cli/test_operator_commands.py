@@ -127,7 +127,7 @@ async def test_a_carrier_is_shown_with_what_it_does_and_what_its_settings_say(ow
     shown = await shell.json("carriers", "show", "ups")
     assert (shown["carrier_id"], shown["rollout"]["hold"], shown["last_push"]) == ("ups", True, None)
     assert [text.partition(" for ")[0] for text in shown["findings"]] == ["on hold"]
-    assert "no carrier 'nobody'" in await shell("carriers", "show", "nobody", exit_code=2)
+    assert "no such carrier_id" in await shell("carriers", "show", "nobody", exit_code=2)
     assert await shell("carriers", "list") == await shell("carriers")
 
 
@@ -228,7 +228,9 @@ async def test_a_parcel_is_shown_without_what_is_personal(database: Database, sh
     events = await shell.json("shipments", "history", row[0], row[1])
     assert [event["version"] for event in events]
     assert "VERSION" in await shell("shipments", "history", row[0], row[1])
-    assert "named this tracking number, or it has not been read yet" in await shell("shipments", "show", row[0], "0NOTHING0", exit_code=1)
+    assert "named this tracking number so far, or it has not been read yet" in await shell(
+        "shipments", "show", row[0], "0NOTHING0", exit_code=1
+    )
 
 
 async def test_the_queue_is_shown(owner: AsyncConnection[Any], shell: Shell) -> None:
