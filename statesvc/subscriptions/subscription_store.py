@@ -286,22 +286,34 @@ async def _require_shared_secret(connection: AsyncConnection[Any], subscription_
 
 
 async def turn(connection: AsyncConnection[Any], subscription_id: UUID, switch: Switch, *, actor: str, why: str = "") -> bool:
-    """Pause, resume or delete. False where there is no such subscription. Raises NotGrantedError for what may not be sent any more."""
+    """Pause, resume or delete; what changes nothing is not recorded, so a call may be repeated.
+
+    False where there is no such subscription. Raises NotGrantedError for what may not be sent any more.
+    """
     async with connection.transaction():
         if switch == "resume":
             await _may_send(connection, subscription_id, {}, scopes=None)
-        cursor = await connection.execute(_SQL[switch], {"subscription_id": subscription_id})
-        if cursor.rowcount:
-            if switch == "resume":
-                await connection.execute(_SQL["call_again"], {"subscription_id": subscription_id})
-            if switch != "pause":
-                await connection.execute(_SQL["begin_anew"], {"subscription_id": subscription_id})
-            # what waits ends with the subscription: its entry covers that
-            details = open_details(*(await cursor.fetchall())[0]) if switch == "delete" else {}
-            if switch == "delete":
-                await connection.execute(_SQL["forget_tests"], {"subscription_id": subscription_id})
+        row = await (await connection.execute(_SQL[switch], {"subscription_id": subscription_id})).fetchone()
+        if row is None:
+            return False
+        details: Mapping[str, Any] = {}
+        changed = True
+        match switch:
+            case "pause":
+                (changed,) = row
+            case "resume":
+                ended = [
+                    await connection.execute(_SQL[each], {"subscription_id": subscription_id}) for each in ("call_again", "begin_anew")
+                ]
+                changed = row[0] or any(cursor.rowcount for cursor in ended)
+            case "delete":
+                # what waits ends with the subscription: its entry covers that
+                details = open_details(*row)
+                for each in ("begin_anew", "forget_tests"):
+                    await connection.execute(_SQL[each], {"subscription_id": subscription_id})
+        if changed:
             await _record(connection, f"subscription.{switch}", subscription_id, actor=actor, why=why, details=details)
-    return cursor.rowcount > 0
+    return True
 
 
 async def rotate(

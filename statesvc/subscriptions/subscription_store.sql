@@ -77,14 +77,22 @@ UPDATE statesvc.subscription SET
 WHERE subscription_id = %(subscription_id)s AND deleted_at IS NULL;
 
 -- name: pause
--- Stop sending: notifications collect.
-UPDATE statesvc.subscription SET paused_at = coalesce(paused_at, statesvc.clock())
-WHERE subscription_id = %(subscription_id)s AND deleted_at IS NULL;
+-- Stop sending: notifications collect. Returns whether that is new.
+UPDATE statesvc.subscription s SET paused_at = coalesce(o.paused_at, statesvc.clock())
+FROM (
+    SELECT p.subscription_id, p.paused_at FROM statesvc.subscription p
+    WHERE p.subscription_id = %(subscription_id)s AND p.deleted_at IS NULL FOR NO KEY UPDATE
+) o
+WHERE s.subscription_id = o.subscription_id RETURNING o.paused_at IS NULL;
 
 -- name: resume
--- Send again: ends a pause and a disablement.
-UPDATE statesvc.subscription SET paused_at = NULL, disabled_at = NULL, disabled_why = NULL
-WHERE subscription_id = %(subscription_id)s AND deleted_at IS NULL;
+-- Send again: ends a pause and a disablement. Returns whether there was one.
+UPDATE statesvc.subscription s SET paused_at = NULL, disabled_at = NULL, disabled_why = NULL
+FROM (
+    SELECT p.subscription_id, p.paused_at, p.disabled_at FROM statesvc.subscription p
+    WHERE p.subscription_id = %(subscription_id)s AND p.deleted_at IS NULL FOR NO KEY UPDATE
+) o
+WHERE s.subscription_id = o.subscription_id RETURNING o.paused_at IS NOT NULL OR o.disabled_at IS NOT NULL;
 
 -- name: add_throttle
 -- Add the row that each subscription has for its contracted rate and for the pauses that its receiver asks for.
@@ -92,7 +100,7 @@ INSERT INTO statesvc.throttle (subscription_id) VALUES (%(subscription_id)s) ON 
 
 -- name: call_again
 -- Forget that its receiver asked not to be called for a while.
-UPDATE statesvc.throttle SET not_before = '-infinity' WHERE subscription_id = %(subscription_id)s;
+UPDATE statesvc.throttle SET not_before = '-infinity' WHERE subscription_id = %(subscription_id)s AND not_before > '-infinity';
 
 -- name: begin_anew
 -- Forget how its receiver failed: it is judged by what it does from now on.

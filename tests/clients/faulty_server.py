@@ -1,9 +1,10 @@
-"""A server that answers each request with the next fault of a script, and counts what arrived."""
+"""A server that answers each request with the next fault of a script, and counts what arrived; and one that is a service otherwise."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Self
 
 from tests.world.ports import free_port
 
@@ -22,7 +23,7 @@ class FaultyServer:
     requests: list[str] = field(default_factory=list)
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator["FaultyServer"]:
+    async def running(self) -> AsyncIterator[Self]:
         server = await asyncio.start_server(self._serve, "127.0.0.1", int(self.url.rpartition(":")[2]))
         try:
             yield self
@@ -31,9 +32,9 @@ class FaultyServer:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            while head := await _head(reader):
-                self.requests.append(head.partition(" HTTP")[0])
-                reply = self.script[min(len(self.requests), len(self.script)) - 1]
+            while (request := await _request(reader))[0]:
+                self.requests.append(request[0].partition(" HTTP")[0])
+                reply = await self._reply(*request)
                 if reply is None:
                     await reader.read()
                     return
@@ -44,16 +45,39 @@ class FaultyServer:
         finally:
             writer.close()
 
+    async def _reply(self, _head: str, _body: bytes) -> bytes | None:
+        return self.script[min(len(self.requests), len(self.script)) - 1]
 
-async def _head(reader: asyncio.StreamReader) -> str:
+
+@dataclass
+class LossyProxy(FaultyServer):
+    """Has the service at `target` carry every request out, and answers the first ones with `script`, as if the answers were lost."""
+
+    target: str = ""
+    carried_out: int = 0
+
+    async def _reply(self, head: str, body: bytes) -> bytes | None:
+        host, _, port = self.target.removeprefix("http://").partition(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        kept = [line for line in head.split("\r\n") if line and not line.lower().startswith("connection:")]
+        writer.write("\r\n".join([*kept, "Connection: close", "", ""]).encode() + body)
+        answered = await reader.read()
+        writer.close()
+        self.carried_out += 1
+        return self.script[len(self.requests) - 1] if len(self.requests) <= len(self.script) else answered
+
+
+async def _request(reader: asyncio.StreamReader) -> tuple[str, bytes]:
+    """Return head and body; an empty head where the connection ended."""
     try:
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
     except asyncio.IncompleteReadError:
-        return ""
+        return "", b""
+    body = b""
     for line in head.lower().splitlines():
         if line.startswith("content-length:"):
-            await reader.readexactly(int(line.partition(":")[2]))
-    return head
+            body = await reader.readexactly(int(line.partition(":")[2]))
+    return head, body
 
 
 def _length(reply: bytes) -> int:

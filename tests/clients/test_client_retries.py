@@ -113,6 +113,18 @@ async def test_what_stays_wrong_is_raised_and_a_second_effect_never_risked(
         assert (type(raised.value).__name__, len(server.requests)) == (error, tries)
 
 
+@pytest.mark.parametrize(
+    ("printed", "shortest", "longest"),
+    [("7", 7, 7), ("Sat, 01 Jan 2000 00:00:00 GMT", 0.2, 0.5), ("soon", 0.2, 0.5), ("61", None, None)],
+)
+@pytest.mark.usefixtures("installed_client")
+def test_a_pause_that_is_asked_for_is_kept_up_to_a_minute(printed: str, shortest: float | None, longest: float | None) -> None:
+    policy = importlib.import_module("statesvc_client.retries").RetryPolicy()
+    asked = httpx.Response(429, headers={"Retry-After": printed})
+    wait = policy.wait_after_answer(httpx.Request("GET", "http://service/v1/queue"), asked, repeats=0)
+    assert wait is None if shortest is None or longest is None else shortest <= wait <= longest
+
+
 async def test_a_call_is_repeated_until_a_connection_is_made(make_call: Callable[[str, Call], Awaitable[Any]]) -> None:
     server = FaultyServer([answer(404)])
     with pytest.raises(httpx.ConnectError):

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,8 +16,9 @@ import pytest
 from standardwebhooks import Webhook
 
 from tests.acceptance.processes import BOOTSTRAP_KEY, Service
-from tests.clients.faulty_server import FaultyServer
+from tests.clients.faulty_server import FaultyServer, answer
 from tests.clients.installed_client import CLIENTS, bytes_max
+from tests.clients.lost_answers import ONCE, effects, told_service
 from tests.clients.test_client_retries import APPENDED, AWAY, CUT, HALF, LIMITED, PROXY, QUEUE, SILENCE
 from tests.world.programs import required
 
@@ -89,7 +91,11 @@ def run(*command: str | Path, folder: Path) -> str:
         ("subscribe", [LIMITED], "429", 4),
         ("subscribe", [CUT], "no answer", 1),
         ("subscribe", [SILENCE], "no answer", 1),
+        ("subscribe", [PROXY], "502", 1),
+        ("subscribe", [HALF], "no answer", 1),
         ("read", [AWAY], "503", 4),
+        ("read", [CUT], "no answer", 4),
+        ("read", [answer(429, headers="Retry-After: 3600\r\n")], "429", 1),
     ],
 )
 async def test_it_repeats_only_what_has_no_second_effect(
@@ -98,6 +104,34 @@ async def test_it_repeats_only_what_has_no_second_effect(
     async with FaultyServer(script).running() as server:
         printed = await asyncio.to_thread(run, "node", "faults.js", server.url, call, folder=application)
         assert (printed.strip(), len(server.requests)) == (outcome, tries)
+
+
+async def test_a_pause_that_is_asked_for_is_kept(application: Path) -> None:
+    began = time.monotonic()
+    async with FaultyServer([answer(429, headers="Retry-After: 1\r\n"), QUEUE]).running() as server:
+        assert (await asyncio.to_thread(run, "node", "faults.js", server.url, "read", folder=application)).strip() == "done"
+    assert time.monotonic() - began >= 1
+
+
+def test_both_clients_repeat_the_same_calls(installed_client: Path) -> None:
+    written = [
+        (CLIENTS / "typescript" / "src" / "retries.ts").read_text(),
+        (installed_client / "statesvc_client" / "retries.py").read_text(),
+    ]
+    patterns = [re.search(r"REPEATABLE_POSTS = (?:/|re\.compile\(r\")(.*\$)[/\"]", text) for text in written]
+    in_node, in_python = (found[1] for found in patterns if found)
+    assert in_node.replace(r"\/", "/") == in_python
+
+
+async def test_a_lost_answer_makes_no_second_effect(
+    application: Path, service_maker: Callable[..., Awaitable[Service]], tmp_path: Path
+) -> None:
+    async def with_node(url: str, timeout: float, call: str, *told: str) -> str:  # noqa: ASYNC109 - the client's
+        command = ("node", "faults.js", url, call, str(timeout), BOOTSTRAP_KEY, *told)
+        return (await asyncio.to_thread(run, *command, folder=application)).strip()
+
+    async with told_service(service_maker(tmp_path, {})) as told:
+        assert await effects(told, with_node) == ONCE
 
 
 def test_it_verifies_what_the_service_signs(application: Path) -> None:

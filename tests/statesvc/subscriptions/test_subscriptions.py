@@ -125,6 +125,8 @@ async def test_pause_and_resume_are_idempotent_and_resume_wakes_the_notifier(api
         status, shown = await api("POST", f"/{made['id']}/resume")
         assert (status, shown["state"], shown["disabled_why"]) == (200, "active", None)
     assert set(api.wakes.channels) == {OUTBOX}
+    actions = await api.rows("SELECT verb FROM statesvc.action WHERE target LIKE 'subscription %' ORDER BY batch_id")
+    assert [verb for (verb,) in actions] == ["subscription.create", "subscription.pause", "subscription.resume"]
 
 
 async def test_a_deleted_subscription_is_gone_and_its_secrets_forgotten(api: Api) -> None:
