@@ -14,7 +14,7 @@ from statesvc.api.subscription_checks import NAMED_MAX, Unsent, slow_findings, u
 from statesvc.background.duration import duration
 from statesvc.database.queries import queries
 from statesvc.expectations.awaited_numbers import COUNT_MAX, NeverHeard, never_heard_of_late
-from statesvc.health.database_gauges import Sample, SubscriptionGauges, read_sample
+from statesvc.health.database_sample import Sample, SubscriptionGauges, read_sample
 from statesvc.health.finding import Finding, Urgency, worst_first
 from statesvc.health.running_processes import last_minute
 from statesvc.health.storable import storage_findings

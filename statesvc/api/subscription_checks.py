@@ -9,7 +9,7 @@ from yarl import URL
 
 from statesvc.background.duration import duration
 from statesvc.delivery.outcome_words import outcome_words
-from statesvc.health.database_gauges import SubscriptionGauges
+from statesvc.health.database_sample import SubscriptionGauges
 from statesvc.health.finding import Finding, Urgency
 
 NAMED_MAX: Final = 3

@@ -4,14 +4,12 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple
-
-from psycopg import AsyncConnection
+from typing import Final
 
 from statesvc.database.pool import Connections
-from statesvc.database.queries import queries
-from statesvc.health.reconciler import PromiseStatus, read_promises
-from statesvc.health.running_processes import RunningProcess, count_silent, read_processes
+from statesvc.health.database_sample import Sample, SubscriptionGauges, read_sample
+from statesvc.health.reconciler import PromiseStatus
+from statesvc.health.running_processes import count_silent
 from statesvc.telemetry import gauges
 from statesvc.telemetry.metric import Metric
 from statesvc.telemetry.metrics import Telemetry, Values
@@ -19,62 +17,6 @@ from statesvc.telemetry.sampled import Sampled
 
 SAMPLE_SECONDS: Final = 10.0
 READ_SECONDS: Final = 5.0
-SUBSCRIPTIONS_MAX: Final = 20
-"""Subscriptions that are shown by name: those with the longest backlog."""
-_COUNT_MAX: Final = 100_000
-_WAITING_MAX: Final = 10_000
-
-_SQL = queries("statesvc.health", "database_gauges")
-
-
-class SubscriptionGauges(NamedTuple):
-    """A subscription with a long backlog."""
-
-    subscription_id: str
-    waiting: int
-    oldest_ready_seconds: float
-    limit: int
-    in_flight: int
-    open: int
-
-
-class Sample(NamedTuple):
-    """One reading."""
-
-    oldest_unsealed_seconds: float
-    oldest_transaction_seconds: float
-    size_bytes: int
-    wal_bytes: int | None
-    partition_horizon_seconds: float | None
-    dead_letters: list[tuple[str, str, int]]
-    last_pushes: list[tuple[str, float]]
-    subscriptions: list[SubscriptionGauges]
-    failing: tuple[int, int]
-    processes: list[tuple[str, int]]
-    promises: list[PromiseStatus]
-    running: list[RunningProcess]
-
-
-async def read_sample(connection: AsyncConnection[Any]) -> Sample:
-    async def rows(name: str, **parameters: int) -> list[Any]:
-        return await (await connection.execute(_SQL[name], parameters)).fetchall()
-
-    ((unsealed, transaction, size, wal),) = await rows("gauges")
-    (horizon,), (failing,) = await rows("partition_horizon"), await rows("failing")
-    return Sample(
-        unsealed,
-        transaction,
-        size,
-        wal,
-        horizon[0],
-        await rows("dead_letters", count_max=_COUNT_MAX),
-        await rows("last_pushes"),
-        [SubscriptionGauges(*row) for row in await rows("subscriptions", count_max=_WAITING_MAX, limit=SUBSCRIPTIONS_MAX)],
-        failing,
-        await rows("processes"),
-        await read_promises(connection),
-        await read_processes(connection),
-    )
 
 
 class DatabaseGauges:

@@ -39,7 +39,7 @@ from statesvc.http.keys.key_limits import KeyLimits
 from statesvc.http.keys.signed_token import TokenSigner
 from statesvc.log.history import History
 from statesvc.log.tombstones import tombstones_of
-from statesvc.queue.depths import Depths
+from statesvc.queue.depth_gauges import DepthGauges
 from statesvc.roles.connection_limits import api_limits, misrouted_limits, replica_limits
 from statesvc.roles.http_server import api_keys, open_ingress, serve, server_component
 from statesvc.roles.runtime import Launch, Runtime, open_runtime, pool_of
@@ -156,7 +156,7 @@ def sampling(launch: Launch, base: Runtime) -> Callable[[], Awaitable[None]]:
     """Return what brings the metrics of the database up to date at a scrape; they show the last reading."""
     database, archive = launch.settings.database, archive_folder(launch.settings)
     volumes = {"data": database.data_dir} if database.database_url is None else {}
-    depths = Depths(base.pool)
+    depths = DepthGauges(base.pool)
     gauges = DatabaseGauges(base.pool, volumes={**volumes, "archive": archive} if isinstance(archive, Path) else volumes)
     depths.report_to(base.telemetry)
     gauges.report_to(base.telemetry)

@@ -7,7 +7,7 @@ import pytest
 from psycopg import AsyncConnection
 
 from statesvc.database.pool import Pool, PoolLimits, make_pool
-from statesvc.queue.depths import SAMPLE_SECONDS, Depths
+from statesvc.queue.depth_gauges import SAMPLE_SECONDS, DepthGauges
 from statesvc.telemetry.metrics import Telemetry
 from tests.statesvc.api.test_queue import QUEUED, TOKEN
 
@@ -20,7 +20,7 @@ class Scraper:
     def __init__(self, pool: Pool) -> None:
         self.now = 1000.0
         self._telemetry = Telemetry()
-        self._depths = Depths(pool, now=lambda: self.now)
+        self._depths = DepthGauges(pool, now=lambda: self.now)
         self._depths.report_to(self._telemetry)
 
     async def scrape(self) -> dict[str, float]:

@@ -1,0 +1,66 @@
+"""One reading of the database for its gauges and for the status of the service: loads nothing that reports it."""
+
+from typing import Any, Final, NamedTuple
+
+from psycopg import AsyncConnection
+
+from statesvc.database.queries import queries
+from statesvc.health.reconciler import PromiseStatus, read_promises
+from statesvc.health.running_processes import RunningProcess, read_processes
+
+SUBSCRIPTIONS_MAX: Final = 20
+"""Subscriptions that are shown by name: those with the longest backlog."""
+_COUNT_MAX: Final = 100_000
+_WAITING_MAX: Final = 10_000
+
+_SQL = queries("statesvc.health", "database_sample")
+
+
+class SubscriptionGauges(NamedTuple):
+    """A subscription with a long backlog."""
+
+    subscription_id: str
+    waiting: int
+    oldest_ready_seconds: float
+    limit: int
+    in_flight: int
+    open: int
+
+
+class Sample(NamedTuple):
+    """One reading."""
+
+    oldest_unsealed_seconds: float
+    oldest_transaction_seconds: float
+    size_bytes: int
+    wal_bytes: int | None
+    partition_horizon_seconds: float | None
+    dead_letters: list[tuple[str, str, int]]
+    last_pushes: list[tuple[str, float]]
+    subscriptions: list[SubscriptionGauges]
+    failing: tuple[int, int]
+    processes: list[tuple[str, int]]
+    promises: list[PromiseStatus]
+    running: list[RunningProcess]
+
+
+async def read_sample(connection: AsyncConnection[Any]) -> Sample:
+    async def rows(name: str, **parameters: int) -> list[Any]:
+        return await (await connection.execute(_SQL[name], parameters)).fetchall()
+
+    ((unsealed, transaction, size, wal),) = await rows("gauges")
+    (horizon,), (failing,) = await rows("partition_horizon"), await rows("failing")
+    return Sample(
+        unsealed,
+        transaction,
+        size,
+        wal,
+        horizon[0],
+        await rows("dead_letters", count_max=_COUNT_MAX),
+        await rows("last_pushes"),
+        [SubscriptionGauges(*row) for row in await rows("subscriptions", count_max=_WAITING_MAX, limit=SUBSCRIPTIONS_MAX)],
+        failing,
+        await rows("processes"),
+        await read_promises(connection),
+        await read_processes(connection),
+    )
