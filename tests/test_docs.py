@@ -12,7 +12,7 @@ PAGES: Final = (
     *("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md"),
     *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")),
 )
-WALK_MAX: Final = 40
+WALK_MAX: Final = 39
 
 PATH: Final = re.compile(r"`((?:statesvc|events|projections|migrations|tests|docs)/[\w./-]*)`")
 LINK: Final = re.compile(r"\]\(([^)\s]+)\)")

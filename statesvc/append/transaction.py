@@ -7,7 +7,7 @@ Lock order: ARCHITECTURE.md.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from typing import Any, Final
 from uuid import UUID
@@ -25,6 +25,7 @@ from statesvc.append.parcel_locks import read_told
 from statesvc.append.raise_dead_letters import raise_codes, raise_rejections
 from statesvc.append.settlements import settlements_of
 from statesvc.append.write_entries import write_entries, write_streams
+from statesvc.database.pending import Sender
 from statesvc.database.pipelined import pipelined_transaction
 from statesvc.files.archive_errors import ArchivedHistoryError
 from statesvc.log.event_store import count_conflicts, read_events, read_streams
@@ -37,15 +38,15 @@ _LOCK_SECONDS: Final = 0.5
 
 
 async def append_claimed(
-    connection: AsyncConnection[Any], batch: AppendBatch, *, token: UUID, lock_seconds: float = _LOCK_SECONDS
+    connection: AsyncConnection[Any], batch_on: Callable[[Sender], AppendBatch], *, token: UUID, lock_seconds: float = _LOCK_SECONDS
 ) -> AppendBatch:
     """Append leased messages and settle them in a transaction of its own; without those whose lease `token` has lost.
 
-    Gives back what it postponed, for a short while. Raises as `append` does.
+    `batch_on` makes the batch, anew at each try. Gives back what it postponed, for a short while. Raises as `append` does.
     """
     with ExitStack() as settling:
         async with pipelined_transaction(connection) as pipeline:
-            batch.connection = pipeline
+            batch = batch_on(pipeline)
             message_ids = [read.message_id for read in batch.messages]
             batch.still_leased = await lock_leased(pipeline, token, message_ids, lock_seconds=lock_seconds)
             await append(batch)

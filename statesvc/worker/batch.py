@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Any, Final, Self
 from uuid import UUID
 
@@ -189,18 +190,16 @@ async def _append(context: BatchContext, lease: _Lease, reads: list[Read], *, wa
     if not reads:
         return 0
 
-    async def transaction(connection: AsyncConnection[Any]) -> AppendBatch:
-        batch = AppendBatch(
-            connection,
-            context.keyring,
-            reads,
-            context.worker,
-            WhenLocked.POSTPONE if wait_seconds is None else WhenLocked.WAIT,
-            measure=context.telemetry.stage,
-            traceparents=lease.traces.traceparents(),
-        )
-        return await append_claimed(connection, batch, token=lease.token)
-
+    batch_on = partial(
+        AppendBatch,
+        keyring=context.keyring,
+        messages=reads,
+        worker=context.worker,
+        when_locked=WhenLocked.POSTPONE if wait_seconds is None else WhenLocked.WAIT,
+        measure=context.telemetry.stage,
+        traceparents=lease.traces.traceparents(),
+    )
+    transaction = partial(append_claimed, batch_on=batch_on, token=lease.token)
     # a second is left to give the messages back
     policy = RetryPolicy(deadline=lease.ends - 1, archive=context.archive, locked_until=time.monotonic() + (wait_seconds or 0.0))
     try:

@@ -8,6 +8,7 @@ import json
 import sys
 import time
 from collections import defaultdict
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -47,8 +48,8 @@ class Batches:
         reads = [read for each in claimed if isinstance(read := read_message(each, keyring=self._keyring, carriers=CARRIERS), Read)]
         steps["read"], own = time.process_time() - own, time.process_time()
         server = _used(self._appender)
-        batch = AppendBatch(self._appender, self._keyring, reads, "bench", WhenLocked.POSTPONE)
-        await append_claimed(self._appender, batch, token=claimed[0].token, lock_seconds=5)
+        batch_on = partial(AppendBatch, keyring=self._keyring, messages=reads, worker="bench", when_locked=WhenLocked.POSTPONE)
+        await append_claimed(self._appender, batch_on, token=claimed[0].token, lock_seconds=5)
         steps["append and settle"] = time.process_time() - own
         steps["the same in the server"] = _used(self._appender) - server
         return steps

@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 from unittest.mock import patch
 from uuid import UUID
@@ -87,8 +88,8 @@ async def record(url: str) -> list[Batch]:
             reads = [read for message in messages if isinstance(read := read_message(message, keyring=keyring, carriers=CARRIERS), Read)]
             batches.append(Batch([message.message_id for message in messages]))
             with recorded(batches[-1]):
-                batch = AppendBatch(connection, keyring, reads, "bench")
-                await append_claimed(connection, batch, token=messages[0].token, lock_seconds=5)
+                batch_on = partial(AppendBatch, keyring=keyring, messages=reads, worker="bench")
+                await append_claimed(connection, batch_on, token=messages[0].token, lock_seconds=5)
     return batches
 
 

@@ -134,12 +134,10 @@ Coalesce = Annotated[
 _PERSONAL_IS_FULL: JsonDict = {"not": {"required": ["pii"], "properties": {"pii": {"const": True}, "payload": {"const": "thin"}}}}
 
 
-class SubscriptionInput(ClosedModel):
-    """Target of the notifications, and which of them to send."""
+class SubscriptionMembers(ClosedModel):
+    """Members of a subscription that may be stated at first and changed later."""
 
-    model_config = ConfigDict(json_schema_extra=_PERSONAL_IS_FULL)
-
-    url: Url
+    url: Url = ""
     name: Label = None
     description: Description = None
     carriers: Carriers = None
@@ -149,12 +147,20 @@ class SubscriptionInput(ClosedModel):
     parcels: Parcels = "all"
     payload: Payload = "thin"
     pii: Pii = False
-    key_type: KeyTypeAsked = "hmac"
     signature: SignatureAsked = None
     headers: Headers = Field(default_factory=dict, repr=False)
     rate_per_second: RatePerSecond = None
     coalesce: Coalesce = True
     give_up_after_seconds: GiveUpAfter = Field(default_factory=dict)
+
+
+class SubscriptionInput(SubscriptionMembers):
+    """Target of the notifications, and which of them to send."""
+
+    model_config = ConfigDict(json_schema_extra=_PERSONAL_IS_FULL)
+
+    url: Url
+    key_type: KeyTypeAsked = "hmac"
 
     @model_validator(mode="after")
     def _has_room_for_personal_fields(self) -> Self:
@@ -210,24 +216,8 @@ class ChosenSecret(ClosedModel):
     ] = 24
 
 
-class SubscriptionChange(PartialChange):
+class SubscriptionChange(SubscriptionMembers, PartialChange):
     """Members of a subscription to change; those that are left out stay."""
-
-    url: Url = ""
-    name: Label = None
-    description: Description = None
-    carriers: Carriers = None
-    statuses: Statuses = None
-    types: Types = None
-    shipments: Shipments = None
-    parcels: Parcels = "all"
-    payload: Payload = "thin"
-    pii: Pii = False
-    signature: SignatureAsked = None
-    headers: Headers = Field(default_factory=dict, repr=False)
-    rate_per_second: RatePerSecond = None
-    coalesce: Coalesce = True
-    give_up_after_seconds: GiveUpAfter = Field(default_factory=dict)
 
 
 class SubscriptionListParameters(PageParameters):
