@@ -23,7 +23,7 @@ PRESETS: Final[Mapping[str, EvidencePreset]] = {
     "stripe": EvidencePreset(
         name="Stripe",
         reason_code="",
-        wanted=_ADDRESS | {"customer.name", "customer.email"},
+        wanted=_ADDRESS | {"customer.name", "customer.email", "order.description"},
         upload="Upload the PDF with purpose dispute_evidence: its id is shipping_documentation. The JSON has the rest under stripe.",
     ),
     "visa": EvidencePreset(

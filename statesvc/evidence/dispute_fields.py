@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from events.carriers import CARRIERS
 from statesvc.evidence.bundle_entry import BundleEntry
-from statesvc.evidence.merchant_statement import ShipTo, read_statement
+from statesvc.evidence.merchant_statement import MerchantStatement, read_statement
 from statesvc.evidence.milestones import Milestones
 from statesvc.evidence.place_agreement import compare_places
 
@@ -32,16 +32,21 @@ def dispute_fields(bundle: Mapping[str, Any]) -> dict[str, Any]:
     statement = read_statement(bundle)
     ship_to = None if statement is None else statement.ship_to
     compared = [] if ship_to is None else [asdict(each) for each in compare_places(milestones.delivery, ship_to)]
-    return {"place_agreement": compared, "stripe": stripe_fields(bundle["shipment"], milestones, ship_to)}
+    return {"place_agreement": compared, "stripe": stripe_fields(bundle["shipment"], milestones, statement)}
 
 
-def stripe_fields(shipment: Mapping[str, Any], milestones: Milestones, ship_to: ShipTo | None) -> dict[str, str | None]:
-    """Return the members of Stripe's `evidence` about shipping. None: nothing was stated that would fill it.
+def stripe_fields(shipment: Mapping[str, Any], milestones: Milestones, statement: MerchantStatement | None) -> dict[str, str | None]:
+    """Return the members of Stripe's `evidence` that are known here. None: nothing was stated that would fill it.
 
     `shipping_documentation` names the file: Stripe wants the id of its upload there.
     """
     carrier_id, shipped = shipment["carrier_id"], milestones.picked_up
+    ship_to, customer, order = (None, None, None) if statement is None else (statement.ship_to, statement.customer, statement.order)
     return {
+        "customer_name": customer.name if customer else None,
+        "customer_email_address": customer.email if customer else None,
+        "customer_purchase_ip": customer.ip_address if customer else None,
+        "product_description": order.description if order else None,
         "shipping_carrier": None if carrier_id in AGGREGATORS else carrier_name(carrier_id),
         "shipping_date": None if shipped is None else f"{shipped.at:%Y-%m-%d}",
         "shipping_tracking_number": shipment["tracking_number"],

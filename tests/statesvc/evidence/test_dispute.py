@@ -104,6 +104,10 @@ async def test_what_the_merchant_states_is_marked_so_and_bound_to_the_entry_by_i
     assert "Evergreen Terrace 742, SPRINGFIELD IL, US" in html
     assert [each["agreement"] for each in bundle["place_agreement"]] == ["agrees", "cannot_be_compared", "agrees"]
     assert bundle["stripe"] == {
+        "customer_name": "Erika Mustermann",
+        "customer_email_address": "erika@example.com",
+        "customer_purchase_ip": None,
+        "product_description": None,
         "shipping_carrier": "UPS",
         "shipping_date": "2026-03-01",
         "shipping_tracking_number": NUMBER,
