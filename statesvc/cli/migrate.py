@@ -1,8 +1,9 @@
-"""`statesvc migrate [--check | --guard]`."""
+"""`statesvc migrate [--check | --guard | --roles]`."""
 
 import argparse
 import asyncio
 import sys
+from importlib.resources import files
 from typing import Final
 
 from statesvc.cli.output import write_line
@@ -17,6 +18,11 @@ GUARD_NEEDS: Final = (
     "Otherwise do without: privileges and the tables' own triggers keep the log append-only, and `statesvc verify` finds the rest.\n"
 )
 
+ROLES_NEEDS: Final = (
+    "for `psql -X -v ON_ERROR_STOP=1`, before `statesvc migrate`, as a superuser or a role with CREATEROLE and CREATEDB (docs/managed.md).\n"
+    "It sets the passwords that STATESVC_OWNER_PASSWORD, STATESVC_SERVICE_PASSWORD and STATESVC_AUDITOR_PASSWORD hold where psql runs.\n"
+)
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     what = parser.add_mutually_exclusive_group()
@@ -26,6 +32,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="change nothing; what is pending, and what of it keeps the service waiting; exit 1 if anything is",
     )
     what.add_argument("--guard", action="store_true", help="print the SQL by which a superuser guards the log's tables")
+    what.add_argument(
+        "--roles", action="store_true", help="print the SQL for psql that makes the roles and the database on a server of yours"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -33,6 +42,10 @@ def run(options: argparse.Namespace) -> int:
     if options.guard:
         sys.stderr.write(GUARD_NEEDS)
         write_line(guard_script().rstrip())
+        return 0
+    if options.roles:
+        sys.stderr.write(ROLES_NEEDS)
+        write_line(files("statesvc.database").joinpath("embedded_roles.sql").read_text("utf-8").rstrip())
         return 0
     return asyncio.run(_run(check=options.check))
 

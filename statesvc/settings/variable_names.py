@@ -19,13 +19,19 @@ PREFIX: Final = "STATESVC_"
 
 _OF_COMMANDS: Final = frozenset({"STATESVC_URL", "STATESVC_API_KEY", "STATESVC_PROFILE", "STATESVC_PROFILES"})
 """Variables that say which service a command calls (`statesvc.cli.service_profile`)."""
-_OTHERS: Final = _OF_COMMANDS | {
-    env_file.VARIABLE,
-    "STATESVC_DEMO_KEY",
-    "STATESVC_SUPERVISED",
-    "STATESVC_CORPUS",
-    "STATESVC_HYPOTHESIS",
-}
+_OF_ROLES: Final = frozenset({"STATESVC_OWNER_PASSWORD", "STATESVC_SERVICE_PASSWORD", "STATESVC_AUDITOR_PASSWORD"})
+"""Variables that psql reads (`statesvc migrate --roles`), still set where `migrate` follows in the same shell."""
+_OTHERS: Final = (
+    _OF_COMMANDS
+    | _OF_ROLES
+    | {
+        env_file.VARIABLE,
+        "STATESVC_DEMO_KEY",
+        "STATESVC_SUPERVISED",
+        "STATESVC_CORPUS",
+        "STATESVC_HYPOTHESIS",
+    }
+)
 """Variables that are read before the settings, that `up` hands to its children, and that the project's own tests read."""
 _OTHER_PREFIXES: Final = ("STATESVC_TEST_", "STATESVC_SOAK_")
 _KUBERNETES_ENDINGS: Final = ("_SERVICE_HOST", "_SERVICE_PORT", "_TCP", "_TCP_ADDR", "_TCP_PORT", "_TCP_PROTO")

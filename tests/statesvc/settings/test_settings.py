@@ -53,6 +53,10 @@ def test_a_misspelt_variable_is_noticed() -> None:
     assert unknown_variables(environment, SECTIONS) == ["STATESVC_PROT"]
 
 
+def test_the_passwords_with_which_the_roles_were_made_may_stay_in_the_shell() -> None:
+    assert unknown_variables(dict.fromkeys(("STATESVC_OWNER_PASSWORD", "STATESVC_SERVICE_PASSWORD"), "x"), SECTIONS) == []
+
+
 @pytest.mark.parametrize(
     ("variable", "says"),
     [
