@@ -19,7 +19,7 @@ GUARD_NEEDS: Final = (
 )
 
 ROLES_NEEDS: Final = (
-    "for `psql -X -v ON_ERROR_STOP=1`, before `statesvc migrate`, as a superuser or a role with CREATEROLE and CREATEDB (docs/managed.md).\n"
+    "for `psql -X -v ON_ERROR_STOP=1`, before `statesvc migrate`, as a superuser or with CREATEROLE and CREATEDB (docs/managed.md).\n"
     "It sets the passwords that STATESVC_OWNER_PASSWORD, STATESVC_SERVICE_PASSWORD and STATESVC_AUDITOR_PASSWORD hold where psql runs.\n"
 )
 
@@ -32,9 +32,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="change nothing; what is pending, and what of it keeps the service waiting; exit 1 if anything is",
     )
     what.add_argument("--guard", action="store_true", help="print the SQL by which a superuser guards the log's tables")
-    what.add_argument(
-        "--roles", action="store_true", help="print the SQL for psql that makes the roles and the database on a server of yours"
-    )
+    what.add_argument("--roles", action="store_true", help="print the SQL that makes the roles and the database on a server of yours")
 
 
 def run(options: argparse.Namespace) -> int:
