@@ -31,6 +31,9 @@ DEPLOYED: Final = ("docker", "grafana", "kubernetes", "patroni", "prometheus", "
 BESIDE: Final = ("LICENSE", "constraints.txt", "statesvc/database/embedded_roles.sql")
 """Files that those of `deploy/` refer to, and what they may be used by."""
 
+UMASK: Final = 0o022
+"""npm packs files with the modes that they have."""
+
 
 class BuildError(Exception):
     """A file of the release cannot be built."""
@@ -46,7 +49,7 @@ class Build:
 
     def run(self, *command: str | Path, folder: Path) -> None:
         environment = {**os.environ, "SOURCE_DATE_EPOCH": str(self.epoch)}
-        ended = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+        ended = subprocess.run(command, cwd=folder, env=environment, umask=UMASK, capture_output=True, text=True, check=False)
         if ended.returncode:
             raise BuildError(f"{' '.join(map(str, command))}\n{ended.stdout}{ended.stderr}")
 
@@ -77,7 +80,7 @@ def _git(*arguments: str) -> str:
 
 def _unpack_commit(folder: Path) -> None:
     archive = subprocess.run(["git", "archive", "HEAD"], cwd=ROOT, check=True, capture_output=True).stdout
-    subprocess.run(["tar", "--extract", "--directory", folder], input=archive, check=True)
+    subprocess.run(["tar", "--extract", "--directory", folder], umask=UMASK, input=archive, check=True)
 
 
 def _pack_typescript_client(build: Build) -> None:
