@@ -82,7 +82,7 @@ def build_parser(names: Collection[str]) -> tuple[TopParser, dict[str, CommandMo
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=CommandParser)
     modules: dict[str, CommandModule] = {}
     for name, command in COMMANDS.items():
-        subparser = commands.add_parser(name, help=command.summary, description=command.summary)
+        subparser = commands.add_parser(name, help=command.summary)
         if name in names:
             modules[name] = cast("CommandModule", import_module(command.module))
             subparser.take_options_anywhere()

@@ -54,8 +54,10 @@ class CommandParser(argparse.ArgumentParser):
             self.add_argument(*flags, **{**described, "help": argparse.SUPPRESS, "default": argparse.SUPPRESS})
 
     def add_subparsers(self, **arguments: Any) -> Any:  # noqa: ANN401 - argparse has no public name for it
-        """Add subcommands, which help lists before the options."""
+        """Add subcommands, which help lists before the options. What the list says of one, its own help says too."""
         self.actions = super().add_subparsers(**{"title": "actions", "metavar": "ACTION", "parser_class": ActionParser, **arguments})
+        add = self.actions.add_parser
+        self.actions.add_parser = lambda name, **given: add(name, **{"description": given.get("help"), **given})
         self._action_groups.insert(0, self._action_groups.pop())
         self.epilog = f"`{self.prog} ACTION --help` says more about one; `statesvc` lists the options that stand anywhere."
         return self.actions

@@ -31,7 +31,7 @@ def add_declared(subcommands: Subcommands, group: str) -> None:
     """Add the declared ones to a group that has others, too."""
     for operation, command in commands_of(group):
         summary = command.summary or operation.summary[0].lower() + operation.summary[1:]
-        parser = subcommands.add_parser(command.name.split()[-1], help=summary, description=summary)
+        parser = subcommands.add_parser(command.name.split()[-1], help=summary)
         arguments = _arguments(operation, command)
         add_fields(parser, operation.operation_id, *arguments, *_options(operation, command), arguments=arguments)
         if operation.takes_why:

@@ -50,18 +50,18 @@ _SHOWN: Final = (
 def configure(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True)
     summary = "those that changed last, the newest first"
-    action = actions.add_parser("list", help=summary, description=summary)
+    action = actions.add_parser("list", help=summary)
     add_fields(action, "list_shipments", *_FILTERS)
     action.add_argument("--limit", type=int, default=_LISTED, help=f"how many, up to {_PAGE} (default {_LISTED})")
     action.add_argument("--json", action="store_true", help="for scripts")
     summary = "by its number, the last 4 or more characters of it, how it begins, or a shipper's reference"
-    action = actions.add_parser("find", help=summary, description=summary)
+    action = actions.add_parser("find", help=summary)
     wanted = action.add_mutually_exclusive_group(required=True)
     wanted.add_argument("sought", nargs="?", metavar="text", help="`*12345`: only numbers that end so; `1Z99*`: only those that begin so")
     wanted.add_argument("--reference", help="an order id, or another value that the shipper attached")
     action.add_argument("--json", action="store_true", help="for scripts")
     for name, summary in (("show", "where it is"), ("history", "how it got there")):
-        action = actions.add_parser(name, help=summary, description=summary)
+        action = actions.add_parser(name, help=summary)
         add_fields(action, "get_shipment", *_NUMBER, "discriminator", "as_of", arguments=_NUMBER, carrier_id="a carrier id")
         action.add_argument("--json", action="store_true", help="for scripts")
     declared.add_declared(actions, "shipments")

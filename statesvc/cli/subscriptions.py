@@ -39,7 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         ("replay", "send a range again: what it missed, under the same webhook-ids"),
         ("rotate-secret", "a new secret; the former one signs too for a while"),
     ):
-        action = actions.add_parser(name, help=summary, description=summary)
+        action = actions.add_parser(name, help=summary)
         action.add_argument("id", type=_subscription_id, help="id of the subscription, or as many characters of it as are unique")
         action.add_argument("--json", action="store_true", help="for scripts")
         if name != "show":

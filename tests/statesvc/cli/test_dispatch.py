@@ -143,3 +143,10 @@ def test_the_help_of_a_group_begins_with_its_actions(capsys: pytest.CaptureFixtu
             told = capsys.readouterr().out
             assert told.index("actions:") < told.index("options:")
             assert max(map(len, told.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(("typed", "said"), [("keys create", "make a key; it is shown once"), ("shipments show", "where it is")])
+def test_the_help_of_an_action_says_what_it_does(typed: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main([*typed.split(), "--help"])
+    assert said in capsys.readouterr().out
