@@ -41,6 +41,7 @@ from statesvc.reading.code_mapping import (
     teach,
 )
 from statesvc.reading.mapped_code import PrintedCode
+from statesvc.repair.renormalize.history_walk import HistoryWalk
 from statesvc.repair.renormalize.renormalize import RereadTask
 from statesvc.repair.teaching.code_events import NO_EVENT, as_events_have_it, has_events
 from statesvc.repair.teaching.mapping_list import ListedMapping, MappingExport, export, listed
@@ -248,14 +249,17 @@ async def renormalize_code_mapping(context: Context, call: Call[RenormalizeParam
     bound_to = {"renormalize": row.revision}
     cursor = call.body.cursor
     run = CodeReread(
-        connections=context.pool,
-        rereader=await context.rereader("renormalize"),
+        walk=HistoryWalk(
+            connections=context.pool,
+            rereader=await context.rereader("renormalize"),
+            wake=context.wake,
+            carrier_id=call.parameters.carrier_id,
+            messages_max=context.limits.reread_messages,
+            seconds=SECONDS_MAX,
+        ),
         request=RereadRequest(code=row.code, revision=row.revision, actor=call.caller.actor, why=call.body.why),
-        wake=context.wake,
         position=RereadPosition() if cursor is None else position_of(cursor, RereadPosition, bound_to),
-        messages_max=context.limits.reread_messages,
         page=context.limits.searched_events,
-        seconds=SECONDS_MAX,
     )
     report = await run.run()
     return Renormalized(

@@ -17,6 +17,7 @@ from statesvc.http.paging import encode_position, position_of
 from statesvc.http.problem import Code, Problem, Violation
 from statesvc.repair.history_reread import HistoryPosition, HistoryRequest, HistoryReread
 from statesvc.repair.renormalize.correction_plan import COUNTERS, CodeKey
+from statesvc.repair.renormalize.history_walk import HistoryWalk
 from statesvc.repair.teaching.preview import ReadingChange, StatusChange
 
 _CURSOR_CHARS_MAX: Final = 32_768
@@ -108,21 +109,18 @@ async def renormalize_carrier(context: Context, call: Call[CarrierMappingParamet
         raise Problem(Code.INVALID_REQUEST, text, violations=[Violation("/body/read_by", text)])
     bound_to = {"renormalize": carrier.carrier_id, **wanted.model_dump(mode="json", include={"since", "read_by", "dry_run"})}
     run = HistoryReread(
-        connections=context.pool,
-        rereader=await context.rereader("renormalize"),
-        request=HistoryRequest(
+        walk=HistoryWalk(
+            connections=context.pool,
+            rereader=await context.rereader("renormalize"),
+            wake=context.wake,
             carrier_id=carrier.carrier_id,
-            actor=call.caller.actor,
-            why=wanted.why,
-            since=wanted.since,
-            read_by=wanted.read_by,
-            dry_run=wanted.dry_run,
+            messages_max=context.limits.reread_messages,
+            seconds=SECONDS_MAX,
             per_second=wanted.per_second,
+            dry_run=wanted.dry_run,
         ),
-        wake=context.wake,
+        request=HistoryRequest(actor=call.caller.actor, why=wanted.why, since=wanted.since, read_by=wanted.read_by),
         position=HistoryPosition() if wanted.cursor is None else position_of(wanted.cursor, HistoryPosition, bound_to),
-        messages_max=context.limits.reread_messages,
-        seconds=SECONDS_MAX,
     )
     scanned = run.position.scanned
     report = await run.run()

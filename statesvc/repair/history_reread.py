@@ -9,12 +9,11 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from statesvc.database.pool import Connections
 from statesvc.database.queries import queries
 from statesvc.repair.dead_letters.replay_plan import RepairRequest
 from statesvc.repair.dead_letters.reread import CodeDeadLetter, conclude_code
 from statesvc.repair.renormalize.correction_plan import RenormalizeReport
-from statesvc.repair.renormalize.history_walk import Connection, HistoryWalk, Rereader, Wake, WalkPage
+from statesvc.repair.renormalize.history_walk import Connection, HistoryWalk, WalkPage
 from statesvc.repair.renormalize.late_code import FIRST, clock
 
 _SQL = queries("statesvc.repair", "history_reread")
@@ -28,24 +27,10 @@ CODES_MAX: Final = 500
 class HistoryRequest:
     """A request to read messages again. `read_by`: only those that this version of the carrier's code read."""
 
-    carrier_id: str
     actor: str
     why: str = ""
     since: datetime | None = None
     read_by: str | None = None
-    dry_run: bool = False
-    per_second: float | None = None
-
-    @property
-    def is_partial(self) -> bool:
-        """True if it says nothing about all events with a code, or is only asked what it would do."""
-        return self.dry_run or self.since is not None or self.read_by is not None
-
-    @property
-    def scope(self) -> dict[str, Any]:
-        """Parameters of the statements."""
-        read_by = f"{self.carrier_id}@{self.read_by}" if self.read_by else None
-        return {"carrier_id": self.carrier_id, "since": self.since, "read_by": read_by}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,48 +50,39 @@ class HistoryPosition:
 
 @dataclass(slots=True)
 class HistoryReread:
-    """One call of a run. `messages_max`, `seconds` None: to the end."""
+    """One call of a run."""
 
-    connections: Connections
-    rereader: Rereader
+    walk: HistoryWalk
     request: HistoryRequest
-    wake: Wake
     position: HistoryPosition = field(default_factory=HistoryPosition)
-    messages_max: int | None = None
-    seconds: float | None = None
     page: int = _SCANNED_AT_ONCE
-    report: RenormalizeReport = field(init=False)
     is_done: bool = field(init=False, default=False)
     remaining: int = field(init=False, default=0)
     """About how many messages of all carriers the run has still to pass."""
 
+    @property
+    def report(self) -> RenormalizeReport:
+        """What was found so far."""
+        return self.walk.report
+
     async def run(self) -> RenormalizeReport:
         """Read from the position on. The corrections are in the log, and on record, when it returns."""
-        request = self.request
-        walk = HistoryWalk(
-            connections=self.connections,
-            rereader=self.rereader,
-            wake=self.wake,
-            carrier_id=request.carrier_id,
-            messages_max=self.messages_max,
-            seconds=self.seconds,
-            per_second=request.per_second,
-            dry_run=request.dry_run,
-        )
         if self.position.began is None:
-            async with self.connections.connection() as connection:
+            async with self.walk.connections.connection() as connection:
                 self.position = replace(self.position, began=await clock(connection))
-        self.report = walk.report
-        self.position, self.is_done = await walk.read(self._next_page, self.position)
-        if not request.is_partial:
-            await self._settle_codes(walk)
-        if not request.dry_run:
-            await self._record(walk)
+        self.position, self.is_done = await self.walk.read(self._next_page, self.position)
+        if not self.walk.dry_run:
+            # a part of the history says nothing about all events with a code
+            if self.request.since is None and self.request.read_by is None:
+                await self._settle_codes()
+            await self._record()
         await self._count()
         return self.report
 
     async def _next_page(self, connection: Connection, position: HistoryPosition) -> WalkPage[HistoryPosition]:
-        parameters = {**self.request.scope, "after": position.after, "limit": self.page}
+        carrier_id, request = self.walk.carrier_id, self.request
+        read_by = f"{carrier_id}@{request.read_by}" if request.read_by else None
+        parameters = {"carrier_id": carrier_id, "since": request.since, "read_by": read_by, "after": position.after, "limit": self.page}
         scanned = await (await connection.execute(_SQL["next_messages"], parameters, binary=True)).fetchall()
         wanted = [
             (message_id, replace(position, after=message_id, scanned=position.scanned + count))
@@ -116,36 +92,38 @@ class HistoryReread:
         after = scanned[-1][0] if scanned else position.after
         return WalkPage(wanted, replace(position, after=after, scanned=position.scanned + len(scanned)), is_last=len(scanned) < self.page)
 
-    async def _settle_codes(self, walk: HistoryWalk) -> None:
+    async def _settle_codes(self) -> None:
         """Note which open dead letters are about the codes of this call, and at the end resolve those whose code is known everywhere."""
-        async with self.connections.connection() as connection:
-            rows = await (await connection.execute(_SQL["open_codes"], self.request.scope)).fetchall()
+        async with self.walk.connections.connection() as connection:
+            rows = await (await connection.execute(_SQL["open_codes"], {"carrier_id": self.walk.carrier_id})).fetchall()
         is_open = {dead_letter_id: (raw_type, raw_code) for dead_letter_id, raw_type, raw_code in rows}
-        position, report = self.position, walk.report
+        position, report = self.position, self.report
         learned = position.learned | {dead_letter_id for dead_letter_id, code in is_open.items() if code in report.codes}
         left = position.left | {dead_letter_id for dead_letter_id, code in is_open.items() if code in report.codes_left}
         # one too many says that there were more
         self.position = replace(position, learned=frozenset(sorted(learned)[:CODES_MAX]), left=frozenset(sorted(left)[: CODES_MAX + 1]))
         if self.is_done and len(left) <= CODES_MAX:
             for dead_letter_id in sorted((self.position.learned - left) & is_open.keys()):
-                await self._resolve(walk, CodeDeadLetter(self.request.carrier_id, *is_open[dead_letter_id], dead_letter_id))
+                await self._resolve(CodeDeadLetter(self.walk.carrier_id, *is_open[dead_letter_id], dead_letter_id))
 
-    async def _resolve(self, walk: HistoryWalk, code: CodeDeadLetter) -> None:
-        request = RepairRequest.of_one(code.dead_letter_id, self.rereader, actor=self.request.actor, why=self.request.why or "read again")
+    async def _resolve(self, code: CodeDeadLetter) -> None:
+        request = RepairRequest.of_one(
+            code.dead_letter_id, self.walk.rereader, actor=self.request.actor, why=self.request.why or "read again"
+        )
         if self.position.began is not None:
-            await conclude_code(walk, request, code, began=self.position.began)
+            await conclude_code(self.walk, request, code, began=self.position.began)
 
-    async def _record(self, walk: HistoryWalk) -> None:
+    async def _record(self) -> None:
         request = self.request
         details: dict[str, Any] = {"why": request.why}
         if request.since is not None:
             details["since"] = request.since.isoformat()
         if request.read_by is not None:
             details["read_by"] = request.read_by
-        await walk.record(request.actor, details, is_done=self.is_done)
+        await self.walk.record(request.actor, details, is_done=self.is_done)
 
     async def _count(self) -> None:
         if not self.is_done:
-            async with self.connections.connection() as connection:
+            async with self.walk.connections.connection() as connection:
                 ((messages,),) = await (await connection.execute(_SQL["about_messages"])).fetchall()
             self.remaining = max(1, messages - self.position.scanned)

@@ -10,7 +10,6 @@ from typing import Final
 from uuid import UUID
 
 from events.clear_part import listed_code
-from statesvc.database.pool import Connections
 from statesvc.reading.mapped_code import MappedCode
 from statesvc.repair.dead_letters.dead_letter import Obstacle
 from statesvc.repair.dead_letters.replay_pace import ReplayLimits
@@ -18,7 +17,7 @@ from statesvc.repair.dead_letters.replay_plan import RepairRequest
 from statesvc.repair.dead_letters.replay_run import ReplayBudget, ReplayRun, RunPosition
 from statesvc.repair.dead_letters.reread import CodeDeadLetter, conclude_code
 from statesvc.repair.renormalize.correction_plan import RenormalizeReport
-from statesvc.repair.renormalize.history_walk import HistoryWalk, Rereader, Wake, WalkPage
+from statesvc.repair.renormalize.history_walk import HistoryWalk, WalkPage
 from statesvc.repair.renormalize.late_code import UnknownCode, clock, transaction_id, wait_for_older_transactions
 from statesvc.repair.teaching.code_events import BEGINNING, PAGE, Connection, LogPosition, next_of_log, open_code_dead_letter
 
@@ -48,15 +47,11 @@ class RereadPosition:
 
 @dataclass(slots=True)
 class CodeReread:
-    """One run, or one call of it. `messages_max`, `seconds` None: to the end."""
+    """One run, or one call of it."""
 
-    connections: Connections
-    rereader: Rereader
+    walk: HistoryWalk
     request: RereadRequest
-    wake: Wake
     position: RereadPosition = field(default_factory=RereadPosition)
-    messages_max: int | None = None
-    seconds: float | None = None
     page: int = PAGE
     is_done: bool = field(init=False, default=False)
     dead_letter_id: int | None = field(init=False, default=None)
@@ -69,26 +64,19 @@ class CodeReread:
         """Read from the position on. The corrections are in the log, and the run is an operator action, when it returns."""
         code = self.request.code
         listed = UnknownCode(code.carrier_id, listed_code(code.raw_type), listed_code(code.raw_code))
-        walk = HistoryWalk(
-            connections=self.connections,
-            rereader=self.rereader,
-            wake=self.wake,
-            carrier_id=code.carrier_id,
-            messages_max=self.messages_max,
-            seconds=self.seconds,
-        )
+        walk = self.walk
         if self.position.began is None:
-            async with self.connections.connection() as connection:
+            async with self.walk.connections.connection() as connection:
                 self.position = replace(self.position, began=await clock(connection))
         place, self.is_done = await walk.read(self._next_page, self.position.place)
         if self.is_done:
-            async with self.connections.connection() as connection:
+            async with self.walk.connections.connection() as connection:
                 await wait_for_older_transactions(connection, await transaction_id(connection))
             late = LogPosition(max(0, place.batch_id - _LATE_BATCHES))
             place, _ = await walk.read(self._next_page, late, is_bounded=False)
         self.position = replace(self.position, place=place, is_left=self.position.is_left or walk.leaves_unknown(listed.key))
         if self.is_done:
-            await self._resolve(walk, listed)
+            await self._resolve(listed)
         details = {"why": self.request.why, "mapping": self.request.revision}
         await walk.record(self.request.actor, details, is_done=self.is_done)
         return walk.report
@@ -100,33 +88,33 @@ class CodeReread:
         self._newest_read.extend(unread)
         return WalkPage([(message_id, None) for message_id in unread], page.last, page.is_last)
 
-    async def _resolve(self, walk: HistoryWalk, listed: UnknownCode) -> None:
+    async def _resolve(self, listed: UnknownCode) -> None:
         """Resolve the dead letter of the code. Where it is one of several texts or reasons, all events of the dead letter decide."""
         code = self.request.code
-        async with self.connections.connection() as connection:
+        async with self.walk.connections.connection() as connection:
             self.dead_letter_id = await open_code_dead_letter(connection, listed)
         if self.dead_letter_id is None:
             return
-        request = RepairRequest.of_one(self.dead_letter_id, self.rereader, actor=self.request.actor, why=self.request.why)
+        request = RepairRequest.of_one(self.dead_letter_id, self.walk.rereader, actor=self.request.actor, why=self.request.why)
         is_whole = code.raw_reason is None and not code.stand_ins
         if is_whole and self.position.is_left:
             self.obstacle = Obstacle.STILL_UNKNOWN
         elif is_whole and self.position.began is not None:
             dead_letter = CodeDeadLetter(listed.carrier_id, listed.raw_type, listed.raw_code, self.dead_letter_id)
-            await conclude_code(walk, request, dead_letter, began=self.position.began)
+            await conclude_code(self.walk, request, dead_letter, began=self.position.began)
         else:
             await self._replay(request)
 
     async def _replay(self, request: RepairRequest) -> None:
         run = ReplayRun(
-            connections=self.connections,
+            connections=self.walk.connections,
             request=request,
             limits=ReplayLimits(per_second=None),
-            rereader=self.rereader,
-            wake=self.wake,
+            rereader=self.walk.rereader,
+            wake=self.walk.wake,
             show=lambda _: None,
             position=RunPosition(up_to=self.dead_letter_id or 0),
-            budget=None if self.messages_max is None else ReplayBudget(dead_letters_max=1, messages_max=self.messages_max),
+            budget=None if self.walk.messages_max is None else ReplayBudget(dead_letters_max=1, messages_max=self.walk.messages_max),
         )
         progress = await run.replay()
         if not progress.replayed:

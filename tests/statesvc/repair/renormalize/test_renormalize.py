@@ -24,7 +24,7 @@ from statesvc.reading.rollout_store import RolloutSettings, set_rollout
 from statesvc.repair.history_reread import CODES_MAX, HistoryPosition, HistoryRequest, HistoryReread
 from statesvc.repair.renormalize.correction_plan import RenormalizeReport, plan_unread
 from statesvc.repair.renormalize.effective_readings import effective_readings
-from statesvc.repair.renormalize.history_walk import Rereader
+from statesvc.repair.renormalize.history_walk import HistoryWalk, Rereader
 from tests.statesvc.reading.planted import CARRIER, MISREAD
 from tests.statesvc.worker.log_check import check_log
 from tests.world.shop import CARRIER_ID, Shop, says, shipment
@@ -36,14 +36,16 @@ async def nobody_wakes(_channels: frozenset[str]) -> None: ...
 
 
 def history(shop: Shop, carrier: Carrier = CARRIER, *, archive: ArchivePath | None = None, **scope: Any) -> HistoryReread:
-    bounds = {name: scope.pop(name) for name in ("position", "messages_max", "page") if name in scope}
-    return HistoryReread(
+    bounds = {name: scope.pop(name) for name in ("messages_max", "per_second", "dry_run") if name in scope}
+    place = {name: scope.pop(name) for name in ("position", "page") if name in scope}
+    walk = HistoryWalk(
         connections=SingleConnection(shop.connection),
         rereader=Rereader(keyring=shop.keyring, carriers={CARRIER_ID: carrier}, writer="renormalize-1", archive=archive),
-        request=HistoryRequest(carrier_id=CARRIER_ID, actor="tester", **scope),
         wake=nobody_wakes,
+        carrier_id=CARRIER_ID,
         **bounds,
     )
+    return HistoryReread(walk=walk, request=HistoryRequest(actor="tester", **scope), **place)
 
 
 async def again(shop: Shop, carrier: Carrier = CARRIER, **scope: Any) -> RenormalizeReport:

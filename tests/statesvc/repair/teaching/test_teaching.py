@@ -13,7 +13,7 @@ from statesvc.database.pool import SingleConnection
 from statesvc.reading.code_mapping import MappingChangedError, current_mappings, teach
 from statesvc.reading.mapped_code import PrintedCode
 from statesvc.repair.dead_letters.dead_letter import Obstacle
-from statesvc.repair.renormalize.history_walk import Rereader
+from statesvc.repair.renormalize.history_walk import HistoryWalk, Rereader
 from statesvc.repair.renormalize.renormalize import RereadTask
 from statesvc.repair.teaching.preview import MappingPreview, preview_mapping
 from statesvc.repair.teaching.reread_code import CodeReread, RereadRequest
@@ -41,15 +41,17 @@ class Operator:
         async def wake(_channels: frozenset[str]) -> None:
             self.woken += 1
 
-        return CodeReread(
+        place = {name: bounds.pop(name) for name in ("position", "page") if name in bounds}
+        walk = HistoryWalk(
             connections=SingleConnection(self.shop.connection),
             rereader=Rereader(keyring=self.shop.keyring, carriers={CARRIER_ID: ACME}, writer="renormalize-1", archive=None),
-            request=RereadRequest(
-                code=printed.clear(self.shop.keyring.carrier_digest(CARRIER_ID)), revision=revision, actor="tester", why="their manual"
-            ),
             wake=wake,
+            carrier_id=CARRIER_ID,
             **bounds,
         )
+        code = printed.clear(self.shop.keyring.carrier_digest(CARRIER_ID))
+        request = RereadRequest(code=code, revision=revision, actor="tester", why="their manual")
+        return CodeReread(walk=walk, request=request, **place)
 
     async def state(self) -> Any:
         tables = ("event", "transition", "notification", "outbox", "fanout", "shipment", "batch", "dead_letter", "code_mapping", "action")
