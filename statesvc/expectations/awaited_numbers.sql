@@ -1,5 +1,5 @@
 -- name: oldest_awaited
--- Awaited numbers from a position on, in the order in which they are due; those of which it was observed that nothing was heard keep that
+-- Return awaited numbers from a position on, in the order in which they are due; those of which it was observed that nothing was heard keep that
 -- order for as long as their rows stay. The first condition is what the index can use.
 SELECT w.carrier_id, w.number, w.hours, w.awaited_at,
     CASE WHEN w.observed_at IS NULL THEN w.due_at ELSE w.awaited_at + make_interval(hours => w.hours) END, w.observed_at, w.due_at
@@ -10,7 +10,7 @@ WHERE w.due_at >= %(after_due_at)s::timestamptz
 ORDER BY w.due_at, w.number, w.carrier_id LIMIT %(limit)s;
 
 -- name: newest_awaited
--- The same, backwards.
+-- Return awaited numbers before a position, the last due first.
 SELECT w.carrier_id, w.number, w.hours, w.awaited_at,
     CASE WHEN w.observed_at IS NULL THEN w.due_at ELSE w.awaited_at + make_interval(hours => w.hours) END, w.observed_at, w.due_at
 FROM statesvc.awaited_number w
@@ -20,7 +20,7 @@ WHERE w.due_at <= %(after_due_at)s::timestamptz
 ORDER BY w.due_at DESC, w.number DESC, w.carrier_id DESC LIMIT %(limit)s;
 
 -- name: never_heard_of_late
--- Of how many numbers it was observed within a day that nothing was heard, as far as `count_max`; when the last of them was; and of which
+-- Count the numbers of which it was observed within a day that nothing was heard, as far as `count_max`; return when the last of them was; and of which
 -- carriers they are. A row stays for 30 days after that, so the index leads to them.
 SELECT count(*), extract(epoch FROM statesvc.clock() - max(o.observed_at))::float8, coalesce(array_agg(DISTINCT o.carrier_id), '{}')
 FROM (
