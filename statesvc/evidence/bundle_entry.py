@@ -54,7 +54,7 @@ class BundleEntry:
     @property
     def place(self) -> str:
         """Place in one line."""
-        return ", ".join(self.location.values())
+        return one_line(self.location.values())
 
     @property
     def code(self) -> str:
@@ -67,6 +67,15 @@ class BundleEntry:
     def raw(self) -> Raw:
         """The carrier's codes as printed, where they are shown."""
         return read_raw(self.part.get("raw") or self.document.get("raw") or {})
+
+
+def one_line(parts: Iterable[str]) -> str:
+    """Join the parts of a place, each once: some carriers print region and country in the city's name, too."""
+    said: list[str] = []
+    for part in parts:
+        if part not in said:
+            said += [piece.strip() for piece in part.split(",")]
+    return ", ".join(said)
 
 
 def first_personal(entries: Iterable[BundleEntry], name: str) -> str | None:

@@ -4,6 +4,7 @@ Card networks bound what a bank may hand in: from 19 pages on Mastercard charges
 what does not fit is in the annex.
 """
 
+import re
 import subprocess
 import sys
 from bisect import bisect_right
@@ -25,7 +26,8 @@ _SECONDS_MAX: Final = 30.0
 _ROWS_A_PAGE_MAX: Final = 60
 """More do not fit, however short."""
 _KEY_STATEMENTS: Final = 120
-_SUMMARY_VALUE_MAX: Final = 160
+_SUMMARY_VALUE_MAX: Final = 200
+_CLAUSES: Final = re.compile(r".+[.;] ", re.DOTALL)
 _CELL_MAX: Final = 240
 _MONOSPACE: Final = "DejaVu Sans Mono"
 """Comes with the typesetter."""
@@ -138,7 +140,13 @@ def _typeset(report: EvidenceReport, sections: Sequence[ReportSection], *, is_an
 
 
 def _cut(value: Any) -> Any:  # noqa: ANN401 - lists of lists of text
-    return _clip(value, _SUMMARY_VALUE_MAX) if isinstance(value, str) else [_cut(member) for member in value]
+    """Cut long texts of the summary, behind a whole clause where there is one."""
+    if not isinstance(value, str):
+        return [_cut(member) for member in value]
+    if len(value) <= _SUMMARY_VALUE_MAX:
+        return value
+    clause = _CLAUSES.match(value[:_SUMMARY_VALUE_MAX])
+    return f"{clause[0].strip()} …" if clause else _clip(value, _SUMMARY_VALUE_MAX)
 
 
 def _document(report: EvidenceReport, sections: Sequence[ReportSection], *, is_annex: bool) -> dict[str, Any]:

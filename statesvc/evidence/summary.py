@@ -10,7 +10,7 @@ from events.parsing.service_name import service_key
 from events.spelling import spelled
 from events.vocabulary import Status
 from statesvc.evidence import wording as words
-from statesvc.evidence.bundle_entry import BundleEntry, first_personal
+from statesvc.evidence.bundle_entry import BundleEntry, first_personal, one_line
 from statesvc.evidence.code_meanings import code_meaning
 from statesvc.evidence.dispute_fields import AGGREGATORS, carrier_name
 from statesvc.evidence.merchant_statement import MerchantStatement, ShipTo, read_statement
@@ -161,7 +161,7 @@ def _steps(milestones: Milestones) -> Iterator[tuple[str, str, str, bool]]:
         if entry is None:
             yield _STEPS[status], "not reported", "", False
         else:
-            where = ", ".join(filter(None, (entry.location.get("city"), entry.location.get("region") or entry.location.get("country"))))
+            where = one_line(filter(None, (entry.location.get("city"), entry.location.get("region") or entry.location.get("country"))))
             # the zone's source stands with the fact itself
             yield _STEPS[status], stated_time(entry.document).partition(" (")[0], where, True
 

@@ -6,6 +6,7 @@ import pytest
 
 from events.event import EventPlace, Raw
 from events.vocabulary import Kind, Status
+from statesvc.evidence.bundle_entry import one_line
 from statesvc.evidence.evidence_report import report_of
 from statesvc.evidence.gather import SeveralShipmentsError, Wanted, gather
 from statesvc.evidence.summary import EvidenceSummary
@@ -95,6 +96,10 @@ async def test_who_else_signed_is_to_be_weighed(database: Any) -> None:
         page = await page_of(log)
     assert page.verdict.endswith(", signed by J. Doe.")
     assert page.remarks == ["The carrier also named another signer: R. Roe, 1 Mar 2026, 09:39 UTC (statement 3)."]
+
+
+def test_a_place_names_each_part_once() -> None:
+    assert one_line(["Hebron, KY, US", "KY", "41048", "US"]) == "Hebron, KY, US, 41048"
 
 
 async def test_a_parcel_that_waits_says_where(database: Any) -> None:

@@ -124,6 +124,13 @@ def test_the_summary_stays_on_its_page() -> None:
     assert printed.document.pages <= PAGES_MAX
 
 
+def test_what_does_not_fit_the_first_page_is_cut_behind_a_clause() -> None:
+    facts = [(f"Fact {number}", "many words " * 20) for number in range(12)]
+    remark = "On 12 Jul 2019 the carrier also reported “in transit” (statement 7). " * 5
+    text = text_of(print_report(report(line(0), facts=facts, stated=facts, remarks=[remark] * 4)).document, 0)
+    assert "(statement 7). …" in text
+
+
 def test_a_picture_is_printed_and_one_that_cannot_be_read_is_left_out() -> None:
     def pictured(image: bytes) -> int:
         proof = DeliveryProof("photograph", "m", image=image, image_format="png")
