@@ -18,9 +18,15 @@ from statesvc.log.event_store import read_streams
 
 _SQL = queries("statesvc.bodies", "day")
 
-BATCH: Final = 200
-BATCH_BYTES: Final = 2 << 20
 FIRST: Final = UUID(int=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DayBatchLimits:
+    """Limits of one batch."""
+
+    bodies_max: int = 200
+    bytes_max: int = 2 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,9 +79,9 @@ async def any_hold(connection: AsyncConnection[Any]) -> bool:
     return row is not None and bool(row[0])
 
 
-async def day_batches(connection: AsyncConnection[Any], keyring: Keyring, day: date) -> AsyncIterator[BodyBatch]:
+async def day_batches(connection: AsyncConnection[Any], keyring: Keyring, day: date, *, limits: DayBatchLimits) -> AsyncIterator[BodyBatch]:
     """Yield all bodies of the day. Each batch is a snapshot of its own: a message may settle between two."""
-    asked = {**bounds(day), "holds": await any_hold(connection), "limit": BATCH, "bytes_max": BATCH_BYTES}
+    asked = {**bounds(day), "holds": await any_hold(connection), "limit": limits.bodies_max, "bytes_max": limits.bytes_max}
     after = FIRST
     while True:
         cursor = connection.cursor(binary=True, row_factory=class_row(HotBody))

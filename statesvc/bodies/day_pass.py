@@ -15,7 +15,7 @@ from psycopg import AsyncConnection
 from events.crypto.keyring import Keyring
 from events.crypto.sealing import SealError
 from statesvc.bodies.archive_file import ArchiveFileError, ArchiveReader, BodyRecord
-from statesvc.bodies.day import any_hold
+from statesvc.bodies.day import DayBatchLimits, any_hold
 from statesvc.bodies.day_ledger import (
     BODY_LEDGER,
     ArchivedDay,
@@ -58,6 +58,7 @@ class BodyArchiving:
     keep_months: int
     pause: Pause
     drop_tries: int = TRIES
+    batches: DayBatchLimits = field(default_factory=DayBatchLimits)
     report: Callable[[int, int], None] = lambda _done, _total: None
     """Told how many of the days that are due are done."""
 
@@ -91,6 +92,7 @@ async def _archive_days(identity: ArchiveIdentity, archiving: BodyArchiving, res
         ledger=BODY_LEDGER,
         names=BODY_FILES,
         drop_tries=archiving.drop_tries,
+        batches=archiving.batches,
         pause=archiving.pause,
         result=result,
     )
@@ -108,6 +110,7 @@ async def _archive_days(identity: ArchiveIdentity, archiving: BodyArchiving, res
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _DayPass(ArchivePass[date]):
+    batches: DayBatchLimits
     pause: Pause
     result: DayPassResult
 
@@ -116,13 +119,13 @@ class _DayPass(ArchivePass[date]):
 
     async def write(self, period: date, prefix: str) -> Mapping[str, bytes]:
         with _shipment_keys():
-            written = await write_day(self.connection, self.keyring, self.folder, prefix, period, pause=self.pause)
+            written = await write_day(self.connection, self.keyring, self.folder, prefix, period, limits=self.batches, pause=self.pause)
         await note_written(self.connection, period, written)
         return {written.file_name: written.finished.sha256}
 
     async def verify(self, period: date, path: ArchivePath) -> None:
         with _shipment_keys():
-            self.result.bodies += await verify_day(self.connection, self.keyring, path, period, pause=self.pause)
+            self.result.bodies += await verify_day(self.connection, self.keyring, path, period, limits=self.batches, pause=self.pause)
 
     async def leave(self, period: date, sha256: bytes) -> int:
         return await drop_day(self.connection, period, sha256)

@@ -12,31 +12,35 @@ from events.crypto.keyring import Keyring
 from events.crypto.sealing import SealError
 from statesvc.bodies.archive_file import ArchiveFileError, ArchiveReader, BodyRecord
 from statesvc.bodies.body_key import open_committed
-from statesvc.bodies.day import BodyBatch, day_batches
+from statesvc.bodies.day import BodyBatch, DayBatchLimits, day_batches
 from statesvc.bodies.retained_bodies import retain_hot
 from statesvc.bodies.write_day import Pause
 from statesvc.files.archive_folder import ArchivePath
 from statesvc.log.archive.archive_pass import NotVerifiedError
 
 
-async def verify_day(connection: AsyncConnection[Any], keyring: Keyring, path: ArchivePath, day: date, *, pause: Pause) -> int:
+async def verify_day(
+    connection: AsyncConnection[Any], keyring: Keyring, path: ArchivePath, day: date, *, limits: DayBatchLimits, pause: Pause
+) -> int:
     """Verify that every body opens and matches its commitment, none is missing, none is too many. Keep those under legal hold on the way.
 
     Returns how many bodies were compared. Raises `NotVerifiedError`.
     """
     try:
-        return await _verify(connection, keyring, path, day, pause=pause)
+        return await _verify(connection, keyring, path, day, limits=limits, pause=pause)
     except (ArchiveFileError, FileNotFoundError) as error:
         raise NotVerifiedError(f"{path.name}: {error if isinstance(error, ArchiveFileError) else 'is not there'}") from error
 
 
-async def _verify(connection: AsyncConnection[Any], keyring: Keyring, path: ArchivePath, day: date, *, pause: Pause) -> int:
+async def _verify(
+    connection: AsyncConnection[Any], keyring: Keyring, path: ArchivePath, day: date, *, limits: DayBatchLimits, pause: Pause
+) -> int:
     compared = 0
     with await asyncio.to_thread(ArchiveReader, path) as archive:
         if archive.day != day:
             raise NotVerifiedError(f"{path.name} is not the file that was written for {day}")
         records = await asyncio.to_thread(_Records, archive)
-        async for batch in day_batches(connection, keyring, day):
+        async for batch in day_batches(connection, keyring, day, limits=limits):
             await asyncio.to_thread(_compare, batch, records, keyring)
             await retain_hot(connection, day, [body.message_id for body in batch.bodies if body.held])
             compared += len(batch.bodies)

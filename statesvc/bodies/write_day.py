@@ -18,7 +18,7 @@ from events.crypto.keyring import Keyring, body_context
 from events.crypto.sealing import SealError
 from statesvc.bodies.archive_file import ArchiveWriter, BodyRecord, FinishedFile
 from statesvc.bodies.body_key import open_committed
-from statesvc.bodies.day import BodyBatch, HotBody, day_batches
+from statesvc.bodies.day import BodyBatch, DayBatchLimits, HotBody, day_batches
 from statesvc.files.archive_folder import ArchiveNames, ArchivePath
 
 BODY_FILES: Final = ArchiveNames(subject="bodies", mark=b"body archive", suffixes=(".ssb",))
@@ -44,13 +44,13 @@ class WrittenDay:
 
 
 async def write_day(
-    connection: AsyncConnection[Any], keyring: Keyring, folder: ArchivePath, prefix: str, day: date, *, pause: Pause
+    connection: AsyncConnection[Any], keyring: Keyring, folder: ArchivePath, prefix: str, day: date, *, limits: DayBatchLimits, pause: Pause
 ) -> WrittenDay:
     """Write the file, whose name begins with `prefix`, and publish it; a crash leaves one that is ignored."""
     fates: Counter[Fate] = Counter()
     with BODY_FILES.unfinished(folder, prefix) as files:
         with ArchiveWriter(files.paths[0], day) as writer:
-            async for batch in day_batches(connection, keyring, day):
+            async for batch in day_batches(connection, keyring, day, limits=limits):
                 for fate, record in await asyncio.to_thread(_sealed_again, batch, keyring):
                     fates[fate] += 1
                     if record is not None:

@@ -113,11 +113,11 @@ class Archivist:
         names = (path.name for path in self.folder.iterdir()) if self.folder.is_dir() else ()
         return sorted(name for name in names if not name.startswith(MARKER))
 
-    async def archived(self) -> date:
+    async def archived(self, **changes: Any) -> date:
         """Let today get old, and archive it."""
         today = await self.today()
         await self.days_pass(HOT_DAYS + 1)
-        outcome = await self.run_pass()
+        outcome = await self.run_pass(**changes)
         assert today in outcome.archived, outcome
         return today
 

@@ -40,7 +40,9 @@ pytestmark = pytest.mark.slow
 OTHER_CARRIER = "bravo"
 ROOT = Path(__file__).parents[3]
 LEFT = "SELECT count(*) FROM statesvc.inbox"
-IN_LINE = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query ~ 'statesvc.stream'"
+IN_LINE = (
+    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query ~ 'statesvc.stream'"
+)
 
 
 def _scan(number: str, code: str = "AR", **more: Any) -> bytes:

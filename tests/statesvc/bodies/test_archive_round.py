@@ -1,6 +1,7 @@
 """Days are written, verified and dropped; whatever is killed on the way, nothing is lost and the next round goes on."""
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
@@ -11,6 +12,7 @@ from psycopg import AsyncConnection, errors
 from events.crypto.sealing import COMPRESSED, MasterKeys
 from statesvc.bodies import day_pass
 from statesvc.bodies.archive_file import ArchiveReader
+from statesvc.bodies.day import DayBatchLimits
 from statesvc.bodies.day_ledger import BODY_LEDGER, drop_day, note_written
 from statesvc.bodies.day_pass import CHECKED_DAYS, archive_days
 from statesvc.bodies.find_bodies import ArchiveUnavailableError, BodyLocation
@@ -48,14 +50,12 @@ async def test_a_day_is_archived_when_its_hot_days_are_over_and_not_before(archi
     assert b"A1" not in (archivist.folder / str(row.file_name)).read_bytes()
 
 
-async def test_many_bodies_in_several_batches_are_all_there(archivist: Archivist, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("statesvc.bodies.day.BATCH", 7)
-    monkeypatch.setattr("statesvc.bodies.day.BATCH_BYTES", 900)
+async def test_many_bodies_in_several_batches_are_all_there(archivist: Archivist) -> None:
     shop = archivist.shop
     bodies = [says({"number": f"N{n % 5}", "status": "in_transit", "minute": n}) for n in range(40)]
     message_ids = await shop.push(*bodies)
     await shop.work()
-    day = await archivist.archived()
+    day = await archivist.archived(batches=DayBatchLimits(bodies_max=7, bytes_max=900))
     assert [await archivist.body(message_id) for message_id in message_ids] == bodies
     assert (await archivist.ledger())[day].bodies == 40
 
@@ -332,7 +332,7 @@ async def test_a_full_disk_is_told_in_the_ledger_and_the_bodies_stay(archivist: 
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as disk:
-        disk.setattr("statesvc.bodies.archive_file.os.fsync", full)
+        disk.setattr(os, "fsync", full)
         assert day in (await archivist.run_pass()).failed
     assert (await archivist.ledger())[day].failure == "the archive's folder: ENOSPC (No space left on device)"
     assert await archivist.place(message_id) is BodyLocation.HOT

@@ -8,6 +8,7 @@ from psycopg import AsyncConnection
 
 from statesvc.bodies import body_archiver as archiving
 from statesvc.bodies.body_archiver import BodyArchiver
+from statesvc.bodies.day import DayBatchLimits
 from statesvc.bodies.day_ledger import BODY_LEDGER
 from statesvc.settings.service_settings import ArchiveSettings
 from tests.world.body_archivist import HOT_DAYS, Archivist
@@ -46,7 +47,6 @@ async def test_a_round_archives_and_counts_and_a_second_archiver_lets_the_first_
 async def test_told_to_stop_it_ends_between_two_batches_and_leaves_the_day_for_the_next(
     archivist: Archivist, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("statesvc.bodies.day.BATCH", 2)
     monkeypatch.setattr(archiving, "_FIRST_SECONDS", 0.001)
     await archivist.shop.push(*(says({"number": f"N{n}", "status": "in_transit"}) for n in range(9)))
     await archivist.shop.work()
@@ -63,7 +63,8 @@ async def test_told_to_stop_it_ends_between_two_batches_and_leaves_the_day_for_t
             part.stop()
         await rest()
 
-    monkeypatch.setattr(part, "_archiving", replace(part._archiving, pause=stopping))  # noqa: SLF001 - as above
+    slowly = replace(part._archiving, pause=stopping, batches=DayBatchLimits(bodies_max=2))  # noqa: SLF001 - as above
+    monkeypatch.setattr(part, "_archiving", slowly)
     async with asyncio.timeout(10):
         await part.run()
     assert await archivist.partition(day) is not None

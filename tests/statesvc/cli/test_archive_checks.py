@@ -1,5 +1,6 @@
 """Findings of doctor about the archive."""
 
+import os
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -84,7 +85,7 @@ async def test_a_day_that_failed_or_is_overdue_is_named(archivist: Archivist, mo
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as disk:
-        disk.setattr("statesvc.bodies.archive_file.os.fsync", full)
+        disk.setattr(os, "fsync", full)
         await archivist.run_pass()
     assert f"{day} failed 1 times" in await failures(archivist)
     await archivist.run_pass()

@@ -17,6 +17,9 @@ from statesvc.notifier.turn import take_turn
 
 PROGRAM = Path(__file__).with_name("notifier_process.py")
 LEASE_SECONDS = 46
+CLAIM_SLOWLY = b"""
+CREATE FUNCTION statesvc.test_rest() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.03); RETURN NULL; END $$;
+CREATE TRIGGER test_rest AFTER UPDATE ON statesvc.outbox FOR EACH STATEMENT EXECUTE FUNCTION statesvc.test_rest()"""
 
 
 @pytest.mark.usefixtures("own_processes")
@@ -163,24 +166,18 @@ async def test_a_secret_that_does_not_open_sends_nothing_unsigned(world: Any, re
 
 
 @pytest.mark.slow
-async def test_slots_that_become_free_during_a_claim_are_not_forgotten(
-    world: Any, receiver: Any, until: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_slots_that_become_free_during_a_claim_are_not_forgotten(world: Any, receiver: Any, until: Any) -> None:
     await world.subscribe()
     for _ in range(40):
         await world.notify((await world.shipment())[0], 1)
-
-    async def claim_slowly(*args: Any) -> Any:
-        done = await take_turn(*args)
-        await asyncio.sleep(0.03)
-        return done
+    async with await AsyncConnection.connect(world.database.owner_dsn, autocommit=True) as owner:
+        await owner.execute(CLAIM_SLOWLY)
 
     async def answer_by_and_by(_got: Any) -> web.StreamResponse:
         await asyncio.sleep(0.02 * (len(receiver.received) % 4))
         return web.Response()
 
     receiver.answer = answer_by_and_by
-    monkeypatch.setattr("statesvc.notifier.notifier_loop.take_turn", claim_slowly)
     async with world.notifier(in_flight_max=16):
         await until(lambda: len(receiver.received) == 40, 5)
 
