@@ -9,7 +9,7 @@ from tracking.models import Told
 
 
 @shared_task(bind=True, autoretry_for=(OperationalError,), retry_backoff=True)
-def shipment_changed(self: Task, event: dict[str, Any]) -> None:
+def shipment_changed(self: "Task[..., None]", event: dict[str, Any]) -> None:
     """Tell the customer, once: the id of the task is the webhook-id, whoever queued it (our view, or statesvc itself)."""
     data = event["data"]
     with transaction.atomic():

@@ -57,7 +57,7 @@ def notification(request: HttpRequest) -> HttpResponse:
     with transaction.atomic():
         received, _ = Notification.objects.select_for_update().get_or_create(webhook_id=webhook_id)
         if received.queued_at is None:
-            shipment_changed.apply_async([event], task_id=webhook_id)
+            shipment_changed.apply_async((event,), task_id=webhook_id)
             received.queued_at = timezone.now()
             received.save()
     return HttpResponse(status=204)
