@@ -104,7 +104,11 @@ async def test_a_locked_shipment_is_waited_for_before_the_transaction_is_tried_a
         await holder.execute("SELECT FROM statesvc.stream WHERE shipment_id = %s FOR UPDATE", (shipment("A"),))
         policy = RetryPolicy(locked_until=time.monotonic() + 60)
         running = asyncio.create_task(run_transaction(shop.context.pool.connection, transaction, policy))
-        await shop.until("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query ~ 'statesvc.stream'", 1)
+        await shop.until(
+            "SELECT count(*) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND wait_event_type = 'Lock' AND query ~ 'statesvc.stream'",
+            1,
+        )
         assert tries == 1
         await holder.commit()
     assert await running == 2

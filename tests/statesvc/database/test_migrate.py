@@ -214,7 +214,10 @@ async def test_an_index_of_a_partitioned_table_is_built_without_blocking_writers
     async with await AsyncConnection.connect(bare_database.owner_dsn) as traffic:
         await traffic.execute("INSERT INTO statesvc.scan_1 VALUES (1, 1)")
         migration = asyncio.create_task(run(bare_database, folder))
-        waiting = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'CREATE INDEX CONCURRENTLY%' AND wait_event_type = 'Lock'"
+        waiting = (
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+            " AND query LIKE 'CREATE INDEX CONCURRENTLY%' AND wait_event_type = 'Lock'"
+        )
         while await rows(bare_database.superuser_dsn, waiting) == [(0,)]:  # noqa: ASYNC110 - another process waits
             await asyncio.sleep(0.02)
         # it waits for the older transaction; whoever writes meanwhile does not wait for it
