@@ -76,7 +76,7 @@ EASYPOST: Final = _codes(
     arrive="in_transit arrived_at_facility",
     delay="in_transit delayed",
     out="out_for_delivery out_for_delivery",
-    attempt="failure delivery_attempted=exception",
+    attempt="failure delivery_exception=exception",
     delivered="delivered arrived_at_destination",
     back="return_to_sender return",
 )

@@ -198,8 +198,10 @@ class Reckoning:
         if status != 200:
             self.broken["shipments that cannot be read"].append((name, status))
             return
-        if told["status"] != expected["status"] or sorted(told["flags"]) != expected["flags"]:
-            self.broken["shipments in another state"].append((name, told["status"], told["flags"], expected["status"], expected["flags"]))
+        # that a day ended without a delivery depends on the hour of the run
+        flags = sorted({*told["flags"]} - {"delivery_missed"})
+        if told["status"] != expected["status"] or flags != expected["flags"]:
+            self.broken["shipments in another state"].append((name, told["status"], flags, expected["status"], expected["flags"]))
         if told["version"] != len(self.log.events[self.names[name]]):
             self.broken["shipments behind their events"].append((name, told["version"]))
         transitions = self.log.transitions[self.names[name]]
