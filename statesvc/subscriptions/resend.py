@@ -1,9 +1,10 @@
 """Sending one notification again, under its id: as a replay of it alone, by the same limiter and with the same retries.
 
-What waits already is not put twice: it is due at once.
+What waits already is not put twice: it is due at once. What is being sent now is not either: its end is waited for, but not for long.
 """
 
-from typing import Any
+import asyncio
+from typing import Any, Final
 from uuid import UUID, uuid4
 
 from psycopg import AsyncConnection
@@ -16,8 +17,17 @@ from statesvc.subscriptions.sent_notifications import SentNotification
 _SQL = queries("statesvc.subscriptions", "resend")
 
 
+_LOOKS: Final = 20
+_LOOK_SECONDS: Final = 0.05
+
+
+class UnderWayError(RuntimeError):
+    """A notifier is sending it, and has not ended within a second."""
+
+
 async def resend(connection: AsyncConnection[Any], subscription_id: UUID, sent: SentNotification, *, actor: str, why: str = "") -> None:
-    """Put it into the outbox, with an action in the log in the same transaction. Raises ArchivedHistoryError."""
+    """Put it into the outbox, with an action in the log in the same transaction. Raises ArchivedHistoryError, UnderWayError."""
+    await _until_ended(connection, subscription_id, sent)
     webhook_id = sent.notification.webhook_id
     details = {"webhook_id": webhook_id, **({"why": why} if why else {})}
     action = Action(actor=actor, verb="subscription.resend", target=f"subscription {subscription_id}", details=details)
@@ -27,3 +37,12 @@ async def resend(connection: AsyncConnection[Any], subscription_id: UUID, sent: 
         if not put:
             await connection.execute(_SQL["make_due"], {"subscription_id": subscription_id, "shipment_id": sent.place.shipment_id})
         await record_again(connection, put, action)
+
+
+async def _until_ended(connection: AsyncConnection[Any], subscription_id: UUID, sent: SentNotification) -> None:
+    notification = {"subscription_id": subscription_id, "shipment_id": sent.place.shipment_id, "sequence": sent.place.sequence}
+    for _ in range(_LOOKS):
+        if await (await connection.execute(_SQL["under_way"], notification)).fetchone() is None:
+            return
+        await asyncio.sleep(_LOOK_SECONDS)
+    raise UnderWayError

@@ -35,7 +35,7 @@ async def test_a_database_of_a_release_is_upgraded_and_holds_what_it_held(
         await owner.execute(kept.dump.encode())
     await migrate(bare_database.owner_dsn, bare_database.service_dsn)
     service = Service(service_dsn=bare_database.service_dsn, owner_dsn=bare_database.owner_dsn, folder=tmp_path, settings={}, forks=True)
-    async with running(service, "api", "worker", "notifier", "sealer"):
+    async with running(service, "api", "worker", "sealer"):
         for path, (status, answer) in kept.answers.items():
             now_status, now = await service.get(path)
             assert (now_status, list(lost(answer, now))) == (status, []), path

@@ -28,7 +28,7 @@ from statesvc.http.problem import Code, Problem
 from statesvc.shipments.models import text_of
 from statesvc.shipments.shipment_list import numbers_in_any_spelling
 from statesvc.subscriptions.replay import read_status
-from statesvc.subscriptions.resend import resend
+from statesvc.subscriptions.resend import UnderWayError, resend
 from statesvc.subscriptions.sent_notifications import (
     BodyState,
     NotificationFilter,
@@ -212,7 +212,7 @@ async def resend_notification(context: Context, call: Call[NotificationParameter
     """Send a notification again.
 
     Under its `webhook-id`, by the same limiter and with the same retries as any other; its attempts count on. One that waits is due at
-    once. Recorded as an operator action.
+    once; 409 while a try lasts. Recorded as an operator action.
     """
     asked = call.parameters
     async with context.pool.connection() as connection:
@@ -222,7 +222,11 @@ async def resend_notification(context: Context, call: Call[NotificationParameter
             raise absent(asked.subscription_id)
         if current.disabled:
             raise Problem(Code.CONFLICT, "the subscription is disabled: resume it first")
-        await resend(connection, asked.subscription_id, await _found(context, connection, asked), actor=call.caller.actor, **call.why)
+        sent = await _found(context, connection, asked)
+        try:
+            await resend(connection, asked.subscription_id, sent, actor=call.caller.actor, **call.why)
+        except UnderWayError as error:
+            raise Problem(Code.CONFLICT, "it is being sent at this moment: ask again when that try has ended") from error
         put = await _found(context, connection, asked)
     context.waker.wake(OUTBOX)
     return _shown(put)

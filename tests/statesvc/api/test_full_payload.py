@@ -42,7 +42,7 @@ async def test_it_holds_the_event_and_the_state_right_after_it_the_same_at_every
     (first,) = await bodies(api)
     assert first.keys() == THIN | {"event", "shipment", "erased"}
     shown = (await api.get("/v1/shipments/ups/1Z1")).body
-    assert first["shipment"] == {name: value for name, value in shown.items() if name not in {"erased", "others"}}
+    assert first["shipment"] == {name: value for name, value in shown.items() if name not in {"erased", "others", "is_signed"}}
     (listed,) = (await api.get("/v1/shipments/ups/1Z1/history")).body["items"]
     assert first["event"] == {name: listed[name] for name in first["event"]}
     assert b"Alice" not in orjson.dumps(first)

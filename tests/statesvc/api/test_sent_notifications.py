@@ -1,5 +1,6 @@
 """A subscriber sees what it was told: how each ended, its tries, the body as it was sent; and has one sent again under its id."""
 
+import asyncio
 from typing import Any
 
 import orjson
@@ -88,6 +89,19 @@ async def test_a_body_is_shown_byte_for_byte_and_resent_under_its_id(api: Any, s
     ]
     fanouts = await rows(api, "SELECT replayed FROM statesvc.fanout ORDER BY batch_id")
     assert fanouts == [(False,), (True,)], "the log says that it was sent again"
+
+
+async def test_what_is_being_sent_is_not_sent_again_until_that_has_ended(api: Any, scan: Any) -> None:
+    subscription_id = await subscribe(api)
+    await api.carriers.say(scan("1Z1", Status.PICKED_UP))
+    (one,) = await listed(api, subscription_id)
+    await api.carriers.execute("UPDATE statesvc.outbox SET token = gen_random_uuid(), available_at = statesvc.clock() + interval '45 s'")
+    refused = await resent(api, subscription_id, one["webhook_id"])
+    assert (refused.status, refused.body["detail"]) == (409, "it is being sent at this moment: ask again when that try has ended")
+    asked = asyncio.create_task(resent(api, subscription_id, one["webhook_id"]))
+    await api.carriers.execute("DELETE FROM statesvc.outbox")
+    reply = await asked
+    assert (reply.status, reply.body["outcome"]) == (200, "waiting"), "it ended while the call waited"
 
 
 async def test_what_waits_is_due_at_once_and_put_once(api: Any, scan: Any) -> None:

@@ -51,7 +51,7 @@ async def test_rules_of_a_service_are_previewed_and_stated_with_a_why(tab: Tab) 
     ("path", "given", "said"),
     [
         (CHANGE, {"overdue": "soon"}, "give whole hours"),
-        (CHANGE, {"stalled.in_transit": "0"}, "greater than or equal to 1"),
+        (CHANGE, {"stalled.in_transit": "0"}, "should be at least 1"),
         (f"{RULES}/ups/services/call%20%2B49%20170%201234567/change", {}, "should be the name or the code"),
     ],
 )
