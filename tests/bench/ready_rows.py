@@ -31,7 +31,6 @@ from statesvc.reading.read_message import Read, read_message
 from tests.bench.inbox import keyring_of
 
 BATCH: Final = 512
-IN_PROGRESS: Final = 2
 ASKED: Final = Claim(worker="bench", limit=BATCH, lease_seconds=120, bytes_max=4 * 1024 * 1024, sweep=False)
 
 
@@ -94,29 +93,26 @@ async def record(url: str) -> list[Batch]:
 
 
 async def replay(url: str, batches: list[Batch]) -> float:
-    """Send the statements again; return the seconds that it took, claims included."""
-    claimer = await _connect(url)
-    connections: asyncio.Queue[AsyncConnection[Any]] = asyncio.Queue()
-    for _ in range(IN_PROGRESS):
-        connections.put_nowait(await _connect(url))
-    started = time.perf_counter()
-    async with asyncio.TaskGroup() as running:
+    """Send the statements again; return the seconds that it took, claims included.
+
+    One batch after the other, because the next one moves on the streams that this one makes; its messages are claimed meanwhile.
+    """
+    async with await _connect(url) as claimer, await _connect(url) as connection:
+        started = time.perf_counter()
+        sending: asyncio.Task[None] | None = None
         for batch in batches:
-            connection = await connections.get()
             messages = (await claim(claimer, ASKED)).messages
             if [message.message_id for message in messages] != batch.message_ids:
                 raise RuntimeError("the second database handed out other messages than the first")
-            running.create_task(_send(connection, connections, batch, messages))
-    seconds = time.perf_counter() - started
-    await claimer.close()
-    while not connections.empty():
-        await connections.get_nowait().close()
-    return seconds
+            if sending is not None:
+                await sending
+            sending = asyncio.create_task(_send(connection, batch, messages))
+        if sending is not None:
+            await sending
+        return time.perf_counter() - started
 
 
-async def _send(
-    connection: AsyncConnection[Any], connections: asyncio.Queue[AsyncConnection[Any]], batch: Batch, messages: list[Message]
-) -> None:
+async def _send(connection: AsyncConnection[Any], batch: Batch, messages: list[Message]) -> None:
     async with pipelined_transaction(connection) as pipeline:
         for step in batch.steps:
             if step is WAIT:
@@ -124,7 +120,6 @@ async def _send(
             else:
                 named = {"token": messages[0].token} if "token" in step.parameters else {}
                 await pipeline.execute(step.query, {**step.parameters, **named}, **step.form)
-    connections.put_nowait(connection)
 
 
 async def main() -> None:
