@@ -22,7 +22,7 @@ from statesvc.demo.dialects import ups
 from statesvc.demo.parcels import ParcelStep, invent
 from statesvc.roles.supervisor.child_plan import CHILDREN, ROLES
 from tests.acceptance.slow_request import slow_request
-from tests.world.ports import free_port
+from tests.world.ports import free_port, port_for_up
 
 SECRET = "up-test-credential"
 ON_A_TERMINAL = (
@@ -38,7 +38,7 @@ class Running:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.port = free_port()
+        self.port = port_for_up()
         self.url = f"http://127.0.0.1:{self.port}"
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("STATESVC_", "DATABASE_URL"))}
         self.metrics_port = free_port()
@@ -156,7 +156,7 @@ async def test_a_webhook_goes_in_its_history_comes_out_and_sigterm_ends_everythi
                 history = (await answer.json())["items"]
         assert [datetime.fromisoformat(event["occurred_at"]) for event in history] == [scan.at for scan in parcel.scans]
         assert parcel.number not in running.log()
-        refused, told = await running.command("up", "--port", str(free_port()))
+        refused, told = await running.command("up", "--port", str(port_for_up()))
         assert refused == 1
         assert str(process.pid) in told
     finally:

@@ -30,7 +30,7 @@ from tests.acceptance.processes import BOOTSTRAP_KEY, ROOT
 from tests.bench.processor import command_line, descendants, server_cpu_seconds
 from tests.bench.traffic import Push, single_scans
 from tests.bench.volume import TABLE_SIZES
-from tests.world.ports import free_port
+from tests.world.ports import free_port, port_for_up
 from tests.world.proxies import nginx_before
 
 CARRIERS: Final = ("ups", "fedex", "dhl_unified")
@@ -89,7 +89,7 @@ def together(used: Iterable[Mapping[str, float]]) -> dict[str, float]:
 async def start(folder: Path, *, port: int | None = None, core: int | None = None) -> RunningCell:
     """Start a cell ready for messages; with a `port`, once more on the data that is there; with a `core`, on that one alone."""
     folder.mkdir(exist_ok=True)  # noqa: ASYNC240 - nothing else runs yet
-    port = port or free_port()
+    port = port or port_for_up()
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("STATESVC_", "DATABASE_URL"))}
     environment |= {
         "STATESVC_DATA_DIR": str(folder),

@@ -16,7 +16,7 @@ from tests.acceptance.processes import BOOTSTRAP_KEY, ROOT
 from tests.bench.bench import Bench
 from tests.bench.processor import command_line, descendants, pss_bytes, server_cpu_seconds
 from tests.bench.server import Place
-from tests.world.ports import free_port
+from tests.world.ports import port_for_up
 
 SERVER: Final = "PostgreSQL"
 _START_SECONDS: Final = 60
@@ -67,7 +67,7 @@ def _role_of(pid: int) -> str:
 async def whole_service(bench: Bench, place: Place, **settings: str) -> AsyncIterator[WholeService]:
     """Start it, and stop it in order."""
     service = bench.service(place, **settings)
-    port = free_port()
+    port = port_for_up()
     with (bench.folder / f"up-{port}.log").open("wb") as output:
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "statesvc", "up", "--port", str(port)),

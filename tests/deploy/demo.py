@@ -6,18 +6,15 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Final
 
-from tests.world.ports import free_port, free_ports_in_a_row
+from tests.world.ports import free_port, port_for_up
 from tests.world.prometheus import Prometheus, scraping
-
-ROLES: Final = ("ingress", "api", "worker", "notifier", "sealer")
 
 
 @asynccontextmanager
 async def scraped_demo(folder: Path) -> AsyncIterator[Prometheus]:
     """Run the demo for the time of the block; not awaited until it is ready."""
-    port, metrics_port = free_ports_in_a_row(len(ROLES)), free_port()
+    port, metrics_port = port_for_up(), free_port()
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("STATESVC_", "DATABASE_URL"))}
     with folder.joinpath("up.log").open("wb") as log:
         up = await asyncio.create_subprocess_exec(

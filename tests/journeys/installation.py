@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import httpx
 
-from tests.world.ports import free_port
+from tests.world.ports import port_for_up
 
 ROOT: Final = Path(__file__).parents[2]
 START_SECONDS: Final = 180
@@ -33,7 +33,7 @@ class Installation:
 
     def __init__(self, home: Path) -> None:
         self.home = home
-        self.url = f"http://127.0.0.1:{free_port()}"
+        self.url = f"http://127.0.0.1:{port_for_up()}"
         given = {name: value for name, value in os.environ.items() if not name.startswith(("STATESVC_", "DATABASE_URL"))}
         self._elsewhere = given
         """The environment of another machine."""

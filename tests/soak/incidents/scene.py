@@ -25,16 +25,16 @@ from statesvc.database.migrator import migrate
 from statesvc.demo.carrier_client import CarrierClient
 from statesvc.demo.display import DemoCounts
 from statesvc.demo.traffic import Behaviour, Push, pushes
+from statesvc.roles.supervisor.child_plan import ROLES
 from tests.acceptance.processes import BOOTSTRAP_KEY, MASTER_KEY
 from tests.acceptance.stories import ups_alert
 from tests.soak.incidents.on_call import OnCall
 from tests.soak.incidents.shortened import shortened
 from tests.soak.proxy import Proxy, proxy_to
 from tests.world.cluster import Cluster
-from tests.world.ports import free_port, free_ports_in_a_row
+from tests.world.ports import free_port, port_for_up
 from tests.world.prometheus import Prometheus, scraping
 
-ROLES: Final = ("ingress", "api", "worker", "notifier", "sealer")
 START_SECONDS: Final = 180.0
 RATE: Final = 25.0
 """Pushes a second of all sample carriers together."""
@@ -80,7 +80,7 @@ class Scene:
     session: aiohttp.ClientSession
     receiver: Receiver
     stack: AsyncExitStack
-    port: int = field(default_factory=lambda: free_ports_in_a_row(len(ROLES)))
+    port: int = field(default_factory=port_for_up)
     metrics_port: int = field(default_factory=free_port)
     silent: set[str] = field(default_factory=set)
     """Carriers that push nothing for now."""
