@@ -20,6 +20,7 @@ from statesvc.database.pool import Connections
 from statesvc.database.queries import queries
 from statesvc.health.finding import Finding
 from statesvc.http.keys.key_store import Scope
+from statesvc.log.action_list import NEWEST_ACTION, WantedActions, list_actions
 from statesvc.queue.depths import CarrierDepths
 from statesvc.telemetry.objective_minutes import read_minutes, read_shares
 from statesvc.telemetry.objectives import ACK_AVAILABILITY
@@ -113,8 +114,8 @@ class Overview:
                 oldest_unsealed_seconds=status.sample.oldest_unsealed_seconds,
             )
             pushes = await _pushes(connection, span, now)
+            actions, _ = await list_actions(connection, WantedActions(), before=NEWEST_ACTION, limit=_ACTIONS_MAX)
         alarms = alarms_of(status.troubles)
-        actions = (await visit.call_api("GET /v1/actions", limit=_ACTIONS_MAX))["items"]
         carriers = _carriers(status)
         return {
             "title": headline(alarms),

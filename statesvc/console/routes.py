@@ -27,16 +27,28 @@ from statesvc.database.pool import Connections
 from statesvc.http.inner_calls import InnerCalls
 from statesvc.http.keys.api_keys import Keys
 from statesvc.http.keys.key_limits import KeyLimits
+from statesvc.http.keys.signed_token import TokenSigner
 from statesvc.http.operation import Route
 
 
-def routes(calls: Sequence[Route], *, pool: Connections, keys: Keys, limits: KeyLimits | None = None) -> list[Route]:
-    """Return the console's routes. `calls`: those of the API, which the pages make in this process."""
+def routes(
+    calls: Sequence[Route],
+    *,
+    pool: Connections,
+    readable: Connections,
+    keys: Keys,
+    signer: TokenSigner,
+    limits: KeyLimits | None = None,
+) -> list[Route]:
+    """Return the console's routes. `calls`: those of the API, which the pages make in this process.
+
+    `readable`: for the overview, which is there while the database only reads, too; `keys` are to be found in it.
+    """
     inner = InnerCalls(calls, limits)
     about_shipments = [shipment_pages(), event_pages(), evidence_pages()]
     # in the order of the left column
     pages: list[tuple[list[Screen], list[FormAction], list[PersonalDataRequest]]] = [
-        ([Overview(pool).screen()], [], []),
+        ([Overview(readable).screen()], [], []),
         (*carrier_pages(pool), []),
         (work_pages(), [*declared_actions(calls)], []),
         teaching_pages(),
@@ -52,10 +64,10 @@ def routes(calls: Sequence[Route], *, pool: Connections, keys: Keys, limits: Key
     screens = [screen for screens, _, _ in pages for screen in screens]
     frame = ScreenFrame(
         pages=Templates(),
-        sessions=WebSessions(pool, keys),
+        sessions=WebSessions(readable, keys, signer),
         calls=inner,
         screens=screens,
-        menu=Menu(pool, screens),
+        menu=Menu(readable, screens),
         actions=[action for _, actions, _ in pages for action in actions],
         disclosures=[disclosure for _, _, disclosures in pages for disclosure in disclosures],
     )

@@ -2,23 +2,32 @@
 
 The table has SHA-256 of the token and of the key, so that neither can be read from it. A session ends after twelve hours, when it is
 ended, and when its key is revoked or changes.
+
+While the database takes no writes, the token of a new session is signed instead and stored nowhere: it names the key, only reads, and ends
+within the hour.
 """
 
 import hashlib
 import hmac
 import secrets
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Final, Literal
 
+import psycopg
 from aiohttp import web
 
 from statesvc.database.pool import Connections
 from statesvc.database.queries import queries
 from statesvc.http.keys.api_keys import Caller, Keys
 from statesvc.http.keys.key_store import Scope, key_hash
+from statesvc.http.keys.signed_token import TokenRefusedError, TokenSigner
+from statesvc.http.problem import Code, Problem
 
 SESSION_SECONDS: Final = 12 * 3600.0
+SIGNED_SECONDS: Final = 3600.0
 SESSIONS_PER_KEY_MAX: Final = 20
+_PURPOSE: Final = "console"
 _SQL: Final = queries("statesvc.console", "web_sessions")
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
 
@@ -84,9 +93,10 @@ def is_form_token(token: str, sent: str) -> bool:
 class WebSessions:
     """Sessions in the database."""
 
-    def __init__(self, pool: Connections, keys: Keys) -> None:
+    def __init__(self, pool: Connections, keys: Keys, signer: TokenSigner) -> None:
         self._pool = pool
         self._keys = keys
+        self._signer = signer
 
     async def begin(self, key: str, *, may_change: bool) -> str | None:
         """Begin a session and return its token; None where the key is not good."""
@@ -95,24 +105,30 @@ class WebSessions:
         if caller is None:
             return None
         token = fresh_token()
-        async with self._pool.connection() as connection, connection.transaction():
-            await connection.execute(
-                _SQL["begin"],
-                {
-                    "token_hash": _hash(token),
-                    "key_id": caller.key_id,
-                    "key_hash": digest,
-                    "may_change": may_change,
-                    "seconds": SESSION_SECONDS,
-                },
-            )
-            await connection.execute(_SQL["forget"], {"key_id": caller.key_id, "sessions_max": SESSIONS_PER_KEY_MAX})
+        try:
+            async with self._pool.connection() as connection, connection.transaction():
+                await connection.execute(
+                    _SQL["begin"],
+                    {
+                        "token_hash": _hash(token),
+                        "key_id": caller.key_id,
+                        "key_hash": digest,
+                        "may_change": may_change,
+                        "seconds": SESSION_SECONDS,
+                    },
+                )
+                await connection.execute(_SQL["forget"], {"key_id": caller.key_id, "sessions_max": SESSIONS_PER_KEY_MAX})
+        except psycopg.errors.ReadOnlySqlTransaction:
+            expires_at = datetime.now(UTC) + timedelta(seconds=SIGNED_SECONDS)
+            return self._signer.sign(_PURPOSE, {"key_id": caller.key_id}, expires_at=expires_at)
         return token
 
     async def find(self, token: str) -> WebSession | None:
         """Return the session of a token, if it has not ended."""
         if not token:
             return None
+        if _is_signed(token):
+            return await self._find_signed(token)
         async with self._pool.connection() as connection:
             row = await (await connection.execute(_SQL["find"], {"token_hash": _hash(token)})).fetchone()
         if row is None:
@@ -121,14 +137,29 @@ class WebSessions:
         caller = await self._keys.holder_of(key_id, digest)
         return None if caller is None else WebSession(token, caller, may_change)
 
+    async def _find_signed(self, token: str) -> WebSession | None:
+        try:
+            caller = await self._keys.by_id(str(self._signer.read(_PURPOSE, token)["key_id"]))
+        except TokenRefusedError:
+            return None
+        return None if caller is None else WebSession(token, caller, may_change=False)
+
     async def set_may_change(self, token: str, *, may_change: bool) -> None:
-        """Allow or end changes."""
+        """Allow or end changes. Raises Problem."""
+        if _is_signed(token):
+            raise Problem(Code.CONFLICT, "this session began while the database took no writes, and only reads: log out, and in again")
         async with self._pool.connection() as connection:
             await connection.execute(_SQL["set_may_change"], {"token_hash": _hash(token), "may_change": may_change})
 
     async def end(self, token: str) -> None:
+        if _is_signed(token):
+            return
         async with self._pool.connection() as connection:
             await connection.execute(_SQL["end"], {"token_hash": _hash(token)})
+
+
+def _is_signed(token: str) -> bool:
+    return "." in token
 
 
 def _hash(token: str) -> bytes:

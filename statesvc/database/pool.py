@@ -53,6 +53,11 @@ class Pool(AsyncConnectionPool[AsyncConnection[Any]]):
         self._replaced_at = float("-inf")
         self._said: tuple[ConnectionCause | None, float] = (None, float("-inf"))
 
+    @property
+    def only_reads(self) -> bool:
+        """True if the last connection did not open because the server takes no writes."""
+        return self.fault is not None and connection_cause(self.fault) is ConnectionCause.READ_ONLY
+
     def failed(self, error: psycopg.Error) -> None:
         """Note that a connection did not open, and log it: at once, and now and then while it goes on."""
         self.fault = error

@@ -1,7 +1,7 @@
 """Heartbeats of the last minutes: who has fallen silent, and which pushes were not acknowledged."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -13,6 +13,13 @@ from statesvc.health.worker_list import WORKERS_MAX
 
 _SQL = queries("statesvc.health", "running_processes")
 
+_SET_BY: Final[Mapping[str, str]] = {
+    "database": "ALTER DATABASE ...",
+    "user": "ALTER ROLE ...",
+    "database user": "ALTER ROLE ... IN DATABASE ...",
+    "configuration file": "ALTER SYSTEM",
+}
+"""Statement that sets it, by where PostgreSQL says that a setting comes from."""
 REMEMBERED_SECONDS: Final = 600.0
 """Time for which a process that has fallen silent is named: it may have been taken away for good, with its machine."""
 
@@ -55,13 +62,23 @@ async def read_processes(connection: AsyncConnection[Any]) -> list[RunningProces
     ]
 
 
-async def why_not_writable(connection: AsyncConnection[Any]) -> str | None:
+class NotWritable(NamedTuple):
+    """Reason why the database takes no writes, and what to do about it."""
+
+    why: str
+    remedy: str
+
+
+async def why_not_writable(connection: AsyncConnection[Any]) -> NotWritable | None:
     """Return why the database takes no writes; None: it does."""
     row = await (await connection.execute(_SQL["writable"])).fetchone()
-    in_recovery, read_only = row or (False, False)
+    in_recovery, source = row or (False, None)
     if in_recovery:
-        return "it is a standby"
-    return "default_transaction_read_only is on" if read_only else None
+        return NotWritable("it is a standby", "lead the service to the primary, or promote this one")
+    if source is None:
+        return None
+    reset = f"`{_SET_BY.get(source, 'SET')} RESET default_transaction_read_only`"
+    return NotWritable("default_transaction_read_only is on", f"{reset} ends it, unless it fences a server that was moved away")
 
 
 def count_silent(processes: Sequence[RunningProcess]) -> Counter[str]:

@@ -12,5 +12,7 @@ FROM now JOIN statesvc.worker w ON w.last_seen_at > now.at - make_interval(secs 
 ORDER BY w.last_seen_at DESC, w.worker_id LIMIT %(limit)s;
 
 -- name: writable
--- Return why this database takes no writes.
-SELECT pg_is_in_recovery(), current_setting('default_transaction_read_only') = 'on';
+-- Return why this database takes no writes: whether it is a standby, and where a setting says so.
+SELECT pg_is_in_recovery(),
+    CASE WHEN current_setting('default_transaction_read_only') = 'on'
+        THEN (SELECT s.source FROM pg_settings s WHERE s.name = 'default_transaction_read_only') END;

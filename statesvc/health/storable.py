@@ -25,7 +25,7 @@ async def storage_findings(
         return [
             _now(
                 "pushes",
-                f"the database takes no writes ({read_only}): no push is acknowledged, and nothing is processed",
+                f"the database takes no writes ({read_only.why}): no push is acknowledged, and nothing is processed; {read_only.remedy}",
                 "AckAvailability",
             )
         ]

@@ -29,6 +29,7 @@ from statesvc.api.subscriptions.routes import routes as subscription_routes
 from statesvc.background.process_pool import ProcessPool
 from statesvc.console.portal import routes as portal_routes
 from statesvc.console.routes import routes as console_routes
+from statesvc.database.readable_pool import ReadablePool
 from statesvc.database.wakeups.channels import SEALED
 from statesvc.delivery.targets import Targets
 from statesvc.files.archive_folder import archive_folder
@@ -40,7 +41,7 @@ from statesvc.http.keys.signed_token import TokenSigner
 from statesvc.log.history import History
 from statesvc.log.tombstones import tombstones_of
 from statesvc.queue.depth_gauges import DepthGauges
-from statesvc.roles.connection_limits import api_limits, misrouted_limits, replica_limits
+from statesvc.roles.connection_limits import api_limits, misrouted_limits, reader_limits, replica_limits
 from statesvc.roles.http_server import api_keys, open_ingress, serve, server_component
 from statesvc.roles.runtime import Launch, Runtime, open_runtime, pool_of
 from statesvc.roles.shared_port import SharedPort
@@ -58,8 +59,10 @@ async def run(launch: Launch) -> int:
             pool_of(launch, base.dsns, name="statesvc ingress", limits=misrouted_limits(settings))
         )
         base.telemetry.observe_pools({"api": base.pool, "ingress": ingress_pool})
+        readers = await stack.enter_async_context(pool_of(launch, base.dsns, name="statesvc reader", limits=reader_limits(), writes=False))
+        readable = ReadablePool(base.pool, readers)
         targets = await stack.enter_async_context(Targets(allowed=allowed, source=settings.notifier.event_source))
-        keys = api_keys(launch, base)
+        keys = api_keys(launch, base.pool)
         ingress = await stack.enter_async_context(open_ingress(launch, base, ingress_pool, keys=keys))
         log_archive = History(archive_folder(settings))
         readings = PersonalReads(base.pool)
@@ -110,18 +113,19 @@ async def run(launch: Launch) -> int:
             carriers=settings.in_account_zones(CARRIERS),
             console_url=settings.http.console_url,
         )
+        signer = TokenSigner(base.keyring.token_key)
         calls = [
             *ingress.routes,
             *submission_routes(pool=base.pool, keyring=base.keyring, waker=base.waker, writer=launch.worker_id, archive=log_archive),
             *api_routes(context),
-            *stream_routes(context, streams, Tickets(TokenSigner(base.keyring.token_key))),
+            *stream_routes(context, streams, Tickets(signer)),
             *subscription_routes(context),
         ]
         base.metrics.sample_first(sampling(launch, base))
         calls += health_routes(base.readiness)
         documentation = documentation_routes(calls, version=__version__, hooks=hooks(), examples=call_examples)
         calls += event_routes(__version__)
-        console = console_routes(calls, pool=base.pool, keys=keys, limits=limits)
+        console = console_routes(calls, pool=base.pool, readable=readable, keys=api_keys(launch, readable), signer=signer, limits=limits)
         console += portal_routes(calls, pool=base.pool, keyring=base.keyring, keys=keys, limits=limits)
         shared = None if launch.socket is None else SharedPort(launch.socket, is_ingress=False)
         sharing = None if shared is None else shared.accepted

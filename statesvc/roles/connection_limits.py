@@ -129,6 +129,11 @@ def api_limits() -> PoolLimits:
     )
 
 
+def reader_limits() -> PoolLimits:
+    """Return the limits of the connection that reads while the database takes no writes: there is none until then."""
+    return replace(api_limits(), connections_min=0)
+
+
 def replica_limits(plan: ConnectionPlan) -> PoolLimits:
     """Return the limits of the connections to a standby: the primary is there for who would have to wait."""
     return replace(api_limits(), acquire_seconds=REPLICA_ACQUIRE_SECONDS, connections_max=plan.pools["api"] + 1)

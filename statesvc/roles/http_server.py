@@ -12,7 +12,7 @@ from aiohttp.typedefs import Middleware
 
 from events.carriers import CARRIERS
 from statesvc.api.personal_reads import was_recorded
-from statesvc.database.pool import Pool
+from statesvc.database.pool import Connections, Pool
 from statesvc.database.wakeups.channels import LOG
 from statesvc.http.app import Server, build_app
 from statesvc.http.connections.client_connection import Sharing
@@ -31,10 +31,10 @@ _READING: Final = frozenset({hdrs.METH_GET, hdrs.METH_HEAD})
 log = structlog.get_logger()
 
 
-def api_keys(launch: Launch, base: Runtime) -> Keys:
+def api_keys(launch: Launch, pool: Connections) -> Keys:
     """Return the keys of the database, and the one of the settings."""
     bootstrap = launch.settings.keys.bootstrap_key
-    return Keys(base.pool, bootstrap_key=bootstrap.get_secret_value() if bootstrap else None)
+    return Keys(pool, bootstrap_key=bootstrap.get_secret_value() if bootstrap else None)
 
 
 @asynccontextmanager

@@ -19,7 +19,7 @@ async def run(launch: Launch) -> int:
     http = settings.http
     async with open_runtime(launch, ingress_limits(settings), channels=[]) as base, AsyncExitStack() as stack:
         base.telemetry.observe_pools({"ingress": base.pool})
-        keys = api_keys(launch, base)
+        keys = api_keys(launch, base.pool)
         ingress = await stack.enter_async_context(open_ingress(launch, base, base.pool, keys=keys))
         shared = None if launch.socket is None else SharedPort(launch.socket, is_ingress=True)
         if shared is not None:

@@ -276,8 +276,8 @@ async def test_database_read_only(cluster: Cluster, tmp_path: Path) -> None:
             name = sql.Identifier(superuser.info.dbname)
             await superuser.execute(sql.SQL("ALTER DATABASE {} SET default_transaction_read_only = on").format(name))
             await superuser.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'statesvc_service'")
-        # the console has no overview meanwhile: its pools leave a server that takes no writes, and the page says that it does not answer
-        await _found_by(status_of(service), lambda one: "the database takes no writes" in one["text"], what="database read-only, by status")
+        only_reads = await found(service, lambda one: "the database takes no writes" in one["text"], what="database read-only")
+        assert "`ALTER DATABASE ... RESET default_transaction_read_only` ends it" in only_reads["text"]
 
 
 async def test_sessions_of_the_database_frozen(cluster: Cluster, tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -35,10 +35,12 @@ from statesvc.console.portal import routes as portal_routes
 from statesvc.console.routes import routes as console_routes
 from statesvc.database.keyring_store import load_keyring
 from statesvc.database.pool import Connections, PoolLimits, make_pool
+from statesvc.database.readable_pool import ReadablePool
 from statesvc.delivery.targets import Targets
 from statesvc.http.app import build_app
 from statesvc.http.keys.api_keys import REMEMBERED_SECONDS, Keys
 from statesvc.http.keys.key_store import Scope, create_key
+from statesvc.http.keys.signed_token import TokenSigner
 from statesvc.log.checkpoint_store import FolderCheckpointStore
 from statesvc.log.history import History
 from statesvc.log.tombstones import Tombstones
@@ -205,10 +207,23 @@ def remembered_seconds() -> float:
 
 
 @pytest.fixture
+def pool_limits() -> PoolLimits:
+    """Return the limits of the connections that answer."""
+    return LIMITS
+
+
+@pytest.fixture
 async def api(
-    database: Database, tmp_path: Path, known_carriers: Mapping[str, Carrier], call_limits: CallLimits, remembered_seconds: float
+    *,
+    database: Database,
+    tmp_path: Path,
+    known_carriers: Mapping[str, Carrier],
+    call_limits: CallLimits,
+    remembered_seconds: float,
+    pool_limits: PoolLimits,
 ) -> AsyncIterator[Api]:
-    pool = make_pool(database.service_dsn, name="api-test", limits=LIMITS)
+    pool = make_pool(database.service_dsn, name="api-test", limits=pool_limits)
+    readers = make_pool(database.service_dsn, name="api-test reader", limits=replace(LIMITS, connections_min=0), writes=False)
     await pool.open()
     waker = Waker()
     async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
@@ -230,9 +245,16 @@ async def api(
         )
         served = [*routes(context), *subscription_routes(context)]
         keys = Keys(pool, remembered_seconds=remembered_seconds)
-        pages = [*console_routes(served, pool=pool, keys=keys), *portal_routes(served, pool=pool, keyring=keyring, keys=keys)]
+        console = console_routes(
+            served,
+            pool=pool,
+            readable=ReadablePool(pool, readers),
+            keys=Keys(ReadablePool(pool, readers), remembered_seconds=remembered_seconds),
+            signer=TokenSigner(keyring.token_key),
+        )
+        pages = [*console, *portal_routes(served, pool=pool, keyring=keyring, keys=keys)]
         app = build_app([*served, *pages], keys=keys)
-        async with targets, TestClient(TestServer(app)) as client:
+        async with readers, targets, TestClient(TestServer(app)) as client:
             yield Api(client, connection, Carriers(connection, keyring), keyring, waker.woken, contract_of(served), readings)
     await pool.close()
 
