@@ -60,7 +60,8 @@ async def _write_sealed_story(database: Any, name: str) -> None:
 
 def verify(database: Any, **options: Any) -> VerificationReport:
     access = LogAccess(dsn=database.service_dsn, master_keys=options.pop("master_keys", MASTER_KEYS), archive=options.pop("archive", None))
-    return Verification(VerificationRequest(access=access, **options), lambda *_: None).run()
+    progress = options.pop("progress", lambda *_: None)
+    return Verification(VerificationRequest(access=access, **options), progress).run()
 
 
 def places(report: VerificationReport) -> list[str]:

@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 import pytest
 from psycopg import AsyncConnection
+from psycopg.errors import RaiseException
 
 from events.vocabulary import Status
 from statesvc.log.personal_read_entries import CountedHour, PersonalRead, begin_personal_read, close_hours, count_further
@@ -99,17 +100,19 @@ async def test_processes_that_read_at_once_record_one_first_and_each_answers_aft
     assert sorted(answers) == [(False, 1)] * 7 + [(True, 1)]
 
 
-async def test_a_first_reading_that_fails_leaves_the_next_one_to_be_the_first(api: Any, database: Any, monkeypatch: Any) -> None:
+async def test_a_first_reading_that_fails_leaves_the_next_one_to_be_the_first(api: Any, database: Any) -> None:
     reading = PersonalRead(actor="key:a", target="shipment x", details={"call": "state"})
-    async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
-        with monkeypatch.context() as broken:
-
-            async def dies(*_: Any, **__: Any) -> None:
-                raise ConnectionError
-
-            broken.setattr("statesvc.log.personal_read_entries.record_action", dies)
-            with pytest.raises(ConnectionError):
-                await begin_personal_read(connection, reading)
+    async with (
+        await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection,
+        await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner,
+    ):
+        await owner.execute(
+            "CREATE FUNCTION statesvc.test_refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'refused'; END $$;"
+            "CREATE TRIGGER test_refuse BEFORE INSERT ON statesvc.action FOR EACH ROW EXECUTE FUNCTION statesvc.test_refuse()"
+        )
+        with pytest.raises(RaiseException):
+            await begin_personal_read(connection, reading)
+        await owner.execute("DROP FUNCTION statesvc.test_refuse CASCADE")
         assert (await begin_personal_read(connection, reading)).is_first
     assert len(await entries(api)) == 1
 

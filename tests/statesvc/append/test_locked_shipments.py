@@ -26,9 +26,8 @@ from statesvc.cli.doctor.checks import check_locked
 from statesvc.database.wakeups.channels import INBOX
 from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.waker import Waker
-from statesvc.log.event_store import move_heads
+from statesvc.log.event_store import NEW_STREAMS_MAX, move_heads
 from statesvc.reading.read_message import Read
-from statesvc.worker import batch as worker_batch
 from statesvc.worker.batch import process_locked
 from statesvc.worker.versions import read_chosen
 from statesvc.worker.worker_loop import Worker, WorkerLimits
@@ -293,15 +292,13 @@ async def test_a_head_that_moved_all_the_same_ends_the_transaction(shop: Shop) -
     assert await shop.value("SELECT version FROM statesvc.stream") == 1
 
 
-async def test_more_new_shipments_than_one_transaction_may_make_are_made_by_several(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("statesvc.log.event_store.NEW_STREAMS_MAX", 10)
-    monkeypatch.setattr(worker_batch, "NEW_STREAMS_MAX", 10)
-    for message in range(4):
-        await shop.push(says(*({"number": f"M{message}N{n}", "status": "in_transit"} for n in range(7))))
-    await shop.push(says(*({"number": f"WIDE{n}", "status": "in_transit"} for n in range(25))))
+async def test_more_new_shipments_than_one_transaction_may_make_are_made_by_several(shop: Shop) -> None:
+    sizes = (NEW_STREAMS_MAX // 2 + 1, NEW_STREAMS_MAX // 2 + 1, NEW_STREAMS_MAX + 1)
+    for message, size in enumerate(sizes):
+        await shop.push(says(*({"number": f"M{message}N{n}", "status": "in_transit"} for n in range(size))))
     async with workers(shop):
-        await shop.until(LEFT, 0)
-    assert await shop.value("SELECT count(*) FROM statesvc.stream") == 4 * 7 + 25
+        await shop.until(LEFT, 0, seconds=60)
+    assert await shop.value("SELECT count(*) FROM statesvc.stream") == sum(sizes)
     await check_log(shop.connection, shop.keyring)
 
 

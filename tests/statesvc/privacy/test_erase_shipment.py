@@ -1,5 +1,6 @@
 """Erased: nothing that the service holds opens any more, everything that was bound to it still verifies, and the shipment lives on."""
 
+import asyncio
 import io
 import json
 from dataclasses import replace
@@ -8,7 +9,6 @@ from typing import Any
 import pytest
 from psycopg import AsyncConnection
 
-from statesvc.log.event_store import lock_streams
 from statesvc.log.json_compression import decompress_json
 from statesvc.maintenance.upkeep import once
 from statesvc.privacy.erasure import (
@@ -98,17 +98,16 @@ async def test_a_later_signature_leaves_no_digest_and_a_rebuild_finds_no_drift(s
 async def test_a_signature_that_waited_while_its_shipment_was_erased_leaves_no_digest(shop: Shop) -> None:
     await live(shop)
     before = await personal_ids(shop)
-
-    reads: list[Any] = []
-
-    async def erase_first(*arguments: Any, **options: Any) -> Any:
-        if not reads:
-            reads.append(await forget_elsewhere(shop, "A1"))
-        return await lock_streams(*arguments, **options)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("statesvc.append.look_up.lock_streams", erase_first)
-        await shop.say({"number": "A1", "status": "delivered", "minute": 200, "signed_by": "Yolanda", "native_id": "S"})
+    async with await AsyncConnection.connect(shop.database.service_dsn) as other:
+        await other.execute("LOCK TABLE statesvc.stream IN EXCLUSIVE MODE")
+        saying = asyncio.create_task(
+            shop.say({"number": "A1", "status": "delivered", "minute": 200, "signed_by": "Yolanda", "native_id": "S"})
+        )
+        # the digest is made by now; the append waits for the stream
+        await until_a_session_waits(other)
+        await forget(replace(shop, connection=other), "A1")
+        await other.commit()
+        await saying
     assert await personal_ids(shop) == before
     assert "signer_digest" not in (await shop.events("A1"))[-1]
 
@@ -126,10 +125,16 @@ async def personal_ids(shop: Shop) -> int:
     return found
 
 
-async def forget_elsewhere(shop: Shop, number: str) -> Erased:
-    """Erase the number by another session."""
-    async with await AsyncConnection.connect(shop.database.service_dsn, autocommit=True) as connection:
-        return await forget(replace(shop, connection=connection), number)
+async def until_a_session_waits(connection: AsyncConnection[Any]) -> None:
+    """Wait until another session waits for a lock."""
+    async with asyncio.timeout(10):
+        while True:
+            cursor = await connection.execute(
+                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+            )
+            if await cursor.fetchone() != (0,):
+                return
+            await asyncio.sleep(0.01)
 
 
 async def test_a_message_that_waited_while_its_shipment_was_erased_keeps_nothing(shop: Shop) -> None:

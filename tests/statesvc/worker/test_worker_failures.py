@@ -11,7 +11,6 @@ import structlog
 from statesvc.database.wakeups.channels import INBOX
 from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.waker import Waker
-from statesvc.queue.claim import NextClaim, next_claim
 from statesvc.worker.worker_loop import Worker, WorkerLimits
 from tests.statesvc.worker.log_check import check_log
 from tests.world.shop import Shop, says
@@ -148,25 +147,31 @@ async def test_the_loop_works_when_woken_and_stops_without_a_lease(shop: Shop) -
     assert await check_log(shop.connection, shop.keyring) == 200
 
 
-async def test_however_often_it_is_woken_it_looks_ahead_but_once_a_second(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+async def _count_calls(shop: Shop, function: str) -> str:
+    """Have the database count the calls of a function without arguments; return the query of that count."""
+    returned = await shop.value("SELECT pg_get_function_result(%s::regproc)", f"statesvc.{function}")
+    await shop.as_owner(
+        f"CREATE SEQUENCE statesvc.test_{function}_calls; GRANT ALL ON SEQUENCE statesvc.test_{function}_calls TO PUBLIC;"
+        f"ALTER FUNCTION statesvc.{function}() RENAME TO test_{function};"
+        f"CREATE FUNCTION statesvc.{function}() RETURNS {returned} LANGUAGE plpgsql AS $$ BEGIN"
+        f" PERFORM nextval('statesvc.test_{function}_calls'); RETURN statesvc.test_{function}(); END $$"
+    )
+    return f"SELECT last_value - 1 + is_called::int FROM statesvc.test_{function}_calls"
+
+
+async def test_however_often_it_is_woken_it_looks_ahead_but_once_a_second(shop: Shop) -> None:
     listener, waker = Listener(shop.database.service_dsn, [INBOX]), Waker(shop.database.service_dsn)
-    looks: list[bool] = []
-
-    async def counted(connection: Any, *, ahead: bool) -> NextClaim:
-        looks.append(ahead)
-        return await next_claim(connection, ahead=ahead)
-
-    monkeypatch.setattr("statesvc.worker.worker_loop.next_claim", counted)
+    looks, looks_ahead = await _count_calls(shop, "throttled"), await _count_calls(shop, "next_due")
     worker = _worker(shop, listener, waker)
     began = time.monotonic()
     running = asyncio.create_task(worker.run())
     async with asyncio.timeout(20):
-        while len(looks) < 8:
+        while await shop.value(looks) < 8:
             listener.event(INBOX).set()
             await asyncio.sleep(0.002)
         worker.stop()
         await running
-    assert 1 <= sum(looks) <= time.monotonic() - began + 1
+    assert 1 <= await shop.value(looks_ahead) <= time.monotonic() - began + 1
 
 
 async def test_what_comes_after_a_small_claim_waits_for_the_cooldown_which_ends_when_the_worker_stops(shop: Shop) -> None:

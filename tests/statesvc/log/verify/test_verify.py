@@ -162,33 +162,23 @@ async def test_a_run_goes_on_where_it_was_stopped(database: Any, tmp_path: Path,
     monkeypatch.setattr(log_state.read_snapshot, "__kwdefaults__", {"range_entries": 7})
     async with sealed_story(database) as log:
         whole = verify(database)
-        counted: list[int] = []
-        check = entries.check_batches
+        checked: list[int] = []
 
-        def stop_after(number: int) -> None:
-            def checked(*arguments: Any, **named: Any) -> Any:
-                counted.append(1)
-                if len(counted) > number:
-                    raise KeyboardInterrupt
-                return check(*arguments, **named)
+        def stop_at_the_fourth(entries: int, _all: int) -> None:
+            checked.append(entries)
+            if len(checked) == 4:
+                raise KeyboardInterrupt
 
-            monkeypatch.setattr("statesvc.log.verify.worker_pool.check_batches", checked)
-
-        stop_after(3)
         with pytest.raises(KeyboardInterrupt):
-            verify(database, state_file=state)
+            verify(database, state_file=state, progress=stop_at_the_fourth)
         assert state.exists()
         await log.parcel("1Z0777")
         await log.seal()
-        del counted[:]
-        stop_after(10_000)
-        report = verify(database, state_file=state)
+        gone_on: list[int] = []
+        report = verify(database, state_file=state, progress=lambda entries, _all: gone_on.append(entries))
         assert places(report) == []
         assert (report.entries, report.size, report.heads, report.batches) == (whole.entries, whole.size, whole.heads, whole.batches)
-        total = len(counted) + 3
-        del counted[:]
-        verify(database)
-        assert total <= len(counted)
+        assert gone_on[0] == checked[3], "the three that it had done are not checked again"
         assert not state.exists()
 
 
