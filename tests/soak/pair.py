@@ -3,11 +3,9 @@
 import asyncio
 import os
 import shutil
-import signal
-import subprocess
 import tempfile
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
@@ -18,10 +16,9 @@ from statesvc.database.embedded import EmbeddedServer
 from statesvc.database.embedded_config import FILE_NAME, configuration
 from statesvc.database.migrator import migrate
 from statesvc.database.postgres_programs import MAJOR, programs
-from statesvc.database.postmaster import running_pid
 from statesvc.database.server_user import ServerUser, choose_user, with_access
 from tests.acceptance.processes import until_false
-from tests.soak.server import on_tcp
+from tests.soak.server import kill_all, on_tcp
 from tests.world import postgres
 from tests.world.ports import free_port
 
@@ -75,21 +72,12 @@ class Node:
 
     def kill(self) -> None:
         """Send SIGKILL to the server and all of its processes: as if its machine were gone."""
-        pid = running_pid(self._data)
-        assert pid is not None
-        family = [pid, *_children(pid)]
-        for member in family:
-            with suppress(ProcessLookupError):
-                os.kill(member, signal.SIGKILL)
+        kill_all(self._data)
 
     def remove(self) -> None:
         """End it, and leave nothing behind."""
         self.embedded.stop()
         shutil.rmtree(self._folder, ignore_errors=True)
-
-
-def _children(pid: int) -> Iterable[int]:
-    return [int(line) for line in subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True, check=False).stdout.split()]
 
 
 class Pair:

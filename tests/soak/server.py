@@ -4,9 +4,10 @@ import asyncio
 import os
 import shutil
 import signal
+import subprocess
 import tempfile
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from psycopg import AsyncConnection
@@ -16,16 +17,17 @@ from statesvc.database.embedded import EmbeddedServer
 from statesvc.database.migrator import migrate
 from statesvc.database.postgres_programs import MAJOR, programs
 from statesvc.database.postmaster import running_pid
+from tests.soak.disk import Disk
 from tests.world import postgres
 from tests.world.ports import free_port
 
 
 class SoakServer:
-    """Started with `start`; nothing is left of it after `stop`."""
+    """Started with `start`; nothing is left of it after `stop`. `folder`: where its data lies, by default a new one."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path | None = None) -> None:
         # this name, so that a later run ends the server should this one be killed
-        self._folder = Path(tempfile.mkdtemp(prefix=f"{postgres.FOLDER_PREFIX}{os.getpid()}-soak-"))
+        self._folder = folder or Path(tempfile.mkdtemp(prefix=f"{postgres.FOLDER_PREFIX}{os.getpid()}-soak-"))
         self.data_dir = self._folder / "data"
         self.port = free_port()
         self._embedded = EmbeddedServer(self.data_dir, tcp_port=self.port)
@@ -47,7 +49,7 @@ class SoakServer:
             await connection.execute("CHECKPOINT")
 
     async def crash(self) -> None:
-        """End it as a power cut does, and start it again: it recovers from its log."""
+        """End it with an immediate shutdown, and start it again: it recovers from its log."""
         await asyncio.to_thread(self._embedded.restart, immediate=True)
 
     async def kill(self) -> None:
@@ -55,6 +57,13 @@ class SoakServer:
         pid = running_pid(self.data_dir / "postgres")
         assert pid is not None
         os.kill(pid, signal.SIGKILL)
+        await asyncio.to_thread(self._embedded.start)
+
+    async def lose_power(self, disk: Disk) -> None:
+        """Kill it, have the disk that its folder is on forget what was not flushed, and start it again."""
+        kill_all(self.data_dir / "postgres")
+        await asyncio.to_thread(self._embedded.stop)  # gives the data back: an open lock would hold the disk
+        await disk.lose_power()
         await asyncio.to_thread(self._embedded.start)
 
     @property
@@ -67,6 +76,16 @@ class SoakServer:
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
+def kill_all(data: Path) -> None:
+    """Send SIGKILL to the server on this data folder and all of its processes: as if its machine were gone."""
+    pid = running_pid(data)
+    assert pid is not None
+    children = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True, check=False).stdout
+    for member in (pid, *map(int, children.split())):
+        with suppress(ProcessLookupError):
+            os.kill(member, signal.SIGKILL)
+
+
 def on_tcp(server: postgres.Server, ports: str, **more: str) -> postgres.Server:
     """Return the same database at these ports of the loopback, comma-separated."""
     hosts = ",".join("127.0.0.1" for _ in ports.split(","))
@@ -76,9 +95,9 @@ def on_tcp(server: postgres.Server, ports: str, **more: str) -> postgres.Server:
 
 
 @asynccontextmanager
-async def soak_server(*, migrated: bool = True) -> AsyncIterator[SoakServer]:
-    """Run a server for the time of the block, migrated or empty."""
-    server = SoakServer()
+async def soak_server(*, migrated: bool = True, folder: Path | None = None) -> AsyncIterator[SoakServer]:
+    """Run a server for the time of the block, migrated or empty. `folder`: as `SoakServer` has it."""
+    server = SoakServer(folder)
     try:
         await server.start(migrated=migrated)
         yield server

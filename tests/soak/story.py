@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 from typing import Final
@@ -198,6 +199,7 @@ def _report(story: Story, verdict: Verdict) -> None:
         f"{story.name}: {time.monotonic() - story.begun:.0f} s, {RATE:.0f} pushes/s, {len(story.watch.disturbances)} disturbances",
         f"pushes {sent.pushes:,}, sent again {sent.retries:,}, answers {dict(sorted(sent.answers.items()))} (0: none)",
         f"ACK, from due: p50 {percentile(acks, 0.5) * 1e3:.0f} ms, p99 {percentile(acks, 0.99) * 1e3:.0f} ms, longest {acks[-1]:.1f} s",
+        f"longest without any ACK {max(after - before for before, after in pairwise(sent.acked_at)):.1f} s",
         f"settled {verdict.messages:,}, dead letters {verdict.dead_letters:,}, events {verdict.events:,}, log entries {verdict.entries:,}",
         f"notifications {verdict.notifications:,} ({verdict.noticed:,} of what did not happen), deliveries {verdict.deliveries:,}",
         f"longest from received to settled {verdict.lag_seconds_max:.1f} s; largest backlog {max(look.backlog for look in looks):,}",
