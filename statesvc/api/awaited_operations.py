@@ -60,7 +60,7 @@ class ListedAwaited(AwaitedShown):
     "GET /v1/awaited-numbers",
     scope="read",
     tag="shipments",
-    problems=(Code.INVALID_CURSOR,),
+    problems=(Code.INVALID_CURSOR, Code.UNKNOWN_CARRIER),
     commands=(
         Command(
             name="shipments awaited",
@@ -85,6 +85,8 @@ async def list_awaited_numbers(context: Context, call: Call[AwaitedNumbersParame
             after=None if wanted.cursor is None else _resumed(wanted.cursor, bound_to),
             limit=wanted.limit,
         )
+    if not numbers:
+        context.refuse_unknown(wanted.carrier_id)
     return Page(
         [
             {

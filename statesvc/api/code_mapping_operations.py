@@ -56,7 +56,7 @@ _TAG: Final = "codes"
 _MAPPINGS: Final = "/v1/carriers/{carrier_id}/mappings"
 
 
-@operation("GET /v1/unmapped-codes", scope="ops", tag=_TAG)
+@operation("GET /v1/unmapped-codes", scope="ops", tag=_TAG, problems=(Code.UNKNOWN_CARRIER,))
 async def list_unmapped_codes(context: Context, call: Call[UnmappedParameters, None]) -> Page[UnmappedCode]:
     """List unknown codes.
 
@@ -64,7 +64,10 @@ async def list_unmapped_codes(context: Context, call: Call[UnmappedParameters, N
     """
     keyring = await context.keyring_if_any()
     async with context.pool.connection() as connection:
-        return Page(await unmapped_codes(connection, carrier_id=call.parameters.carrier_id, keyring=keyring), None)
+        codes = await unmapped_codes(connection, carrier_id=call.parameters.carrier_id, keyring=keyring)
+    if not codes:
+        context.refuse_unknown(call.parameters.carrier_id)
+    return Page(codes, None)
 
 
 @operation("GET /v1/unmapped-codes/samples", scope="ops", tag=_TAG, problems=(Code.UNKNOWN_CARRIER,))
@@ -104,7 +107,7 @@ async def list_code_mappings(context: Context, call: Call[MappingsParameters, No
     return Page(items, encode_cursor([page[-1].revision], bound_to) if len(rows) > wanted.limit else None)
 
 
-@operation("GET /v1/code-mappings", scope="ops", tag=_TAG, problems=(Code.NOT_FOUND, Code.INVALID_CURSOR))
+@operation("GET /v1/code-mappings", scope="ops", tag=_TAG, problems=(Code.NOT_FOUND, Code.UNKNOWN_CARRIER, Code.INVALID_CURSOR))
 async def list_mapped_codes(context: Context, call: Call[MappedCodesParameters, None]) -> Page[ListedMapping]:
     """List the code mappings of all carriers.
 
@@ -113,6 +116,7 @@ async def list_mapped_codes(context: Context, call: Call[MappedCodesParameters, 
     wanted = call.parameters
     bound_to: dict[str, Any] = {"list": "mapped-codes", "carrier_id": wanted.carrier_id, "revision": wanted.revision}
     before = before_number(wanted.cursor, bound_to)
+    context.refuse_unknown(wanted.carrier_id)
     async with context.pool.connection() as connection:
         if wanted.revision is None:
             rows = [row for row in await current_mappings(connection, carrier_id=wanted.carrier_id) if row.kind is not None]

@@ -85,7 +85,7 @@ class RunCursor:
     at: RunPosition
 
 
-@operation("GET /v1/dead-letters", scope="ops", tag=_TAG, problems=(Code.INVALID_CURSOR,))
+@operation("GET /v1/dead-letters", scope="ops", tag=_TAG, problems=(Code.INVALID_CURSOR, Code.UNKNOWN_CARRIER))
 async def list_dead_letters(context: Context, call: Call[DeadLetterListParameters, None]) -> Page[DeadLetter]:
     """List dead letters."""
     given = call.parameters
@@ -96,17 +96,22 @@ async def list_dead_letters(context: Context, call: Call[DeadLetterListParameter
     before = before_number(given.cursor, bound_to)
     async with context.pool.connection() as connection:
         items, next_before = await listing.list_dead_letters(connection, wanted, before=before, limit=given.limit)
+    if not items:
+        context.refuse_unknown(given.carrier_id)
     return Page(items, None if next_before is None else encode_cursor([next_before], bound_to))
 
 
-@operation("GET /v1/dead-letters/groups", scope="ops", tag=_TAG)
+@operation("GET /v1/dead-letters/groups", scope="ops", tag=_TAG, problems=(Code.UNKNOWN_CARRIER,))
 async def list_dead_letter_groups(context: Context, call: Call[DeadLetterGroupsParameters, None]) -> DeadLetterGroups:
     """Group dead letters by cause.
 
     The open ones, by kind, cause and carrier, with the details that occur most.
     """
     async with context.pool.connection() as connection:
-        return await group_dead_letters(connection, DeadLetterFilter(**dict(call.parameters)))
+        groups = await group_dead_letters(connection, DeadLetterFilter(**dict(call.parameters)))
+    if not groups.items:
+        context.refuse_unknown(call.parameters.carrier_id)
+    return groups
 
 
 @operation("GET /v1/dead-letters/{id}", scope="ops", tag=_TAG, problems=(Code.NOT_FOUND,))
@@ -127,7 +132,7 @@ async def get_dead_letter(context: Context, call: Call[DeadLetterParameters, Non
     "POST /v1/dead-letters/replay",
     scope="ops",
     tag=_TAG,
-    problems=(Code.INVALID_CURSOR,),
+    problems=(Code.INVALID_CURSOR, Code.UNKNOWN_CARRIER),
     deadline_seconds=REPLAY_SECONDS,
     parts=CallParts(summed=("replayed", "messages", "corrected", "added"), left="remaining"),
 )
@@ -146,6 +151,8 @@ async def replay_dead_letters(context: Context, call: Call[None, ReplayMany]) ->
     async with context.pool.connection() as connection:
         if wanted.dry_run or wanted.cursor is None:
             plan = await plan_replay(connection, request)
+    if plan is not None and not plan.dead_letters:
+        context.refuse_unknown(wanted.carrier_id)
     run, progress = None, RunProgress(planned=0)
     if not wanted.dry_run:
         at = start.at if plan is None else RunPosition(up_to=plan.up_to)
@@ -171,7 +178,13 @@ async def replay_dead_letters(context: Context, call: Call[None, ReplayMany]) ->
     )
 
 
-@operation("POST /v1/dead-letters/discard", scope="ops", tag=_TAG, parts=CallParts(summed=("discarded",), left="remaining", repeats=True))
+@operation(
+    "POST /v1/dead-letters/discard",
+    scope="ops",
+    tag=_TAG,
+    problems=(Code.UNKNOWN_CARRIER,),
+    parts=CallParts(summed=("discarded",), left="remaining", repeats=True),
+)
 async def discard_dead_letters(context: Context, call: Call[None, DiscardMany]) -> DiscardedMany:
     """Discard the dead letters that match a filter.
 
@@ -182,6 +195,8 @@ async def discard_dead_letters(context: Context, call: Call[None, DiscardMany]) 
     async with context.pool.connection() as connection:
         discarded = 0 if wanted.dry_run else await discard(connection, request, up_to=NEWEST)
         plan = await plan_replay(connection, request)
+    if not discarded and not plan.dead_letters:
+        context.refuse_unknown(wanted.carrier_id)
     return DiscardedMany(dry_run=wanted.dry_run, discarded=discarded, remaining=plan.dead_letters)
 
 

@@ -4,7 +4,6 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field
 
-from events.carriers import CARRIERS
 from statesvc.api.operation_context import Context
 from statesvc.api.parameters import Name
 from statesvc.bodies import legal_holds
@@ -15,7 +14,6 @@ from statesvc.http.faces import Asked, Command
 from statesvc.http.operation import operation
 from statesvc.http.paging import Page, PageParameters, before_number, encode_cursor
 from statesvc.http.problem import CREATED, Code, Problem
-from statesvc.http.unknown_carrier import unknown_carrier
 
 Why = Annotated[str, Field(min_length=1, max_length=1000, pattern=r"^[^\x00]*$", description="Stands in the log: no personal data.")]
 _TAG: Final = "legal holds"
@@ -52,7 +50,7 @@ class LegalHoldRelease(LegalHoldPlacement):
     "GET /v1/legal-holds",
     scope="audit",
     tag=_TAG,
-    problems=(Code.INVALID_CURSOR,),
+    problems=(Code.INVALID_CURSOR, Code.UNKNOWN_CARRIER),
     commands=(
         Command(
             name="legal-hold list",
@@ -75,6 +73,8 @@ async def list_legal_holds(context: Context, call: Call[LegalHoldsParameters, No
             before=before,
             limit=wanted.limit,
         )
+    if not holds:
+        context.refuse_unknown(wanted.carrier_id)
     return Page(holds, None if more is None else encode_cursor([more], bound_to))
 
 
@@ -94,7 +94,7 @@ async def place_legal_hold(context: Context, call: Call[None, LegalHoldPlacement
     """
     async with context.pool.connection() as connection:
         outcome = await place_hold(connection, **call.body.model_dump(), actor=call.caller.actor)
-    return _held(outcome, call.body.carrier_id)
+    return _held(context, outcome, call.body.carrier_id)
 
 
 @operation(
@@ -111,15 +111,15 @@ async def release_legal_hold(context: Context, call: Call[None, LegalHoldRelease
     """
     async with context.pool.connection() as connection:
         outcome = await release_hold(connection, **call.body.model_dump(), actor=call.caller.actor)
-    return _held(outcome, call.body.carrier_id)
+    return _held(context, outcome, call.body.carrier_id)
 
 
-def _held(outcome: LegalHold | HoldRefusal, carrier_id: str) -> LegalHold:
+def _held(context: Context, outcome: LegalHold | HoldRefusal, carrier_id: str) -> LegalHold:
+    if not isinstance(outcome, LegalHold):
+        context.refuse_unknown(carrier_id)
     match outcome:
         case LegalHold():
             return outcome
-        case _ if carrier_id not in CARRIERS:
-            raise unknown_carrier(carrier_id, CARRIERS)
         case HoldRefusal.UNKNOWN_NUMBER | HoldRefusal.NONE_STANDS:
             raise Problem(Code.NOT_FOUND, outcome.value)
         case HoldRefusal.STANDS_ALREADY:

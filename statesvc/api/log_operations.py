@@ -199,7 +199,7 @@ async def list_checkpoint_keys(context: Context, _call: Call[None, None]) -> Pag
     scope="read",
     tag="log",
     rules=("It takes `index`, or `carrier_id` and `event_id`.",),
-    problems=(Code.NOT_FOUND, Code.NOT_SEALED, Code.LOG_UNAVAILABLE),
+    problems=(Code.NOT_FOUND, Code.UNKNOWN_CARRIER, Code.NOT_SEALED, Code.LOG_UNAVAILABLE),
 )
 async def prove_inclusion(context: Context, call: Call[InclusionParameters, None]) -> InclusionAnswer:
     """Prove that an entry is in the log."""
@@ -251,6 +251,7 @@ async def prove_consistency(context: Context, call: Call[ConsistencyParameters, 
 async def _index_of(context: Context, connection: AsyncConnection[Any], carrier_id: str, event_id: str) -> int:
     known, index = await proofs.position_of_event(connection, carrier_id=carrier_id, event_id=event_id, archive=context.log_archive())
     if not known:
+        context.refuse_unknown(carrier_id)
         raise Problem(Code.NOT_FOUND, "the log has no such event")
     if index is None:
         raise Problem(Code.NOT_SEALED, "the event is not sealed yet: ask again in a second")

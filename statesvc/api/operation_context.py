@@ -68,6 +68,14 @@ class Context:
             raise unknown_carrier(carrier_id, self.carriers())
         return carrier
 
+    def refuse_unknown(self, carrier_id: str | None) -> None:
+        """Raise the problem of a carrier that is named and does not exist.
+
+        For a filter that nothing passes: what a carrier of an earlier release left is still shown.
+        """
+        if carrier_id is not None:
+            self.carrier(carrier_id)
+
     async def rereader(self, work: str) -> "Rereader":
         """Return what reads messages again for this work."""
         from statesvc.repair.renormalize.history_walk import Rereader  # noqa: PLC0415 - as above

@@ -9,7 +9,6 @@ from psycopg import AsyncConnection
 from pydantic import BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
-from events.carriers import CARRIERS
 from events.crypto.keyring import Keyring
 from events.identity.recipes import number_of
 from events.vocabulary import Reason, Status
@@ -20,7 +19,6 @@ from statesvc.http.call import Call
 from statesvc.http.operation import operation
 from statesvc.http.paging import Page, PageParameters, decode_cursor, encode_cursor
 from statesvc.http.problem import Code, Problem
-from statesvc.http.unknown_carrier import unknown_carrier
 from statesvc.log.history import History
 from statesvc.shipments.models import DetailedShipment
 from statesvc.shipments.number_search import TooManyMatchesError, number_part, numbers_with
@@ -145,8 +143,8 @@ async def list_shipments(context: Context, call: Call[ListParameters, None]) -> 
             scan_max=context.limits.listed_shipments,
             details_by=keyring if wanted.details else None,
         )
-        if not shipments and wanted.carrier_id is not None and wanted.carrier_id not in CARRIERS:
-            raise unknown_carrier(wanted.carrier_id, CARRIERS)
+        if not shipments:
+            context.refuse_unknown(wanted.carrier_id)
         cursor = None
         if end is not None:
             cursor = encode_cursor([end.recorded_at.isoformat(), str(end.shipment_id), before.isoformat()], bound_to)

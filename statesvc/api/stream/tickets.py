@@ -15,7 +15,7 @@ from typing_extensions import TypedDict
 
 from events.vocabulary import Status
 from statesvc.api.operation_context import Context
-from statesvc.api.parameters import Name
+from statesvc.api.parameters import KnownCarrier
 from statesvc.api.stream.window import Selection
 from statesvc.http.call import Call
 from statesvc.http.keys.api_keys import Caller, Keys
@@ -30,7 +30,7 @@ PATH: Final = "/v1/stream"
 _PURPOSE: Final = "stream"
 _TICKET: Final = "ticket"
 
-CarrierChoice = Annotated[list[Name], Field(max_length=CHOICES_MAX, description="Only of these carriers; none: of all.")]
+CarrierChoice = Annotated[list[KnownCarrier], Field(max_length=CHOICES_MAX, description="Only of these carriers; none: of all.")]
 StatusChoice = Annotated[list[Status], Field(max_length=CHOICES_MAX, description="Only to these statuses; none: to any.")]
 
 

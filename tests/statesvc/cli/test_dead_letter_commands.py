@@ -89,6 +89,8 @@ async def test_discarding_by_filter(database: Database, shell: Shell, monkeypatc
         (("replay", "1", "--carrier", "ups"), "not both"),
         (("replay", "--carrier", "ups", "--rate", "0"), "above 0"),
         (("discard", "1", "--why", " "), "say why"),
+        *(((action, "--carrier", "dhl_expres", "--why", "x"), "did you mean `dhl_express`?") for action in ("replay", "discard")),
+        *(((action, "--carrier", "dhl_expres"), "did you mean `dhl_express`?") for action in ("list", "groups")),
     ],
 )
 async def test_wrong_use_is_refused(
