@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from psycopg import AsyncConnection
 
@@ -10,7 +11,7 @@ from statesvc.bodies.day_ledger import BODY_LEDGER, DayRecord, archives, note_ch
 from statesvc.bodies.day_pass import BodyArchiving, DayPassResult, archive_days
 from statesvc.cli.archive_question import ask_archive, configure_query
 from statesvc.cli.command_error import CommandError
-from statesvc.cli.output import show_progress, write_json, write_line, write_table
+from statesvc.cli.output import show_progress, write_answer, write_json, write_line, write_table
 from statesvc.cli.session import actor, connect, running_database, service_connection
 from statesvc.database.keyring_store import load_keyring
 from statesvc.database.wakeups.channels import LOG
@@ -25,16 +26,20 @@ from statesvc.log.archive.month_ledger import LOG_LEDGER, LogMonth, months
 from statesvc.roles.master_key import open_master_keys
 from statesvc.settings.service_settings import Settings, load_settings
 
+if TYPE_CHECKING:
+    from statesvc.log.archive.month_pass import MonthPassResult
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="action", required=True)
     listing = commands.add_parser("list", help="every day, and how far it came")
-    listing.add_argument("--json", action="store_true", help="for scripts")
-    commands.add_parser("run", help="archive now what is due, at full speed; a worker does it by itself once an hour")
-    commands.add_parser("verify", help="read every file and compare it with what was written; exit code 1 where one differs")
+    archiving = commands.add_parser("run", help="archive now what is due, at full speed; a worker does it by itself once an hour")
+    verifying = commands.add_parser("verify", help="read every file and compare it with what was written; exit code 1 where one differs")
     lost = commands.add_parser("lost", help="give a missing file up that no backup has: archiving goes on without it, what it held is gone")
     lost.add_argument("file", metavar="FILE", help="its name, as `archive list` and `archive log --list` show it")
     lost.add_argument("--why", required=True, help="for the log")
+    for command in (listing, archiving, verifying, lost):
+        command.add_argument("--json", action="store_true", help="for scripts")
     _configure_log(commands.add_parser("log", help="archive months of the log now, or list them"))
     configure_query(commands.add_parser("query", help="ask the archived months of the log a question in SQL"))
 
@@ -52,11 +57,11 @@ def run(options: argparse.Namespace) -> int:
         case "list":
             return asyncio.run(_list(settings, as_json=options.json))
         case "run":
-            return asyncio.run(_run(settings, folder))
+            return asyncio.run(_run(settings, folder, as_json=options.json))
         case "lost":
-            return asyncio.run(_give_up(settings, folder, options.file, why=options.why))
+            return asyncio.run(_give_up(settings, folder, options))
         case _:
-            return asyncio.run(_verify(settings, folder))
+            return asyncio.run(_verify(settings, folder, as_json=options.json))
 
 
 async def _list(settings: Settings, *, as_json: bool) -> int:
@@ -90,7 +95,7 @@ def _state(archive: DayRecord) -> str:
     return next((name for reached, name in steps if reached), "begun")
 
 
-async def _run(settings: Settings, folder: ArchivePath) -> int:
+async def _run(settings: Settings, folder: ArchivePath, *, as_json: bool) -> int:
     async with running_database(settings) as dsns, await connect(dsns.listen) as connection:
         if not await BODY_LEDGER.try_lead(connection):
             raise CommandError("a worker archives right now")
@@ -105,7 +110,10 @@ async def _run(settings: Settings, folder: ArchivePath) -> int:
                 report=lambda done, total: show_progress(done, total, "days"),
             ),
         )
-    _write_result(outcome)
+    if as_json:
+        write_json(asdict(outcome))
+    else:
+        _write_result(outcome)
     return 1 if outcome.refused or outcome.failed or outcome.busy or outcome.faults else 0
 
 
@@ -129,42 +137,42 @@ def _write_refusal(outcome: ArchivePassResult) -> None:
         write_line(f"REFUSED, nothing leaves the database: {outcome.refused}")
 
 
-async def _verify(settings: Settings, folder: ArchivePath) -> int:
+async def _verify(settings: Settings, folder: ArchivePath, *, as_json: bool) -> int:
     async with service_connection(settings) as connection:
         ledger = await archives(connection)
         retained = [archive for archive in ledger if archive.dropped_at is not None and archive.expired_at is None]
-        faulty = 0
+        faults: dict[str, str] = {}
         for done, archive in enumerate(retained, start=1):
-            faulty += await _is_faulty(connection, folder, archive)
+            faults |= await _fault_of(connection, folder, archive)
             show_progress(done, len(retained), "files")
         gone = [month for month in await months(connection) if month.dropped_at is not None]
-    for name, why in await asyncio.to_thread(lambda: list(file_faults(folder, gone))):
-        write_line(f"{name}: {why}")
-        faulty += 1
-    write_line(f"{len(retained)} files of bodies and {len(gone)} months of the log read, {faulty} files missing or altered")
-    return 1 if faulty else 0
+    faults |= await asyncio.to_thread(lambda: dict(file_faults(folder, gone)))
+    counted = f"{len(retained)} files of bodies and {len(gone)} months of the log read, {len(faults)} files missing or altered"
+    lines = [*(f"{name}: {why}" for name, why in faults.items()), counted]
+    write_answer("\n".join(lines), {"files": len(retained), "months": len(gone), "faults": faults}, as_json=as_json)
+    return 1 if faults else 0
 
 
-async def _is_faulty(connection: AsyncConnection[tuple[object, ...]], folder: ArchivePath, archive: DayRecord) -> bool:
+async def _fault_of(connection: AsyncConnection[tuple[object, ...]], folder: ArchivePath, archive: DayRecord) -> dict[str, str]:
+    """Return what is wrong with the file, by its name; nothing where it is well, or where there is none."""
     if archive.file_name is None or archive.sha256 is None:
-        return False
+        return {}
     fault = await asyncio.to_thread(file_fault, folder / archive.file_name, archive.sha256)
     await note_checked(connection, archive.day, fault=fault)
-    if fault is not None:
-        write_line(f"{archive.file_name}: {fault}")
-    return fault is not None
+    return {} if fault is None else {archive.file_name: fault}
 
 
-async def _give_up(settings: Settings, folder: ArchivePath, file_name: str, *, why: str) -> int:
+async def _give_up(settings: Settings, folder: ArchivePath, options: argparse.Namespace) -> int:
     async with service_connection(settings) as connection:
         try:
-            fault = await give_up(connection, folder, file_name, actor=actor(), why=why)
+            fault = await give_up(connection, folder, options.file, actor=actor(), why=options.why)
         except NotLostError as error:
             raise CommandError(str(error)) from error
         except OSError as error:
             raise CommandError(str(ArchiveRefusedError.of(folder, error))) from error
         await notify(connection, LOG)
-    write_line(f"{file_name} is given up ({fault}); archiving goes on without it")
+    sentence = f"{options.file} is given up ({fault}); archiving goes on without it"
+    write_answer(sentence, {"file": options.file, "fault": fault}, as_json=options.json)
     return 0
 
 
@@ -172,7 +180,7 @@ def _configure_log(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--list", action="store_true", help="every archived month, and how far it came; archives nothing")
     parser.add_argument("--hot-months", type=_count, metavar="N", help="whole months that stay (default: STATESVC_ARCHIVE_LOG_HOT_MONTHS)")
     parser.add_argument("--no-wait", action="store_true", help="do not wait for the minute of notice: a later run takes the months out")
-    parser.add_argument("--json", action="store_true", help="with --list: for scripts")
+    parser.add_argument("--json", action="store_true", help="for scripts")
 
 
 def _archive_log(options: argparse.Namespace, settings: Settings, folder: ArchivePath) -> int:
@@ -182,7 +190,7 @@ def _archive_log(options: argparse.Namespace, settings: Settings, folder: Archiv
     hot_months = options.hot_months or settings.archive.log_hot_months
     if hot_months is None:
         raise CommandError("STATESVC_ARCHIVE_LOG_HOT_MONTHS is not set: the log stays in the database; or say --hot-months N", exit_code=2)
-    return asyncio.run(_archive_months(settings, folder, hot_months, waits=not options.no_wait))
+    return asyncio.run(_archive_months(settings, folder, hot_months, options))
 
 
 async def _list_months(settings: Settings, *, as_json: bool) -> int:
@@ -219,7 +227,7 @@ def _range(month: LogMonth) -> str:
     return "" if month.first_index is None else f"{month.first_index}..{month.last_index}"
 
 
-async def _archive_months(settings: Settings, folder: ArchivePath, hot_months: int, *, waits: bool) -> int:
+async def _archive_months(settings: Settings, folder: ArchivePath, hot_months: int, options: argparse.Namespace) -> int:
     try:
         from statesvc.log.archive.month_pass import LogArchiving, archive_months  # noqa: PLC0415 - pyarrow is an extra
     except ImportError as error:
@@ -231,11 +239,19 @@ async def _archive_months(settings: Settings, folder: ArchivePath, hot_months: i
             folder=folder,
             keyring=await load_keyring(connection, await open_master_keys(settings, connection)),
             hot_months=hot_months,
-            wait=asyncio.sleep if waits else _at_once,
+            wait=_at_once if options.no_wait else asyncio.sleep,
         )
         outcome = await archive_months(connection, archiving)
         # what was done stands in the log and waits to be sealed
         await notify(connection, LOG)
+    if options.json:
+        write_json(asdict(outcome))
+    else:
+        _write_months(outcome)
+    return 1 if outcome.refused or outcome.busy or outcome.waiting or outcome.failed else 0
+
+
+def _write_months(outcome: "MonthPassResult") -> None:
     write_line(f"{len(outcome.archived)} months archived; {outcome.stayed} shipments of theirs stay in the database")
     _write_refusal(outcome)
     if outcome.packed:
@@ -248,7 +264,6 @@ async def _archive_months(settings: Settings, folder: ArchivePath, hot_months: i
     ):
         for month in found:
             write_line(f"{month:%Y-%m}: {outcome_text}")
-    return 1 if outcome.refused or outcome.busy or outcome.waiting or outcome.failed else 0
 
 
 async def _at_once(_seconds: float) -> None:

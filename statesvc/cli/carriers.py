@@ -13,7 +13,7 @@ from statesvc.cli.api_calls import Json
 from statesvc.cli.code_mappings import configure_mapping, run_mapping
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.operation_table import add_fields
-from statesvc.cli.output import cell, write_json, write_line
+from statesvc.cli.output import cell, write_answer, write_json, write_line
 from statesvc.cli.service_calls import api_calls, calls_afar
 
 _NO_BOUND: Final = "none"
@@ -32,6 +32,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     quota = commands.add_parser("quota", help="set a carrier's part of each claim; in effect at the next one")
     add_fields(quota, "change_quota", "carrier_id", "weight", "why", arguments=["carrier_id"], required=["why"])
     quota.add_argument("--in-flight", metavar="N", help=f"how many of its messages workers may hold at a time; {_NO_BOUND}: no bound")
+    quota.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="for scripts")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -94,7 +95,8 @@ async def _quota(options: argparse.Namespace) -> int:
         quotas = await calls.call("change_quota", {**change, "why": options.why}, carrier_id=options.carrier_id)
     bound = quotas["in_flight_max"]
     bounded = "no bound" if bound is None else f"at most {bound} in flight"
-    write_line(f"{options.carrier_id}: weight {quotas['weight']:g}, {bounded}; in effect at the next claim")
+    sentence = f"{options.carrier_id}: weight {quotas['weight']:g}, {bounded}; in effect at the next claim"
+    write_answer(sentence, {"carrier_id": options.carrier_id, **quotas}, as_json=options.json)
     return 0
 
 

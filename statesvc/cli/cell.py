@@ -3,7 +3,10 @@
 import argparse
 import asyncio
 import re
+from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from events.carriers import CARRIERS
 from statesvc.cells.cell_move import check_standby, move_server
@@ -14,7 +17,7 @@ from statesvc.cli.cell_check import check_cells
 from statesvc.cli.cell_databases import address_in, all_databases
 from statesvc.cli.cell_status import read_cells, show_cells, write_cells
 from statesvc.cli.command_error import CommandError
-from statesvc.cli.output import write_json, write_line, write_table
+from statesvc.cli.output import write_answer, write_json, write_line, write_table
 from statesvc.cli.session import actor
 from statesvc.health.finding import Urgency
 from statesvc.http.keys.key_store import copy, read_all
@@ -35,15 +38,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
     adding.add_argument("cell", type=_cell_name, help="small letters, digits and hyphens")
     adding.add_argument("--url", required=True, action="append", help="http://host:port of its API; may stand more than once")
     adding.add_argument("--database", metavar="VARIABLE", help="environment variable that holds the address of its database")
+    adding.add_argument("--json", action="store_true", help="for scripts")
     assigning = commands.add_parser("assign", help="map a carrier that has no data yet to a cell")
     assigning.add_argument("carrier", help="a carrier_id")
     assigning.add_argument("cell", help="a cell of the directory")
+    assigning.add_argument("--json", action="store_true", help="for scripts")
     checking = commands.add_parser("check", help="doctor for all cells: whether they answer, are well, and agree with the directory")
     checking.add_argument("--json", action="store_true", help="for scripts")
     proxy = commands.add_parser("proxy", help="print the configuration of a proxy that routes by carrier")
     proxy.add_argument("kind", choices=sorted(PROXIES))
     proxy.add_argument("--port", type=int, default=8080, help="port that the proxy listens on (default: %(default)s)")
-    commands.add_parser("keys", help="copy API keys to the cells that lack them, and revoke everywhere what is revoked anywhere")
+    spreading = commands.add_parser(
+        "keys", help="copy API keys to the cells that lack them, and revoke everywhere what is revoked anywhere"
+    )
+    spreading.add_argument("--json", action="store_true", help="for scripts")
     _configure_move(commands.add_parser("move", help="a standby of the cell takes its primary's place"))
 
 
@@ -63,7 +71,8 @@ def run(options: argparse.Namespace) -> int:
         case "assign":
             carrier_id = carrier_named(options.carrier).carrier_id
             changed = change_directory(file, lambda known: _present(known, file).assigning(carrier_id, options.cell))
-            write_line(f"{carrier_id} belongs to {options.cell} in epoch {changed.epoch}; {_WHAT_NEXT}")
+            document = {"carrier_id": carrier_id, "cell": options.cell, "epoch": changed.epoch}
+            write_answer(f"{carrier_id} belongs to {options.cell} in epoch {changed.epoch}; {_WHAT_NEXT}", document, as_json=options.json)
         case "check":
             return _check(read_directory(file), as_json=options.json)
         case "proxy":
@@ -71,8 +80,7 @@ def run(options: argparse.Namespace) -> int:
         case "move":
             _move(file, options)
         case _:
-            for line in asyncio.run(spread_keys(read_directory(file))):
-                write_line(line)
+            _write_spread(asyncio.run(spread_keys(read_directory(file))), as_json=options.json)
     return 0
 
 
@@ -107,7 +115,8 @@ def _add(file: Path, options: argparse.Namespace) -> None:
         return known.adding(options.cell, members)
 
     changed = change_directory(file, added)
-    write_line(f"{options.cell} is in {file}, epoch {changed.epoch}; {_WHAT_NEXT}")
+    document = {"cell": options.cell, "file": str(file), "epoch": changed.epoch}
+    write_answer(f"{options.cell} is in {file}, epoch {changed.epoch}; {_WHAT_NEXT}", document, as_json=options.json)
 
 
 def _check(directory: CellDirectory, *, as_json: bool) -> int:
@@ -134,6 +143,7 @@ def _configure_move(moving: argparse.ArgumentParser) -> None:
         "--seconds", type=float, default=5.0, help="longest time without writes before it is called off (default: %(default)g)"
     )
     moving.add_argument("--dry-run", action="store_true", help="only say whether the standby could take over now")
+    moving.add_argument("--json", action="store_true", help="for scripts")
 
 
 def _move(file: Path, options: argparse.Namespace) -> None:
@@ -143,13 +153,21 @@ def _move(file: Path, options: argparse.Namespace) -> None:
     read_directory(file).moving(options.cell, members)
     if options.dry_run:
         behind = asyncio.run(check_standby(primary, standby))
-        write_line(f"the standby is {behind:,} bytes behind and could take over; nothing was changed")
+        sentence = f"the standby is {behind:,} bytes behind and could take over; nothing was changed"
+        write_answer(sentence, {"cell": options.cell, "behind_bytes": behind}, as_json=options.json)
         return
     moved = asyncio.run(move_server(primary, standby, fenced_seconds_max=options.seconds))
-    write_line(f"{options.cell} has moved: nothing was written for {moved.gap_seconds:.2f} s; the old server only reads from now on")
+    document: dict[str, Any] = {"cell": options.cell, **asdict(moved)}
+    if not options.json:
+        # before the directory is changed, which may fail
+        write_line(f"{options.cell} has moved: nothing was written for {moved.gap_seconds:.2f} s; the old server only reads from now on")
     if members:
         changed = change_directory(file, lambda known: _present(known, file).moving(options.cell, members))
-        write_line(f"{file} is in epoch {changed.epoch}; {_WHAT_NEXT}")
+        document["epoch"] = changed.epoch
+        if not options.json:
+            write_line(f"{file} is in epoch {changed.epoch}; {_WHAT_NEXT}")
+    if options.json:
+        write_json(document)
 
 
 def _present(known: CellDirectory | None, file: Path) -> CellDirectory:
@@ -164,12 +182,28 @@ def _cell_name(text: str) -> str:
     return text
 
 
-async def spread_keys(directory: CellDirectory) -> list[str]:
-    """Make the same keys good in all cells: copy live ones, revoke everywhere what is revoked anywhere. Return what was done.
+class SpreadKeys(NamedTuple):
+    """Keys that a cell got, that were revoked there, and that are good in all cells."""
+
+    copied: int
+    revoked: int
+    good: int
+
+
+def _write_spread(spread: Mapping[str, SpreadKeys], *, as_json: bool) -> None:
+    if as_json:
+        write_json({cell: keys._asdict() for cell, keys in spread.items()})
+        return
+    for cell, keys in spread.items():
+        write_line(f"{cell}: {keys.copied} copied, {keys.revoked} revoked, {keys.good} good in all")
+
+
+async def spread_keys(directory: CellDirectory) -> dict[str, SpreadKeys]:
+    """Make the same keys good in all cells: copy live ones, revoke everywhere what is revoked anywhere. Return what was done in each.
 
     Each cell's part is its own transactions: cut short, it is called again. Raises CommandError.
     """
-    done: list[str] = []
+    done: dict[str, SpreadKeys] = {}
     async with all_databases(directory) as databases:
         stored = {name: await read_all(connection) for name, connection in databases.items()}
         revoked = {key.key_id for keys in stored.values() for key in keys if key.is_revoked}
@@ -179,5 +213,5 @@ async def spread_keys(directory: CellDirectory) -> list[str]:
             ended = [key.key_id for key in stored[name] if key.key_id in revoked and not key.is_revoked]
             for key_id in ended:
                 await revoke_key(connection, key_id=key_id, revoked_by=actor())
-            done.append(f"{name}: {len(copied)} copied, {len(ended)} revoked, {len(good)} good in all")
+            done[name] = SpreadKeys(len(copied), len(ended), len(good))
     return done

@@ -104,8 +104,7 @@ def _write(answer: Json, command: Command, stated: Mapping[str, Json], *, as_jso
         members = answer if isinstance(answer, dict) else {}
         write_line(command.done.format_map({**members, **{name: value for name, value in stated.items() if value is not None}}))
     elif listed is None:
-        shown = {name: value for name, value in (answer or {}).items() if value not in (None, "", [])}
-        write_table(("FIELD", "VALUE"), [(_words(name), cell(value)) for name, value in shown.items()])
+        write_members({name: value for name, value in (answer or {}).items() if value not in (None, "", [])})
     elif listed:
         columns = command.columns or tuple(listed[0])
         write_table([_words(name).upper() for name in columns], [[cell(row.get(name)) for name in columns] for row in listed])
@@ -114,6 +113,16 @@ def _write(answer: Json, command: Command, stated: Mapping[str, Json], *, as_jso
     if listed is not None and answer.get("next_cursor"):
         # behind a document for scripts nothing else may stand
         (sys.stderr.write if as_json else write_line)(f"... there are more: --cursor {answer['next_cursor']}")
+
+
+def write_members(members: Mapping[str, Json]) -> None:
+    """Write one member a line, and each list of objects as a table of its own below."""
+    lists = {name: value for name, value in members.items() if isinstance(value, list) and isinstance(value[0], dict)}
+    write_table(("FIELD", "VALUE"), [(_words(name), cell(value)) for name, value in members.items() if name not in lists])
+    for name, rows in lists.items():
+        write_line(f"\n{_words(name)}:")
+        columns = [column for column in rows[0] if any(row.get(column) not in (None, "") for row in rows)]
+        write_table([_words(column).upper() for column in columns], [[cell(row.get(column)) for column in columns] for row in rows])
 
 
 def _words(name: str) -> str:

@@ -13,7 +13,7 @@ from typing import Final
 from statesvc.cli.api_calls import CallRefusedError, Calls, File, Json
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.operation_table import add_fields
-from statesvc.cli.output import time_of, write_line
+from statesvc.cli.output import time_of, write_json, write_line
 from statesvc.cli.service_calls import api_calls
 from statesvc.evidence.bundle import BUNDLE_FILE, FORMS
 
@@ -39,6 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="ends in .pdf, .html, .json (verifies by itself) or .zip (all, with a verifier); default: a .zip named after the parcel",
     )
     parser.add_argument("--case", type=Path, metavar="FILE", help="JSON of what the merchant states; that it was asked for is recorded")
+    parser.add_argument("--json", action="store_true", help="for scripts: the files, and what page 1 says")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -69,10 +70,21 @@ def _statement(path: Path) -> Json:
 async def _run(options: argparse.Namespace, statement: Json) -> int:
     async with api_calls(options) as calls:
         document = await _fetch(calls, options, statement, "document")
+        files = {options.out: document}
         _write(options.out, document)
-        _write_page_one(options.out.suffix, document.content)
         if document.headers.get("Statesvc-Annex") == "true":
-            _write(options.out.with_stem(f"{options.out.stem}-annex"), await _fetch(calls, options, statement, "annex"))
+            annex = options.out.with_stem(f"{options.out.stem}-annex")
+            files[annex] = await _fetch(calls, options, statement, "annex")
+            _write(annex, files[annex])
+    page_one = _page_one(options.out.suffix, document.content)
+    if options.json:
+        write_json({"files": [_described(path, file) for path, file in files.items()], "page_one": page_one})
+        return 0
+    for path, file in files.items():
+        described = _described(path, file)
+        write_line(f"{path}: {described['entries']} entries of the log, sealed {time_of(described['sealed_at'])}")
+    for line in page_one:
+        write_line(line)
     return 0
 
 
@@ -97,17 +109,16 @@ def _member(pointer: str) -> str:
     return pointer.removeprefix("/body/").replace("/", ".")
 
 
-def _write_page_one(form: str, content: bytes) -> None:
-    """Say what the first page says, as far as the form holds it as text."""
+def _page_one(form: str, content: bytes) -> list[str]:
+    """Return what the first page says, as far as the form holds it as text."""
     if form == ".zip":
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             content = archive.read(BUNDLE_FILE)
     elif form != ".json":
-        return
+        return []
     page = json.loads(content).get("page_one") or {}
-    for line in (page.get("verdict"), *page.get("notices", ()), *(f"To be weighed: {remark}" for remark in page.get("remarks", ()))):
-        if line:
-            write_line(line)
+    lines = (page.get("verdict"), *page.get("notices", ()), *(f"To be weighed: {remark}" for remark in page.get("remarks", ())))
+    return [line for line in lines if line]
 
 
 def _write(path: Path, file: File) -> None:
@@ -115,4 +126,7 @@ def _write(path: Path, file: File) -> None:
         path.write_bytes(file.content)
     except OSError as error:
         raise CommandError(f"{path} cannot be written: {error.strerror}") from error
-    write_line(f"{path}: {file.headers['Statesvc-Entries']} entries of the log, sealed {time_of(file.headers['Statesvc-Sealed-At'])}")
+
+
+def _described(path: Path, file: File) -> dict[str, Json]:
+    return {"file": str(path), "entries": int(file.headers["Statesvc-Entries"]), "sealed_at": file.headers["Statesvc-Sealed-At"]}

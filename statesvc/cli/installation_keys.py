@@ -8,7 +8,7 @@ from typing import Any
 from psycopg import AsyncConnection
 
 from statesvc.cli.command_error import CommandError
-from statesvc.cli.output import NO_PLACE, show_progress, write_json, write_line, write_table
+from statesvc.cli.output import NO_PLACE, show_progress, write_answer, write_json, write_line, write_table
 from statesvc.cli.session import actor, connect, running_database, service_connection
 from statesvc.cli.tombstone_places import configured_tombstones, publish_tombstones
 from statesvc.database.keyring_store import load_keyring
@@ -72,13 +72,14 @@ async def _run_log_keys(options: argparse.Namespace) -> int:
                     key = await signing_keys.rotate(
                         connection, await open_master_keys(settings, connection), actor=actor(), why=options.why
                     )
-                write_line(str(key))
+                write_answer(str(key), {"id": key.key_id.hex(), "key": str(key)}, as_json=options.json)
             case _:
                 if not await _is_retired(connection, options.id):
                     async with connection.transaction():
                         await signing_keys.retire(connection, options.id, actor=actor(), why=options.why)
                 places = await _publish_tombstone(settings, TombstoneKind.LOG_KEY, options.id.hex())
-                write_line("retired; it signs no more" if places else f"retired; it signs no more. {NO_PLACE}")
+                sentence = "retired; it signs no more" if places else f"retired; it signs no more. {NO_PLACE}"
+                write_answer(sentence, {"id": options.id.hex(), "tombstones": places}, as_json=options.json)
     return 0
 
 

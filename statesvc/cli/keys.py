@@ -122,9 +122,11 @@ def _configure_log_keys(commands: Any) -> None:  # noqa: ANN401 - argparse has n
     listing.add_argument("--json", action="store_true", help="for scripts")
     rotating = commands.add_parser("rotate-log", help="make a new key, which signs checkpoints alongside the old one")
     rotating.add_argument("--why", default="", help="recorded in the log")
+    rotating.add_argument("--json", action="store_true", help="for scripts")
     retiring = commands.add_parser("retire-log", help="have an older key of the log sign no more; its secret is destroyed")
     retiring.add_argument("id", type=_key_id, help="its key id, 8 hexadecimal digits")
     retiring.add_argument("--why", default="", help="recorded in the log")
+    retiring.add_argument("--json", action="store_true", help="for scripts")
 
 
 def _key_id(text: str) -> bytes:

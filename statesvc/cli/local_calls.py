@@ -102,7 +102,10 @@ def _refused(listed: ListedOperation) -> Iterator[None]:
 async def local_calls(*, is_finding: bool = False) -> AsyncIterator[LocalCalls]:
     """Open the calls on the database of this machine's service, over one connection."""
     settings = load_settings()
-    async with service_connection(settings, limits=FINDING if is_finding else PATIENT) as connection, AsyncExitStack() as stack:
+    async with (
+        service_connection(settings, limits=FINDING if is_finding else PATIENT, announced=not is_finding) as connection,
+        AsyncExitStack() as stack,
+    ):
         held = CommandConnection(connection)
         readings = PersonalReads(held)
         folder, keyring = archive_folder(settings), _KeyringOnce(settings, connection)

@@ -3,13 +3,14 @@
 import argparse
 import asyncio
 import sys
+from dataclasses import asdict
 from importlib.resources import files
 from typing import Final
 
-from statesvc.cli.output import write_line
+from statesvc.cli.output import write_json, write_line
 from statesvc.cli.session import running_database
 from statesvc.database.log_guard import guard_script
-from statesvc.database.migrator import migrate
+from statesvc.database.migrator import MigrationReport, migrate
 from statesvc.settings.service_settings import load_settings
 
 GUARD_NEEDS: Final = (
@@ -33,6 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     what.add_argument("--guard", action="store_true", help="print the SQL by which a superuser guards the log's tables")
     what.add_argument("--roles", action="store_true", help="print the SQL that makes the roles and the database on a server of yours")
+    parser.add_argument("--json", action="store_true", help="for scripts: what was applied and what is pending")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -45,14 +47,22 @@ def run(options: argparse.Namespace) -> int:
         sys.stderr.write(ROLES_NEEDS)
         write_line(files("statesvc.database").joinpath("embedded_roles.sql").read_text("utf-8").rstrip())
         return 0
-    return asyncio.run(_run(check=options.check))
+    return asyncio.run(_run(check=options.check, as_json=options.json))
 
 
-async def _run(*, check: bool) -> int:
+async def _run(*, check: bool, as_json: bool) -> int:
     settings = load_settings()
     async with running_database(settings, make=not check, migrated=False) as dsns:
         role = settings.database.auditor_role
         report = await migrate(dsns.owner, dsns.listen, check_only=check, superuser_dsn=dsns.superuser, auditor_role=role)
+    if as_json:
+        write_json(asdict(report))
+    else:
+        _write(report)
+    return 1 if report.pending else 0
+
+
+def _write(report: MigrationReport) -> None:
     for label in report.applied:
         write_line(f"applied  {label}")
     for label in report.pending:
@@ -63,4 +73,3 @@ async def _run(*, check: bool) -> int:
         write_line(f"the database is newer than this release (migrations {', '.join(map(str, report.newer))})")
     if not report.applied and not report.pending:
         write_line("the schema is up to date")
-    return 1 if report.pending else 0

@@ -132,7 +132,7 @@ def cell(value: object) -> object:
         case list():
             return ", ".join(map(str, value)) or None
         case dict():
-            return ", ".join(f"{name} {each}" for name, each in value.items() if each is not None) or None
+            return ", ".join(f"{name} {each}" for name, each in value.items() if each not in (None, "")) or None
         case float():
             return f"{value:g}"
         case _:
@@ -145,6 +145,14 @@ def write_line(text: str) -> None:
         merged.line(text)
     else:
         sys.stdout.write(text + "\n")
+
+
+def write_answer(text: str, document: Mapping[str, Any], *, as_json: bool) -> None:
+    """Write an answer as lines for people, or as one JSON document for scripts."""
+    if as_json:
+        write_json(document)
+    else:
+        write_line(text)
 
 
 def show_progress(done: int, total: int, what: str, *, goes_on: bool = False) -> None:

@@ -23,6 +23,7 @@ OURS: Final = "ours"
 """Value of `--stable`: our own stable version again."""
 NONE: Final = "none"
 """Value of `--candidate`: the rollout ends."""
+_NOTHING: Final = (None, "")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -38,9 +39,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     turn.add_argument(
         "--guard-differences", type=float, metavar="PERCENT", help="the highest share that it may read differently (needs --shadow)"
     )
+    turn.add_argument("--json", action="store_true", help="for scripts")
     rehearse = commands.add_parser("drill", help="rehearse the way back from another fleet's share: to 0 and forth again")
     rehearse.add_argument("carrier_id", metavar="carrier", help="a carrier id")
     rehearse.add_argument("--seconds", type=float, default=60.0, help="how long to wait at 0 (default: 60)")
+    rehearse.add_argument("--json", action="store_true", help="for scripts")
     declared.add_declared(commands, "rollout")
 
 
@@ -54,9 +57,9 @@ async def _run(options: argparse.Namespace) -> int:
     change = _change(options) if options.action == "set" else None
     async with api_calls(options) as calls:
         if options.action == "drill":
-            return await drill(calls, options.carrier_id, seconds=options.seconds)
+            return await drill(calls, options.carrier_id, seconds=options.seconds, as_json=options.json)
         if change is not None:
-            await _set(calls, options.carrier_id, change)
+            await _set(calls, options.carrier_id, change, as_json=options.json)
         elif options.carrier_id is not None:
             await _show_one(calls, options.carrier_id, as_json=options.json)
         else:
@@ -88,8 +91,11 @@ def _guard(options: argparse.Namespace) -> dict[str, Json] | None:
     return {"messages": options.guard_messages, **bounds}
 
 
-async def _set(calls: Calls, carrier_id: str, change: Mapping[str, Json]) -> None:
+async def _set(calls: Calls, carrier_id: str, change: Mapping[str, Json], *, as_json: bool) -> None:
     rollout = await calls.call("change_rollout", change, carrier_id=carrier_id)
+    if as_json:
+        write_json(rollout)
+        return
     shadow = ", with a shadow" if rollout["shadow"] else ""
     rest = f", the rest to {rollout['stable']}" if rollout["stable"] else ""
     write_line(f"{carrier_id}: {rollout['percent']} % to version {rollout['candidate'] or '-'}{rest}{shadow}; in effect at the next claim")
@@ -115,7 +121,7 @@ async def _show_one(calls: Calls, carrier_id: str, *, as_json: bool) -> None:
         write_json({**_described(rollout), "readings": rollout["readings"], "totals": page["totals"], "differences": page["items"]})
         return
     for name, value in _described(rollout).items():
-        write_line(f"{name:<12}{'-' if value is None else cell(value)}")
+        write_line(f"{name:<12}{'-' if cell(value) in _NOTHING else cell(value)}")
     _write_readings(rollout)
     totals = page["totals"]
     dropped = f", {totals['dropped']} not tried in time" if totals["dropped"] else ""

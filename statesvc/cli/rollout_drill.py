@@ -7,12 +7,12 @@ from typing import Any, Final
 
 from statesvc.cli.api_calls import Calls
 from statesvc.cli.command_error import CommandError
-from statesvc.cli.output import write_line
+from statesvc.cli.output import write_json, write_line
 
 _LOOK_SECONDS: Final = 0.1
 
 
-async def drill(calls: Calls, carrier_id: str, *, seconds: float) -> int:
+async def drill(calls: Calls, carrier_id: str, *, seconds: float, as_json: bool) -> int:
     """Set the share to 0, until nothing is left of what waited or was leased then, and back; return 1 where something is left."""
     rollout = await calls.call("get_rollout", carrier_id=carrier_id)
     if not rollout["readings"] or not rollout["percent"]:
@@ -29,6 +29,10 @@ async def drill(calls: Calls, carrier_id: str, *, seconds: float) -> int:
     finally:
         again = {"percent": rollout["percent"], "force": True, "why": "drill: forth again"}
         await calls.call("change_rollout", again, carrier_id=carrier_id)
+    if as_json:
+        seconds_until = {"set": turned_at - asked_at, "taken": taken, "finished": finished}
+        write_json({"carrier_id": carrier_id, "held": held, "stranded": stranded, "seconds": seconds_until, "percent": rollout["percent"]})
+        return 1 if stranded else 0
     write_line(f"{carrier_id}: at 0 % after {turned_at - asked_at:.2f} s; what waited was leased by the stable reader {_said(taken)}")
     write_line(f"the candidate held {held} messages, and had ended them {_said(finished)}")
     write_line(f"stranded: {stranded}; at {rollout['percent']} % again")

@@ -25,13 +25,14 @@ def service_of(options: argparse.Namespace) -> Service | None:
 async def api_calls(options: argparse.Namespace, *, is_finding: bool = False) -> AsyncIterator[Calls]:
     """Open the calls of the service that was named, otherwise in this process. Standard error says which service, or which database.
 
-    `is_finding`: what is wrong is to be found out, so that a database that is silent is an answer, too.
+    `is_finding`: what is wrong is to be found out, so that a database that is silent is an answer, too, and the answer names it.
     """
     service = service_of(options)
     if service is not None:
         from statesvc.cli.remote_calls import RemoteCalls  # noqa: PLC0415 - loads TLS, which a command on the machine does not need
 
-        sys.stderr.write(f"service: {service.url}\n")
+        if not is_finding:
+            sys.stderr.write(f"service: {service.url}\n")
         yield RemoteCalls(service, only_reads=getattr(options, "only_reads", False))
         return
     from statesvc.cli.local_calls import local_calls  # noqa: PLC0415 - loads the database driver, which a call from afar does not need

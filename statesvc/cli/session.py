@@ -32,8 +32,8 @@ _AGAIN_SECONDS: Final = 0.1
 
 
 @asynccontextmanager
-async def running_database(settings: Settings, *, make: bool = False, migrated: bool = True) -> AsyncIterator[Dsns]:
-    """Provide the addresses, for the time of the block; standard error names the database first.
+async def running_database(settings: Settings, *, make: bool = False, migrated: bool = True, announced: bool = True) -> AsyncIterator[Dsns]:
+    """Provide the addresses, for the time of the block; `announced`: standard error names the database first.
 
     A server that is stopped is started, and with `migrated` its schema brought up to date, as `up` does it. With `make` it is made where
     there is none; otherwise raises `NoDataError`.
@@ -45,7 +45,8 @@ async def running_database(settings: Settings, *, make: bool = False, migrated: 
         if not make:
             raise
         found = None
-    sys.stderr.write(f"database: {database_name(settings.database)}\n")
+    if announced:
+        sys.stderr.write(f"database: {database_name(settings.database)}\n")
     if found is not None:
         yield found
         return
@@ -69,9 +70,14 @@ FINDING: Final = SessionLimits(statement_seconds=30, lock_seconds=10)
 
 
 @asynccontextmanager
-async def service_connection(settings: Settings, *, limits: SessionLimits = PATIENT) -> AsyncIterator[AsyncConnection[Any]]:
+async def service_connection(
+    settings: Settings, *, limits: SessionLimits = PATIENT, announced: bool = True
+) -> AsyncIterator[AsyncConnection[Any]]:
     """Open an autocommit connection as the service's role, on a schema that is up to date."""
-    async with running_database(settings) as dsns, await connect(dsns.service, direct=not dsns.is_pooled, limits=limits) as connection:
+    async with (
+        running_database(settings, announced=announced) as dsns,
+        await connect(dsns.service, direct=not dsns.is_pooled, limits=limits) as connection,
+    ):
         pending = compare(read_migrations(), await read_ledger(connection)).pending
         if pending:
             raise CommandError(f"migrations are pending ({', '.join(each.label for each in pending)}): run `statesvc migrate`")

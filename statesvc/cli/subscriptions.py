@@ -9,11 +9,11 @@ from typing import Any, Final
 
 from statesvc.background.duration import duration
 from statesvc.cli import declared
-from statesvc.cli.api_calls import Calls, Json, work
+from statesvc.cli.api_calls import Calls, work
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.id_prefix import one_beginning_with, shown_ids
 from statesvc.cli.operation_table import add_fields
-from statesvc.cli.output import cell, time_of, write_json, write_line, write_table
+from statesvc.cli.output import cell, time_of, write_answer, write_json, write_line, write_table
 from statesvc.cli.service_calls import api_calls
 from statesvc.delivery.outcome_words import outcome_words
 
@@ -158,24 +158,17 @@ async def _show(calls: Calls, one: Mapping[str, Any], options: argparse.Namespac
 
 async def _pause(calls: Calls, one: Mapping[str, Any], options: argparse.Namespace) -> int:
     paused = await calls.call("pause_subscription", why=options.why, subscription_id=one["id"])
-    _say(options, paused, "paused: what comes is collected and sent once it is resumed")
+    write_answer("paused: what comes is collected and sent once it is resumed", paused, as_json=options.json)
     return 0
 
 
 async def _resume(calls: Calls, one: Mapping[str, Any], options: argparse.Namespace) -> int:
     resumed = await calls.call("resume_subscription", why=options.why, subscription_id=one["id"])
-    _say(options, resumed, "resumed: what waits is sent now")
+    write_answer("resumed: what waits is sent now", resumed, as_json=options.json)
     if one["missed_since"] is not None and one["disabled_at"] is not None and not options.json:
         since = f"{datetime.fromisoformat(one['missed_since']).astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
         write_line(f"nothing was collected while it was disabled: statesvc subscriptions replay {one['id']} --since {since}")
     return 0
-
-
-def _say(options: argparse.Namespace, answer: Json, sentence: str) -> None:
-    if options.json:
-        write_json(answer)
-    else:
-        write_line(sentence)
 
 
 async def _test(calls: Calls, one: Mapping[str, Any], options: argparse.Namespace) -> int:

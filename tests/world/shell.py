@@ -18,14 +18,15 @@ class Shell:
         self._capsys = capsys
 
     async def __call__(self, *arguments: str, exit_code: int = 0) -> str:
-        out, err = await self._run(arguments, exit_code)
+        out, err = await self.printed(*arguments, exit_code=exit_code)
         return out if exit_code == 0 else out + err
 
     async def json(self, *arguments: str, exit_code: int = 0) -> Any:
-        out, _ = await self._run((*arguments, "--json"), exit_code)
+        out, _ = await self.printed(*arguments, "--json", exit_code=exit_code)
         return json.loads(out)
 
-    async def _run(self, arguments: tuple[str, ...], exit_code: int) -> tuple[str, str]:
+    async def printed(self, *arguments: str, exit_code: int = 0) -> tuple[str, str]:
+        """Return what stands on standard output and on standard error."""
         self._capsys.readouterr()
         ended = await asyncio.to_thread(main, arguments)
         printed = self._capsys.readouterr()

@@ -1,10 +1,13 @@
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from typing import Final
 
 import pytest
 
 from statesvc.cli import build_parser, main
+from statesvc.cli.command_parser import CommandParser
 from statesvc.cli.command_table import COMMANDS, GROUPS
 
 
@@ -103,6 +106,31 @@ def test_options_of_all_commands_stand_before_and_after_the_command() -> None:
     before, after = ("--url", "http://h", "-o", "json", "--ages", "queue"), ("queue", "--url", "http://h", "-o", "json", "--ages")
     assert parser.parse_args(before) == parser.parse_args(after)
     assert parser.parse_args(after).service_url == "http://h"
+
+
+PRINTS_NO_ANSWER: Final = frozenset(
+    {
+        *("up", "ingress", "api", "worker", "notifier", "sealer"),  # run until they are stopped
+        *("init", "completion", "runbook", "cell proxy"),  # make or print a file, a page
+        *("logs", "listen", "open", "psql"),  # another program's lines, or another program
+    }
+)
+
+
+def _ends(parser: CommandParser) -> Iterator[CommandParser]:
+    """Yield the parsers with which a command line can end."""
+    if parser.actions is None or not parser.actions.required:
+        yield parser
+    if parser.actions is not None:
+        for action in parser.actions.choices.values():
+            yield from _ends(action)
+
+
+def test_each_command_that_prints_an_answer_prints_it_for_scripts_too() -> None:
+    parser, _ = build_parser(set(COMMANDS))
+    ends = [end for name in COMMANDS for end in _ends(parser.actions.choices[name])]
+    without = {end.prog.removeprefix("statesvc ") for end in ends if "--json" not in end.format_help()}
+    assert without == PRINTS_NO_ANSWER
 
 
 def test_a_command_without_a_document_refuses_to_print_one(capsys: pytest.CaptureFixture[str]) -> None:

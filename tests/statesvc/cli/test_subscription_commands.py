@@ -8,6 +8,7 @@ import pytest
 from psycopg import AsyncConnection
 
 from statesvc.cli import subscriptions
+from statesvc.cli.declared import write_members
 from tests.world.database import Database
 from tests.world.shell import Shell, use
 from tests.world.story import story
@@ -75,3 +76,17 @@ async def test_a_shortened_id_is_sought_among_the_newest(shell: Shell, monkeypat
     monkeypatch.setattr(subscriptions, "_NOTIFICATIONS_SEARCHED", 2)
     assert (await shell.json("subscriptions", "notification", "aa", "n1-a"))["webhook_id"] == NOTIFICATIONS[1]
     assert (await shell.json("subscriptions", "notification", "aa", NOTIFICATIONS[0]))["webhook_id"] == NOTIFICATIONS[0]
+
+
+def test_the_tries_of_a_notification_are_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+    tries = [{"number": 1, "outcome": "refused", "status_code": 500}, {"number": 2, "outcome": "delivered", "status_code": 204}]
+    write_members({"webhook_id": "n1-aa", "attempts": tries})
+    assert [line.split() for line in capsys.readouterr().out.splitlines()] == [
+        ["FIELD", "VALUE"],
+        ["webhook", "id", "n1-aa"],
+        [],
+        ["attempts:"],
+        ["NUMBER", "OUTCOME", "STATUS", "CODE"],
+        ["1", "refused", "500"],
+        ["2", "delivered", "204"],
+    ]

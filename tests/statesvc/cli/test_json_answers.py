@@ -1,0 +1,67 @@
+"""What acts says for scripts what it did, as what only looks does."""
+
+import base64
+from pathlib import Path
+
+import pytest
+from psycopg import AsyncConnection
+
+from tests.world.database import Database
+from tests.world.shell import Shell, use
+from tests.world.story import story
+
+
+@pytest.fixture(autouse=True)
+def _environment(database: Database, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    use(database, monkeypatch)
+    monkeypatch.setenv("STATESVC_MASTER_KEY", base64.b64encode(bytes(range(32))).decode())
+    monkeypatch.setenv("STATESVC_OWNER_URL", database.owner_dsn)
+    monkeypatch.setenv("STATESVC_CELLS_FILE", str(tmp_path / "cells.toml"))
+    monkeypatch.setenv("STATESVC_ARCHIVE_DIR", str(tmp_path / "archive"))
+    (tmp_path / "archive").mkdir()
+
+
+async def test_each_act_answers_with_a_document(shell: Shell, tmp_path: Path) -> None:
+    quota = await shell.json("carriers", "quota", "ups", "--weight", "2", "--why", "test")
+    assert (quota["carrier_id"], quota["weight"], quota["in_flight_max"]) == ("ups", 2.0, None)
+    rollout = await shell.json("rollout", "set", "ups", "--stable", "old@1", "--candidate", "1", "--percent", "5", "--why", "test")
+    assert (rollout["carrier_id"], rollout["percent"], rollout["stable"]) == ("ups", 5, "old@1")
+    migrated = await shell.json("migrate", "--check")
+    assert (migrated["applied"], migrated["pending"]) == ([], [])
+    archived = await shell.json("archive", "run")
+    assert (archived["archived"], archived["bodies"], archived["refused"]) == ([], 0, None)
+    assert await shell.json("archive", "verify") == {"files": 0, "months": 0, "faults": {}}
+    assert (await shell.json("archive", "log", "--hot-months", "1", "--no-wait"))["archived"] == []
+    added = await shell.json("cell", "add", "north", "--url", "http://127.0.0.1:1")
+    assert added == {"cell": "north", "file": str(tmp_path / "cells.toml"), "epoch": 1}
+    assert await shell.json("cell", "assign", "ups", "north") == {"carrier_id": "ups", "cell": "north", "epoch": 2}
+
+
+async def test_new_keys_of_the_log_are_documents(database: Database, shell: Shell) -> None:
+    async with story(database) as log:
+        await log.parcel("1ZEVIDENCE")
+        await log.seal()
+        made = await shell.json("keys", "rotate-log")
+        await log.seal()
+    (old,) = [key["id"] for key in await shell.json("keys", "log") if key["id"] != made["id"]]
+    assert await shell.json("keys", "retire-log", old) == {"id": old, "tombstones": []}
+
+
+async def test_what_was_written_as_evidence_is_a_document(database: Database, shell: Shell, tmp_path: Path) -> None:
+    async with story(database) as log:
+        await log.parcel("1ZEVIDENCE")
+        await log.seal()
+    made = await shell.json("evidence", "ups", "1ZEVIDENCE", "--out", str(tmp_path / "e.json"))
+    ((name, entries),) = [(file["file"], file["entries"]) for file in made["files"]]
+    assert (name, entries > 0) == (str(tmp_path / "e.json"), True)
+    assert "UPS reported parcel 1ZEVIDENCE as delivered" in made["page_one"][0]
+
+
+async def test_status_names_the_database_once(database: Database, shell: Shell) -> None:
+    async with await AsyncConnection.connect(database.service_dsn) as connection:
+        ((name,),) = await (await connection.execute("SELECT current_database()")).fetchall()
+    # nothing runs here, which needs a human
+    out, err = await shell.printed("status", exit_code=1)
+    assert (out.count(name), err) == (1, "")
+    _, err = await shell.printed("queue")
+    assert name in err
