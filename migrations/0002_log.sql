@@ -88,15 +88,15 @@ CREATE INDEX stream_parcel ON statesvc.stream (parcel_id) WHERE parcel_id IS NOT
 -- That a `carrier_id` + `event_id` takes effect once is a promise that outlives the partitions: no row goes before its digest stands in its
 -- shipment's `packed_keys`, and a row with facts to contradict, or with an alias, never goes. `facts_digest` is empty
 -- for a derived id, which is its facts; for a carrier's own id it is a format byte and keyed digests: of the core and of the time (eight
--- bytes each), of city, region, country and facility (four each); zeros where one is not stated. `carried` are the digests of the values
+-- bytes each), of city, region, country and facility (four each); zeros where one is not stated. `attribute_digests` are those of the values
 -- that the scan carried from the start (signer, expected delivery), eight bytes each. An alias stands for the event of another id.
 CREATE TABLE statesvc.event_key (
     carrier_id text NOT NULL,
     event_id text NOT NULL,
     shipment_id uuid NOT NULL,
     facts_digest bytea NOT NULL CHECK (octet_length(facts_digest) IN (0, 33)),
-    carried bytea NOT NULL CHECK (octet_length(carried) % 8 = 0),
-    stands_for text,
+    attribute_digests bytea NOT NULL CHECK (octet_length(attribute_digests) % 8 = 0),
+    alias_of text,
     PRIMARY KEY (carrier_id, event_id)
 );
 
@@ -105,7 +105,7 @@ CREATE FUNCTION statesvc.refuse_unpacked() RETURNS trigger
     LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF OLD.facts_digest <> '' OR OLD.stands_for IS NOT NULL OR NOT EXISTS (
+    IF OLD.facts_digest <> '' OR OLD.alias_of IS NOT NULL OR NOT EXISTS (
         SELECT FROM statesvc.stream s WHERE s.shipment_id = OLD.shipment_id AND s.carrier_id = OLD.carrier_id
             AND statesvc.holds_key(s.packed_keys, OLD.event_id)
     ) THEN

@@ -94,7 +94,7 @@ INSERT INTO statesvc.lane (carrier_id) VALUES ('');
 
 -- How much of each claim a carrier gets, and how many of its messages may be in workers' hands at a time (NULL: no bound). A carrier
 -- without a row has weight 1 and no bound. Read by the claim, so a change is in effect at the next one.
-CREATE TABLE statesvc.allotment (
+CREATE TABLE statesvc.carrier_quota (
     carrier_id text PRIMARY KEY,
     weight float8 NOT NULL DEFAULT 1 CHECK (weight BETWEEN 0.01 AND 100),
     in_flight_max int CHECK (in_flight_max > 0),
@@ -171,15 +171,15 @@ CREATE INDEX trial_compared ON statesvc.trial (trial_id) WHERE verdict IS NOT NU
 -- may be pruned.
 
 -- One row per batch that a candidate read: the guard's window. Only the newest rows stay.
-CREATE TABLE statesvc.rollout_tally (
-    tally_id bigint GENERATED ALWAYS AS IDENTITY,
+CREATE TABLE statesvc.rollout_batch (
+    rollout_batch_id bigint GENERATED ALWAYS AS IDENTITY,
     recorded_at timestamptz NOT NULL,
     carrier_id text NOT NULL,
     candidate text NOT NULL,
     messages int NOT NULL,
     errors int NOT NULL,
     differing int NOT NULL,
-    PRIMARY KEY (carrier_id, tally_id)
+    PRIMARY KEY (carrier_id, rollout_batch_id)
 );
 
 -- Totals since the candidate was named, one row per worker, so that no two workers wait for each other. `measure`: messages, errors,
@@ -211,7 +211,7 @@ CREATE TABLE statesvc.rollout_diff (
 -- What each process that takes webhooks acknowledged, by carrier and minute: the minute of the message ids, by the process's clock. It is written
 -- after the ACK, independently of the message, so that the reconciler can count what was promised without looking at what is stored. Also
 -- when a carrier was last heard, and how often it pushes again what it has pushed.
-CREATE TABLE statesvc.ingest_tally (
+CREATE TABLE statesvc.ack_count (
     carrier_id text NOT NULL,
     minute timestamptz NOT NULL,
     process text NOT NULL,
@@ -221,7 +221,7 @@ CREATE TABLE statesvc.ingest_tally (
     last_at timestamptz,
     PRIMARY KEY (carrier_id, minute, process)
 ) WITH (fillfactor = 50);
-CREATE INDEX ingest_tally_minute ON statesvc.ingest_tally USING brin (minute) WITH (autosummarize = on);
+CREATE INDEX ack_count_minute ON statesvc.ack_count USING brin (minute) WITH (autosummarize = on);
 
 -- How the promises were kept, by minute: of all processes together, written once a minute, for a week and a day. `counts`: how many took how
 -- long, by the bounds of statesvc/telemetry/objectives.py.

@@ -23,9 +23,9 @@ GRANT INSERT ON statesvc.code_mapping TO {service_role};
 REVOKE UPDATE, DELETE, TRUNCATE ON statesvc.code_mapping FROM {service_role};
 GRANT INSERT, DELETE ON statesvc.mapped_text TO {service_role};
 GRANT INSERT, UPDATE, DELETE ON
-    statesvc.rollout_tally, statesvc.rollout_count, statesvc.rollout_diff, statesvc.reader, statesvc.trial
+    statesvc.rollout_batch, statesvc.rollout_count, statesvc.rollout_diff, statesvc.reader, statesvc.trial
     TO {service_role};
-GRANT INSERT, UPDATE ON statesvc.allotment TO {service_role};
+GRANT INSERT, UPDATE ON statesvc.carrier_quota TO {service_role};
 GRANT INSERT, DELETE ON statesvc.message_attempt TO {service_role};
 GRANT INSERT, UPDATE ON statesvc.body_archive, statesvc.legal_hold TO {service_role};
 GRANT INSERT, DELETE ON statesvc.body_retained TO {service_role};
@@ -38,7 +38,7 @@ GRANT INSERT, UPDATE, DELETE ON statesvc.throttle, statesvc.limiter_state TO {se
 GRANT INSERT ON statesvc.notification_gap TO {service_role};
 GRANT INSERT, DELETE ON statesvc.open_attempt, statesvc.test_attempt TO {service_role};
 GRANT INSERT, UPDATE, DELETE ON statesvc.subscription_failing TO {service_role};
-GRANT INSERT, UPDATE, DELETE ON statesvc.ingest_tally, statesvc.objective_minute, statesvc.reconciled TO {service_role};
+GRANT INSERT, UPDATE, DELETE ON statesvc.ack_count, statesvc.objective_minute, statesvc.reconciled TO {service_role};
 GRANT INSERT, UPDATE, DELETE ON statesvc.notice TO {service_role};
 GRANT DELETE ON statesvc.dead_letter TO {service_role};
 GRANT INSERT, UPDATE, DELETE ON statesvc.sealing_refusal TO {service_role};

@@ -68,7 +68,7 @@
 --   pack_keys(p_carrier_id text, p_event_id text, p_limit integer, OUT carrier_id text, OUT event_id text, OUT packed bigint) RETURNS
 --       record
 --   packed_key(p_event_id text) RETURNS bytea
---   packed_values(p_event_id text, p_carried bytea) RETURNS bytea
+--   packed_values(p_event_id text, p_attribute_digests bytea) RETURNS bytea
 --   postpone(p_token uuid, p_message_ids uuid[]) RETURNS integer
 --   put(p_message_ids uuid[], p_carrier_ids text[], p_digests bytea[], p_sealed bytea[], p_sealed_keys bytea[], p_commitments bytea[],
 --       p_headers jsonb[], p_body_bytes integer[], p_etas timestamp with time zone[] DEFAULT NULL::timestamp with time zone[],
@@ -112,6 +112,20 @@ CREATE SEQUENCE statesvc.batch_id_seq
     NO MAXVALUE
     CACHE 1;
 
+CREATE TABLE statesvc.ack_count (
+    carrier_id text NOT NULL,
+    minute timestamp with time zone NOT NULL,
+    process text NOT NULL,
+    accepted integer NOT NULL,
+    duplicates integer NOT NULL,
+    refused integer NOT NULL,
+    last_at timestamp with time zone
+)
+WITH (fillfactor='50');
+ALTER TABLE ONLY statesvc.ack_count
+    ADD CONSTRAINT ack_count_pkey PRIMARY KEY (carrier_id, minute, process);
+CREATE INDEX ack_count_minute ON statesvc.ack_count USING brin (minute) WITH (autosummarize='on');
+
 CREATE TABLE statesvc.action (
     recorded_at timestamp with time zone NOT NULL,
     batch_id bigint NOT NULL,
@@ -127,19 +141,6 @@ ALTER TABLE ONLY statesvc.action
     ADD CONSTRAINT action_pkey PRIMARY KEY (batch_id, ordinal, recorded_at);
 CREATE INDEX action_target ON ONLY statesvc.action USING btree (target);
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON statesvc.action FOR EACH STATEMENT EXECUTE FUNCTION statesvc.refuse_change();
-
-CREATE TABLE statesvc.allotment (
-    carrier_id text NOT NULL,
-    weight double precision DEFAULT 1 NOT NULL,
-    in_flight_max integer,
-    changed_at timestamp with time zone NOT NULL,
-    changed_by text NOT NULL,
-    why text DEFAULT ''::text NOT NULL,
-    CONSTRAINT allotment_in_flight_max_check CHECK ((in_flight_max > 0)),
-    CONSTRAINT allotment_weight_check CHECK (((weight >= (0.01)::double precision) AND (weight <= (100)::double precision)))
-);
-ALTER TABLE ONLY statesvc.allotment
-    ADD CONSTRAINT allotment_pkey PRIMARY KEY (carrier_id);
 
 CREATE TABLE statesvc.api_key (
     key_id text NOT NULL,
@@ -287,6 +288,19 @@ CREATE TABLE statesvc.body_retained (
 ALTER TABLE ONLY statesvc.body_retained ALTER COLUMN sealed SET STORAGE EXTERNAL;
 ALTER TABLE ONLY statesvc.body_retained
     ADD CONSTRAINT body_retained_pkey PRIMARY KEY (message_id);
+
+CREATE TABLE statesvc.carrier_quota (
+    carrier_id text NOT NULL,
+    weight double precision DEFAULT 1 NOT NULL,
+    in_flight_max integer,
+    changed_at timestamp with time zone NOT NULL,
+    changed_by text NOT NULL,
+    why text DEFAULT ''::text NOT NULL,
+    CONSTRAINT carrier_quota_in_flight_max_check CHECK ((in_flight_max > 0)),
+    CONSTRAINT carrier_quota_weight_check CHECK (((weight >= (0.01)::double precision) AND (weight <= (100)::double precision)))
+);
+ALTER TABLE ONLY statesvc.carrier_quota
+    ADD CONSTRAINT carrier_quota_pkey PRIMARY KEY (carrier_id);
 
 CREATE TABLE statesvc.checkpoint (
     tree_size bigint NOT NULL,
@@ -480,9 +494,9 @@ CREATE TABLE statesvc.event_key (
     event_id text NOT NULL,
     shipment_id uuid NOT NULL,
     facts_digest bytea NOT NULL,
-    carried bytea NOT NULL,
-    stands_for text,
-    CONSTRAINT event_key_carried_check CHECK (((octet_length(carried) % 8) = 0)),
+    attribute_digests bytea NOT NULL,
+    alias_of text,
+    CONSTRAINT event_key_attribute_digests_check CHECK (((octet_length(attribute_digests) % 8) = 0)),
     CONSTRAINT event_key_facts_digest_check CHECK ((octet_length(facts_digest) = ANY (ARRAY[0, 33])))
 );
 ALTER TABLE ONLY statesvc.event_key
@@ -554,20 +568,6 @@ CREATE INDEX inbox_bucket ON statesvc.inbox USING btree (carrier_id, statesvc.bu
 CREATE INDEX inbox_leased ON statesvc.inbox USING btree (available_at) WHERE (token IS NOT NULL);
 CREATE INDEX inbox_ready ON statesvc.inbox USING btree (carrier_id, available_at, message_id) WHERE (token IS NULL);
 CREATE INDEX inbox_token ON statesvc.inbox USING btree (token) WHERE (token IS NOT NULL);
-
-CREATE TABLE statesvc.ingest_tally (
-    carrier_id text NOT NULL,
-    minute timestamp with time zone NOT NULL,
-    process text NOT NULL,
-    accepted integer NOT NULL,
-    duplicates integer NOT NULL,
-    refused integer NOT NULL,
-    last_at timestamp with time zone
-)
-WITH (fillfactor='50');
-ALTER TABLE ONLY statesvc.ingest_tally
-    ADD CONSTRAINT ingest_tally_pkey PRIMARY KEY (carrier_id, minute, process);
-CREATE INDEX ingest_tally_minute ON statesvc.ingest_tally USING brin (minute) WITH (autosummarize='on');
 
 CREATE TABLE statesvc.lane (
     carrier_id text NOT NULL,
@@ -994,6 +994,26 @@ CREATE TABLE statesvc.rollout (
 ALTER TABLE ONLY statesvc.rollout
     ADD CONSTRAINT rollout_pkey PRIMARY KEY (carrier_id);
 
+CREATE TABLE statesvc.rollout_batch (
+    rollout_batch_id bigint NOT NULL,
+    recorded_at timestamp with time zone NOT NULL,
+    carrier_id text NOT NULL,
+    candidate text NOT NULL,
+    messages integer NOT NULL,
+    errors integer NOT NULL,
+    differing integer NOT NULL
+);
+ALTER TABLE statesvc.rollout_batch ALTER COLUMN rollout_batch_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME statesvc.rollout_batch_rollout_batch_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+ALTER TABLE ONLY statesvc.rollout_batch
+    ADD CONSTRAINT rollout_batch_pkey PRIMARY KEY (carrier_id, rollout_batch_id);
+
 CREATE TABLE statesvc.rollout_count (
     carrier_id text NOT NULL,
     candidate text NOT NULL,
@@ -1026,26 +1046,6 @@ ALTER TABLE statesvc.rollout_diff ALTER COLUMN diff_id ADD GENERATED ALWAYS AS I
 );
 ALTER TABLE ONLY statesvc.rollout_diff
     ADD CONSTRAINT rollout_diff_pkey PRIMARY KEY (carrier_id, diff_id);
-
-CREATE TABLE statesvc.rollout_tally (
-    tally_id bigint NOT NULL,
-    recorded_at timestamp with time zone NOT NULL,
-    carrier_id text NOT NULL,
-    candidate text NOT NULL,
-    messages integer NOT NULL,
-    errors integer NOT NULL,
-    differing integer NOT NULL
-);
-ALTER TABLE statesvc.rollout_tally ALTER COLUMN tally_id ADD GENERATED ALWAYS AS IDENTITY (
-    SEQUENCE NAME statesvc.rollout_tally_tally_id_seq
-    START WITH 1
-    INCREMENT BY 1
-    NO MINVALUE
-    NO MAXVALUE
-    CACHE 1
-);
-ALTER TABLE ONLY statesvc.rollout_tally
-    ADD CONSTRAINT rollout_tally_pkey PRIMARY KEY (carrier_id, tally_id);
 
 CREATE TABLE statesvc.root_key (
     kms text NOT NULL,

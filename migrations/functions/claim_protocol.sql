@@ -266,7 +266,7 @@ BEGIN
     IF v_lease_mark IS NULL
         OR EXISTS (SELECT FROM statesvc.inbox q WHERE q.token IS NOT NULL AND q.available_at >= v_lease_mark AND q.available_at <= p_now)
         OR EXISTS (SELECT FROM statesvc.rollout r WHERE r.hold OR r.stable IS NOT NULL OR (r.percent > 0 AND strpos(r.candidate, '@') > 0))
-        OR EXISTS (SELECT FROM statesvc.allotment a WHERE a.in_flight_max IS NOT NULL) THEN
+        OR EXISTS (SELECT FROM statesvc.carrier_quota a WHERE a.in_flight_max IS NOT NULL) THEN
         RETURN NULL;
     END IF;
     SELECT array_agg(r.message_id) AS message_ids, count(*) AS messages, sum(r.body_bytes) AS bytes INTO v_chosen
@@ -296,7 +296,7 @@ BEGIN
     rooms := '{}';
     full_carriers := '{}';
     SELECT array_agg(a.carrier_id) INTO bounded_carriers
-    FROM statesvc.allotment a WHERE a.in_flight_max IS NOT NULL AND a.carrier_id <> ALL (p_held);
+    FROM statesvc.carrier_quota a WHERE a.in_flight_max IS NOT NULL AND a.carrier_id <> ALL (p_held);
     IF bounded_carriers IS NULL THEN
         RETURN;
     END IF;
@@ -311,7 +311,7 @@ BEGIN
     )
     SELECT coalesce(array_agg(a.carrier_id), '{}'), coalesce(array_agg(a.in_flight_max - coalesce(f.messages, 0)), '{}')
     INTO open_carriers, rooms
-    FROM statesvc.allotment a LEFT JOIN in_flight f ON f.carrier_id = a.carrier_id
+    FROM statesvc.carrier_quota a LEFT JOIN in_flight f ON f.carrier_id = a.carrier_id
     WHERE a.carrier_id = ANY (open_carriers) AND a.in_flight_max > coalesce(f.messages, 0);
     full_carriers := ARRAY(SELECT b FROM unnest(bounded_carriers) b WHERE b <> ALL (open_carriers));
 END
@@ -354,7 +354,7 @@ BEGIN
         SELECT l.carrier_id, CASE WHEN p_stage = 'raw' THEN l.raw_low_water ELSE l.low_water END AS mark,
             coalesce(a.weight, 1) AS weight, o.room, s.first, s.last, s.overdue
         FROM statesvc.lane l
-        LEFT JOIN statesvc.allotment a ON a.carrier_id = l.carrier_id
+        LEFT JOIN statesvc.carrier_quota a ON a.carrier_id = l.carrier_id
         LEFT JOIN unnest(p_open, p_rooms) AS o(carrier_id, room) ON o.carrier_id = l.carrier_id
         LEFT JOIN unnest(p_split, p_firsts, p_lasts, p_overdue) AS s(carrier_id, first, last, overdue) ON s.carrier_id = l.carrier_id
         WHERE l.carrier_id <> '' AND l.carrier_id <> ALL (p_without)
@@ -781,7 +781,7 @@ DECLARE
     v_now timestamptz := statesvc.clock();
 BEGIN
     RETURN EXISTS (
-        SELECT FROM statesvc.allotment a JOIN statesvc.lane l ON l.carrier_id = a.carrier_id
+        SELECT FROM statesvc.carrier_quota a JOIN statesvc.lane l ON l.carrier_id = a.carrier_id
         WHERE a.in_flight_max IS NOT NULL AND NOT statesvc.held(a.carrier_id) AND EXISTS (
             SELECT FROM statesvc.inbox q
             WHERE q.carrier_id = a.carrier_id AND q.token IS NULL AND q.available_at >= l.low_water AND q.available_at <= v_now));

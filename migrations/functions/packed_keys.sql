@@ -13,11 +13,11 @@ CREATE FUNCTION statesvc.holds_key(p_packed bytea, p_event_id text) RETURNS bool
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN position(statesvc.packed_key(p_event_id) IN p_packed) % 8 = 1;
 
--- What stands for the values that the scan of this id carried, each eight bytes of `p_carried`.
-CREATE FUNCTION statesvc.packed_values(p_event_id text, p_carried bytea) RETURNS bytea
+-- What stands for the values that the scan of this id carried, each eight bytes of `p_attribute_digests`.
+CREATE FUNCTION statesvc.packed_values(p_event_id text, p_attribute_digests bytea) RETURNS bytea
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    RETURN (SELECT string_agg(substr(sha256(convert_to(p_event_id, 'UTF8') || substr(p_carried, n, 8)), 1, 8), '' ORDER BY n)
-        FROM generate_series(1, octet_length(p_carried), 8) n);
+    RETURN (SELECT string_agg(substr(sha256(convert_to(p_event_id, 'UTF8') || substr(p_attribute_digests, n, 8)), 1, 8), '' ORDER BY n)
+        FROM generate_series(1, octet_length(p_attribute_digests), 8) n);
 
 -- Packs what may be packed of the next `p_limit` keys after a place, in one transaction; answers the last of them (NULL: there were
 -- none) and how many it packed. A shipment that is locked is left for the next pass. Lock order: ARCHITECTURE.md.
@@ -43,7 +43,7 @@ BEGIN
                 SELECT DISTINCT n.shipment_id FROM statesvc.event_key n
                 WHERE (n.carrier_id, n.event_id) > (p_carrier_id, p_event_id)
                     AND (n.carrier_id, n.event_id) <= (pack_keys.carrier_id, pack_keys.event_id)
-                    AND n.facts_digest = '' AND n.stands_for IS NULL))
+                    AND n.facts_digest = '' AND n.alias_of IS NULL))
             AND s.version > 0 AND s.recorded_at < (SELECT max(a.ends) FROM statesvc.log_archive a WHERE a.dropped_at IS NOT NULL)
             AND NOT EXISTS (
                 SELECT FROM generate_series(date_trunc('month', s.first_recorded_at), s.recorded_at, interval '1 month') m
@@ -54,21 +54,21 @@ BEGIN
     END IF;
     -- statements of their own, whose snapshots are taken under the locks; the trigger of the second looks at what the first wrote
     UPDATE statesvc.stream s
-    SET packed_keys = coalesce(s.packed_keys, '') || u.keys, packed_values = nullif(coalesce(s.packed_values, '') || u.carried, '')
+    SET packed_keys = coalesce(s.packed_keys, '') || u.keys, packed_values = nullif(coalesce(s.packed_values, '') || u.attribute_digests, '')
     FROM (
         SELECT k.shipment_id, string_agg(statesvc.packed_key(k.event_id), '') AS keys,
-            coalesce(string_agg(statesvc.packed_values(k.event_id, k.carried), ''), '') AS carried
+            coalesce(string_agg(statesvc.packed_values(k.event_id, k.attribute_digests), ''), '') AS attribute_digests
         FROM statesvc.event_key k
         WHERE (k.carrier_id, k.event_id) > (p_carrier_id, p_event_id)
             AND (k.carrier_id, k.event_id) <= (pack_keys.carrier_id, pack_keys.event_id)
-            AND k.shipment_id = ANY (v_shipments) AND k.facts_digest = '' AND k.stands_for IS NULL
+            AND k.shipment_id = ANY (v_shipments) AND k.facts_digest = '' AND k.alias_of IS NULL
         GROUP BY k.shipment_id) u
     WHERE s.shipment_id = u.shipment_id;
     PERFORM set_config('statesvc.packing_keys', 'on', true);
     DELETE FROM statesvc.event_key k
     WHERE (k.carrier_id, k.event_id) > (p_carrier_id, p_event_id)
         AND (k.carrier_id, k.event_id) <= (pack_keys.carrier_id, pack_keys.event_id)
-        AND k.shipment_id = ANY (v_shipments) AND k.facts_digest = '' AND k.stands_for IS NULL;
+        AND k.shipment_id = ANY (v_shipments) AND k.facts_digest = '' AND k.alias_of IS NULL;
     GET DIAGNOSTICS packed = ROW_COUNT;
     PERFORM set_config('statesvc.packing_keys', '', true);
 END

@@ -7,7 +7,7 @@ FROM statesvc.rollout r WHERE r.hold ORDER BY r.carrier_id;
 -- Return the carriers that pushed plenty at this time yesterday, and nothing for hours.
 SELECT l.carrier_id, extract(epoch FROM statesvc.clock() - max(t.last_at))::float8
 FROM statesvc.lane l
-JOIN statesvc.ingest_tally t ON t.carrier_id = l.carrier_id AND t.minute > statesvc.clock() - interval '29 hours'
+JOIN statesvc.ack_count t ON t.carrier_id = l.carrier_id AND t.minute > statesvc.clock() - interval '29 hours'
 GROUP BY l.carrier_id
 HAVING max(t.last_at) < statesvc.clock() - interval '4 hours'
     AND sum(t.accepted + t.duplicates) FILTER (
@@ -17,7 +17,7 @@ HAVING max(t.last_at) < statesvc.clock() - interval '4 hours'
 -- Return what each carrier pushed within the last hour: new, repeated, refused.
 SELECT l.carrier_id, coalesce(sum(t.accepted), 0)::bigint, coalesce(sum(t.duplicates), 0)::bigint, coalesce(sum(t.refused), 0)::bigint
 FROM statesvc.lane l
-LEFT JOIN statesvc.ingest_tally t ON t.carrier_id = l.carrier_id AND t.minute > statesvc.clock() - interval '1 hour'
+LEFT JOIN statesvc.ack_count t ON t.carrier_id = l.carrier_id AND t.minute > statesvc.clock() - interval '1 hour'
 WHERE l.carrier_id <> ''
 GROUP BY l.carrier_id;
 

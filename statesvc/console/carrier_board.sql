@@ -1,7 +1,7 @@
 -- name: hours
 -- Return what each carrier pushed in each hour of a day: new, repeated, refused; and when it was last heard.
 SELECT t.carrier_id, date_trunc('hour', t.minute) AS hour, sum(t.accepted)::bigint, sum(t.duplicates)::bigint, sum(t.refused)::bigint, max(t.last_at)
-FROM statesvc.ingest_tally t
+FROM statesvc.ack_count t
 WHERE t.minute > date_trunc('hour', statesvc.clock()) - interval '23 hours' AND (%(carrier_id)s::text IS NULL OR t.carrier_id = %(carrier_id)s)
 GROUP BY t.carrier_id, date_trunc('hour', t.minute);
 

@@ -20,7 +20,7 @@ WHERE EXISTS (SELECT FROM statesvc.sealing_refusal)
     OR EXISTS (SELECT FROM statesvc.inbox q
         WHERE q.carrier_id = l.carrier_id AND q.token IS NULL AND q.available_at >= l.low_water
             AND q.available_at < (SELECT statesvc.clock() - interval '1 minute'))
-    OR EXISTS (SELECT FROM statesvc.ingest_tally t
+    OR EXISTS (SELECT FROM statesvc.ack_count t
         WHERE t.carrier_id = l.carrier_id AND t.minute > statesvc.clock() - interval '29 hours'
         HAVING max(t.last_at) < statesvc.clock() - interval '4 hours'
             AND sum(t.accepted + t.duplicates) FILTER (

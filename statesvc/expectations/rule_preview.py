@@ -48,27 +48,27 @@ async def preview_rules(
     assert row is not None  # noqa: S101 - a SELECT without FROM has one row
     now: datetime = row[0]
     before: tuple[datetime, UUID] = (now + timedelta(days=1), _LAST_ID)
-    tally = _Tally(stated, scope, rules, now)
+    counts = _PreviewCounts(stated, scope, rules, now)
     until = time.monotonic() + seconds
     while True:
         asked = {"carrier_id": scope.carrier_id, "before_recorded_at": before[0], "before_shipment_id": before[1], "limit": PAGE_ROWS}
         rows = await (await connection.execute(_SQL["newest_unfinished"], asked, binary=True)).fetchall()
         for recorded_at, _, of_carrier, state in rows:
             if state is not None:
-                tally.add(of_carrier, ShipmentState.from_json(decompress_json(state)), recorded_at)
+                counts.add(of_carrier, ShipmentState.from_json(decompress_json(state)), recorded_at)
         is_last = len(rows) < PAGE_ROWS
         if is_last or time.monotonic() >= until:
             return RulePreview(
                 replaces=stated.of(scope).revision,
-                shipments=tally.shipments,
-                rearmed=tally.rearmed,
-                observed_at_once=dict(sorted(tally.observed_at_once.items())),
+                shipments=counts.shipments,
+                rearmed=counts.rearmed,
+                observed_at_once=dict(sorted(counts.observed_at_once.items())),
                 counts_capped=not is_last,
             )
         before = rows[-1][:2]
 
 
-class _Tally:
+class _PreviewCounts:
     def __init__(self, stated: StatedBook, scope: RuleScope, rules: Mapping[str, Any], now: datetime) -> None:
         self.scope = scope
         self.present = stated.book

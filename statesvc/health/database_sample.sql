@@ -29,7 +29,7 @@ SELECT l.carrier_id, extract(epoch FROM t.last_at)::float8
 FROM statesvc.lane l
 CROSS JOIN LATERAL (
     SELECT max(t.last_at) AS last_at FROM (
-        SELECT t.last_at FROM statesvc.ingest_tally t
+        SELECT t.last_at FROM statesvc.ack_count t
         WHERE t.carrier_id = l.carrier_id AND t.last_at IS NOT NULL ORDER BY t.minute DESC LIMIT 100
     ) t
 ) t

@@ -2,7 +2,7 @@
 
 Nothing is lost, says the design; this counts it. An acknowledged message is settled, a dead letter, or waits; a notification that the log
 says is due has ended, or waits. The rest is `missing`, and a human's matter. What ingress acknowledged it counted itself, independently of
-the messages (`ingest_tally`), so a database that lost them, as a failover to a standby behind can, does not hide it. A process that is
+the messages (`ack_count`), so a database that lost them, as a failover to a standby behind can, does not hide it. A process that is
 killed takes at most a few seconds of its counts along: the count is then too low, never too high.
 """
 

@@ -9,7 +9,7 @@ WITH now AS MATERIALIZED (
     SELECT statesvc.clock() AS at
 ), heard AS (
     SELECT DISTINCT extract(epoch FROM t.minute)::bigint AS begins
-    FROM now, statesvc.ingest_tally t
+    FROM now, statesvc.ack_count t
     WHERE t.minute > now.at - interval '7 days' AND t.minute < now.at - make_interval(secs => %(settle_seconds)s::float8 + 60)
 )
 SELECT begins FROM (
@@ -40,7 +40,7 @@ WITH stored AS MATERIALIZED (
         AND NOT EXISTS (SELECT FROM statesvc.dead_letter d WHERE d.message_id = k.message_id AND d.kind = 'message')
 )
 SELECT (SELECT coalesce(sum(t.accepted), 0)::bigint FROM statesvc.lane l
-        JOIN statesvc.ingest_tally t ON t.carrier_id = l.carrier_id AND t.minute = %(at)s::timestamptz),
+        JOIN statesvc.ack_count t ON t.carrier_id = l.carrier_id AND t.minute = %(at)s::timestamptz),
     (SELECT count(*) FROM stored), (SELECT messages FROM waiting), (SELECT messages FROM lost),
     %(at)s::timestamptz > statesvc.clock() - interval '1 day';
 
@@ -119,9 +119,9 @@ SET expected = greatest(r.expected, excluded.expected), waiting = excluded.waiti
     missing = CASE WHEN %(young)s THEN excluded.missing ELSE greatest(r.missing, excluded.missing) END;
 
 -- name: forget
--- Forget what was found all right and is over for days, and the tallies of that time. What is missing stays.
-WITH tallies AS (
-    DELETE FROM statesvc.ingest_tally t WHERE t.minute < (SELECT statesvc.clock() - interval '8 days')
+-- Forget what was found all right and is over for days, and the counts of that time. What is missing stays.
+WITH counts AS (
+    DELETE FROM statesvc.ack_count t WHERE t.minute < (SELECT statesvc.clock() - interval '8 days')
 )
 DELETE FROM statesvc.reconciled r
 WHERE r.recorded_at < (SELECT statesvc.clock() - interval '8 days') AND r.check_at IS NULL AND r.missing = 0

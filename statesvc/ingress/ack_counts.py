@@ -105,7 +105,7 @@ class AckCounts(Periodic):
             async with asyncio.timeout(_LAST_SECONDS):
                 await self.flush()
         except (psycopg.Error, TimeoutError):
-            log.warning("tally_not_written", exc_info=True)
+            log.warning("ack_counts_not_written", exc_info=True)
 
     def _now(self, carrier_id: str) -> _Count:
         return self._heard(carrier_id, _minute_now())

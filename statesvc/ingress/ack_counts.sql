@@ -1,6 +1,6 @@
 -- name: write
 -- Write what this process acknowledged in each minute so far. Whole counts, not what came since: written twice they are the same.
-INSERT INTO statesvc.ingest_tally AS t (carrier_id, minute, process, accepted, duplicates, refused, last_at)
+INSERT INTO statesvc.ack_count AS t (carrier_id, minute, process, accepted, duplicates, refused, last_at)
 SELECT u.carrier_id, u.minute, %(process)s, u.accepted, u.duplicates, u.refused, u.last_at
 FROM unnest(%(carrier_ids)b::text[], %(minutes)b::timestamptz[], %(accepted)b::int[], %(duplicates)b::int[], %(refused)b::int[],
     %(last_ats)b::timestamptz[]) AS u(carrier_id, minute, accepted, duplicates, refused, last_at)

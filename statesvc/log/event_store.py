@@ -42,8 +42,8 @@ _KEYS: Final[Columns] = {
     "event_ids": texts,
     "shipment_ids": uuids,
     "facts_digests": byteas,
-    "carried": byteas,
-    "stand_for": texts,
+    "attribute_digests": byteas,
+    "aliases_of": texts,
 }
 _EVENTS: Final[Columns] = {
     "shipment_ids": uuids,

@@ -1,7 +1,7 @@
 -- name: known_keys
 -- Return what the log holds under these dedupe keys. One probe a key: joined freely, the planner reads a small table whole, and goes on
 -- with that plan while it grows.
-SELECT k.carrier_id, k.event_id, k.shipment_id, k.facts_digest, k.carried, k.stands_for
+SELECT k.carrier_id, k.event_id, k.shipment_id, k.facts_digest, k.attribute_digests, k.alias_of
 FROM unnest(%(carrier_ids)b::text[], %(event_ids)b::text[]) AS u(carrier_id, event_id)
 CROSS JOIN LATERAL (
     SELECT * FROM statesvc.event_key e WHERE e.carrier_id = u.carrier_id AND e.event_id = u.event_id LIMIT 1
@@ -79,10 +79,10 @@ WHERE s.shipment_id = u.shipment_id;
 -- name: insert_keys
 -- Take dedupe keys, all of them: one that another transaction took since it was asked for ends this one.
 WITH taken AS (
-    INSERT INTO statesvc.event_key (carrier_id, event_id, shipment_id, facts_digest, carried, stands_for)
-    SELECT u.carrier_id, u.event_id, u.shipment_id, u.facts_digest, u.carried, u.stands_for
-    FROM unnest(%(carrier_ids)b::text[], %(event_ids)b::text[], %(shipment_ids)b::uuid[], %(facts_digests)b::bytea[], %(carried)b::bytea[],
-        %(stand_for)b::text[]) AS u(carrier_id, event_id, shipment_id, facts_digest, carried, stands_for)
+    INSERT INTO statesvc.event_key (carrier_id, event_id, shipment_id, facts_digest, attribute_digests, alias_of)
+    SELECT u.carrier_id, u.event_id, u.shipment_id, u.facts_digest, u.attribute_digests, u.alias_of
+    FROM unnest(%(carrier_ids)b::text[], %(event_ids)b::text[], %(shipment_ids)b::uuid[], %(facts_digests)b::bytea[],
+        %(attribute_digests)b::bytea[], %(aliases_of)b::text[]) AS u(carrier_id, event_id, shipment_id, facts_digest, attribute_digests, alias_of)
     ORDER BY u.carrier_id, u.event_id
     ON CONFLICT DO NOTHING
     RETURNING 1
@@ -91,10 +91,10 @@ SELECT statesvc.require_all(count(*), %(wanted)s) FROM taken;
 
 -- name: insert_aliases
 -- Take the aliases of events that are free; the others stand for the same already.
-INSERT INTO statesvc.event_key (carrier_id, event_id, shipment_id, facts_digest, carried, stands_for)
-SELECT u.carrier_id, u.event_id, u.shipment_id, u.facts_digest, u.carried, u.stands_for
-FROM unnest(%(carrier_ids)b::text[], %(event_ids)b::text[], %(shipment_ids)b::uuid[], %(facts_digests)b::bytea[], %(carried)b::bytea[],
-    %(stand_for)b::text[]) AS u(carrier_id, event_id, shipment_id, facts_digest, carried, stands_for)
+INSERT INTO statesvc.event_key (carrier_id, event_id, shipment_id, facts_digest, attribute_digests, alias_of)
+SELECT u.carrier_id, u.event_id, u.shipment_id, u.facts_digest, u.attribute_digests, u.alias_of
+FROM unnest(%(carrier_ids)b::text[], %(event_ids)b::text[], %(shipment_ids)b::uuid[], %(facts_digests)b::bytea[],
+    %(attribute_digests)b::bytea[], %(aliases_of)b::text[]) AS u(carrier_id, event_id, shipment_id, facts_digest, attribute_digests, alias_of)
 ORDER BY u.carrier_id, u.event_id
 ON CONFLICT DO NOTHING;
 

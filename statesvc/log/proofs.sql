@@ -9,7 +9,7 @@ WHERE k.carrier_id = %(carrier_id)s AND k.event_id = %(event_id)s;
 SELECT s.first_index + e.ordinal
 FROM statesvc.event_key k
 JOIN statesvc.event e ON e.shipment_id = k.shipment_id AND e.recorded_at BETWEEN %(since)s AND %(until)s
-    AND e.event_id = COALESCE(k.stands_for, k.event_id) AND e.carrier_id = k.carrier_id
+    AND e.event_id = COALESCE(k.alias_of, k.event_id) AND e.carrier_id = k.carrier_id
 LEFT JOIN statesvc.sealed_batch s ON s.batch_id = e.batch_id
 WHERE k.carrier_id = %(carrier_id)s AND k.event_id = %(event_id)s
 LIMIT 1;

@@ -50,7 +50,7 @@ LEAVING: Final = MappingProxyType(
         "message_attempt",
         "dead_letter",
         "notice",
-        "ingest_tally",
+        "ack_count",
         "objective_minute",
         "reconciled",
         "worker",
@@ -59,7 +59,7 @@ LEAVING: Final = MappingProxyType(
     )
     | _of(
         Leaving.EXPIRED,
-        "rollout_tally",
+        "rollout_batch",
         "rollout_count",
         "rollout_diff",
         "reader",
@@ -74,7 +74,7 @@ LEAVING: Final = MappingProxyType(
     | _of(Leaving.NEVER, "event_key", "conflict_key", "stream", "shipment", "shipment_spare")
     | _of(Leaving.NEVER, "shipment_references", "legal_hold", "body_archive", "log_archive", "log_resident")
     # a row a carrier, a subscription, a key or a release
-    | _of(Leaving.NEVER, "lane", "allotment", "rollout", "code_mapping", "expectation_rules", "subscription", "throttle", "rebuild")
+    | _of(Leaving.NEVER, "lane", "carrier_quota", "rollout", "code_mapping", "expectation_rules", "subscription", "throttle", "rebuild")
     | _of(Leaving.NEVER, "api_key", "service_key", "root_key", "signing_key", "partitioned", "schema_migrations", "schema_functions")
 )
 """Event that ends the rows of every table."""

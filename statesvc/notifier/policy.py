@@ -136,16 +136,19 @@ class ReceiverOutcomes:
             self.failed[subscription_id] = before + 1, outcome, status_code
 
 
-async def note(connection: Sender, tally: ReceiverOutcomes, *, now: datetime) -> Pending[list[Notice]]:
+async def note(connection: Sender, outcomes: ReceiverOutcomes, *, now: datetime) -> Pending[list[Notice]]:
     """Store since when receivers fail, in the caller's transaction and pipeline. Returns notices about those that recovered."""
-    if tally.failed:
+    if outcomes.failed:
         # one statement locks all, so that two settlements never hold each other's
-        await connection.execute(_SQL["lock_failing"], {"subscription_ids": sorted(tally.recovered | tally.failed.keys())})
+        await connection.execute(_SQL["lock_failing"], {"subscription_ids": sorted(outcomes.recovered | outcomes.failed.keys())})
     recovered = await send(
-        connection, _SQL["forget_failing"], {"subscription_ids": sorted(tally.recovered)}, lambda rows: [_recovered(*row) for row in rows]
+        connection,
+        _SQL["forget_failing"],
+        {"subscription_ids": sorted(outcomes.recovered)},
+        lambda rows: [_recovered(*row) for row in rows],
     )
-    if tally.failed:
-        rows = [(one, failures, outcome.value, status) for one, (failures, outcome, status) in sorted(tally.failed.items())]
+    if outcomes.failed:
+        rows = [(one, failures, outcome.value, status) for one, (failures, outcome, status) in sorted(outcomes.failed.items())]
         await connection.execute(_SQL["note_failing"], {"now": now, **columns(rows, _TALLY)})
     return recovered
 

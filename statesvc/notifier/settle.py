@@ -86,9 +86,9 @@ async def settle(pipeline: Sender, keyring: Keyring, group: Sequence[AttemptResu
     if concluded.finished:
         await pipeline.execute(_SQL["finish"], columns(concluded.finished, _KEY_COLUMNS))
     notices = list(disabled.notices)
-    tally = _tally(known)
-    if tally.failed or any(row[4] for row in rows) or len(known) > len(ours):
-        recovered = await (await note(pipeline, tally, now=now)).rows()
+    outcomes = _outcomes(known)
+    if outcomes.failed or any(row[4] for row in rows) or len(known) > len(ours):
+        recovered = await (await note(pipeline, outcomes, now=now)).rows()
         await write_notices(pipeline, recovered, now=now)
         notices += recovered
     return Settled(has_neighbours=any(row[5] for row in rows), notices=notices)
@@ -163,12 +163,12 @@ async def _throttle(connection: Sender, group: Sequence[AttemptResult], gone: se
     return disabled
 
 
-def _tally(group: Sequence[AttemptResult]) -> ReceiverOutcomes:
-    tally = ReceiverOutcomes()
+def _outcomes(group: Sequence[AttemptResult]) -> ReceiverOutcomes:
+    outcomes = ReceiverOutcomes()
     for one in group:
         if one.answer is not None:
-            tally.add(one.delivery.subscription_id, one.answer.outcome, one.answer.status_code)
-    return tally
+            outcomes.add(one.delivery.subscription_id, one.answer.outcome, one.answer.status_code)
+    return outcomes
 
 
 async def _bury(connection: Sender, buried: Sequence[AttemptResult], *, now: datetime, worker: str) -> None:

@@ -25,7 +25,7 @@ _SQL = queries("statesvc.reading", "trials")
 
 DIFFS_PER_BATCH_MAX: Final = 1_000
 DIFFS_RETAINED: Final = 10_000
-TALLIES_RETAINED: Final = 5_000
+BATCHES_RETAINED: Final = 5_000
 GUARD_ACTOR: Final = "guard"
 WHAT_TO_DO: Final = (
     "the stable version reads everything again. `statesvc rollout show CARRIER` shows what was read differently; what the candidate read "
@@ -56,16 +56,16 @@ async def record_evidence(connection: AsyncConnection[Any], evidence: Evidence, 
     counts.update(FIELD + difference.field for _, difference in evidence.found)
     async with connection.transaction():
         cursor = await connection.execute(
-            _SQL["add_tally"],
+            _SQL["add_batch"],
             {**named, "messages": evidence.messages, "errors": evidence.errors, "differing": evidence.differing},
         )
-        (tally_id,) = await cursor.fetchone() or (0,)
+        (rollout_batch_id,) = await cursor.fetchone() or (0,)
         counted = sorted((measure, count) for measure, count in counts.items() if count)
         await connection.execute(_SQL["add_counts"], {**named, "worker": worker, **columns(counted, ("measures", "counts"))})
         if evidence.found:
             await _keep_differences(connection, evidence)
-        if tally_id % _PRUNE_EVERY == 0:
-            await connection.execute(_SQL["prune_tallies"], {"carrier_id": evidence.carrier_id, "keep": TALLIES_RETAINED})
+        if rollout_batch_id % _PRUNE_EVERY == 0:
+            await connection.execute(_SQL["prune_batches"], {"carrier_id": evidence.carrier_id, "keep": BATCHES_RETAINED})
         return await _guard(connection, evidence)
 
 

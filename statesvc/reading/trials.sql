@@ -1,8 +1,8 @@
--- name: add_tally
+-- name: add_batch
 -- Add one batch of trials of one candidate.
-INSERT INTO statesvc.rollout_tally (recorded_at, carrier_id, candidate, messages, errors, differing)
+INSERT INTO statesvc.rollout_batch (recorded_at, carrier_id, candidate, messages, errors, differing)
 VALUES (statesvc.clock(), %(carrier_id)s, %(candidate)s, %(messages)s, %(errors)s, %(differing)s)
-RETURNING tally_id;
+RETURNING rollout_batch_id;
 
 -- name: add_counts
 -- Add to this worker's totals; sorted, so that two batches of one worker wait for each other instead of deadlocking.
@@ -25,11 +25,11 @@ DELETE FROM statesvc.rollout_diff d
 WHERE d.carrier_id = %(carrier_id)s AND d.diff_id <= (
     SELECT k.diff_id FROM statesvc.rollout_diff k WHERE k.carrier_id = %(carrier_id)s ORDER BY k.diff_id DESC OFFSET %(keep)s LIMIT 1);
 
--- name: prune_tallies
+-- name: prune_batches
 -- Keep the newest rows of a carrier.
-DELETE FROM statesvc.rollout_tally t
-WHERE t.carrier_id = %(carrier_id)s AND t.tally_id <= (
-    SELECT k.tally_id FROM statesvc.rollout_tally k WHERE k.carrier_id = %(carrier_id)s ORDER BY k.tally_id DESC OFFSET %(keep)s LIMIT 1);
+DELETE FROM statesvc.rollout_batch t
+WHERE t.carrier_id = %(carrier_id)s AND t.rollout_batch_id <= (
+    SELECT k.rollout_batch_id FROM statesvc.rollout_batch k WHERE k.carrier_id = %(carrier_id)s ORDER BY k.rollout_batch_id DESC OFFSET %(keep)s LIMIT 1);
 
 -- name: guard
 -- Set the share to 0 where the newest trials pass a bound of the guard; return what it saw. The shares are of `guard_messages` at least, so
@@ -38,9 +38,9 @@ WITH rollout AS (
     SELECT r.* FROM statesvc.rollout r
     WHERE r.carrier_id = %(carrier_id)s AND r.candidate = %(candidate)s AND r.percent > 0 AND r.guard_messages IS NOT NULL
 ), newest AS (
-    SELECT t.messages, t.errors, t.differing, sum(t.messages) OVER (ORDER BY t.tally_id DESC) - t.messages AS newer
-    FROM statesvc.rollout_tally t JOIN rollout d ON t.carrier_id = d.carrier_id AND t.candidate = d.candidate AND t.recorded_at >= d.turned_at
-    ORDER BY t.tally_id DESC LIMIT (SELECT d.guard_messages FROM rollout d)
+    SELECT t.messages, t.errors, t.differing, sum(t.messages) OVER (ORDER BY t.rollout_batch_id DESC) - t.messages AS newer
+    FROM statesvc.rollout_batch t JOIN rollout d ON t.carrier_id = d.carrier_id AND t.candidate = d.candidate AND t.recorded_at >= d.turned_at
+    ORDER BY t.rollout_batch_id DESC LIMIT (SELECT d.guard_messages FROM rollout d)
 ), seen AS (
     SELECT greatest(sum(n.messages), d.guard_messages) AS messages, sum(n.errors) AS errors, sum(n.differing) AS differing
     FROM newest n CROSS JOIN rollout d WHERE n.newer < d.guard_messages GROUP BY d.guard_messages

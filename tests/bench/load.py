@@ -35,7 +35,7 @@ def repeated(once: Sequence[bytes], copies: int, together: int) -> Iterator[byte
             yield from once[start : start + together]
 
 
-class Tally:
+class LoadCounts:
     """Results of a load."""
 
     def __init__(self) -> None:
@@ -63,20 +63,20 @@ async def open_loop(ready: Sequence[bytes], *, port: int, rate: float, wires: in
     # in turn: the service closes one that stays without a request
     idle = deque([await connect(port) for _ in range(wires)])
     waiting: deque[tuple[bytes, float]] = deque()
-    tally, all_done = Tally(), asyncio.Event()
+    counts, all_done = LoadCounts(), asyncio.Event()
 
     def fly(wire: Wire, request: bytes, due: float) -> None:
-        tally.late.append(perf_counter() - due)
+        counts.late.append(perf_counter() - due)
         wire.send(request, lambda wire, status, _: landed(wire, status, due))
 
     def landed(wire: Wire, status: int, due: float) -> None:
-        tally.seconds.append(perf_counter() - due)
-        tally.statuses[status] += 1
+        counts.seconds.append(perf_counter() - due)
+        counts.statuses[status] += 1
         if waiting and status:
             fly(wire, *waiting.popleft())
         elif status:
             idle.append(wire)
-        if len(tally.seconds) == len(ready):
+        if len(counts.seconds) == len(ready):
             all_done.set()
 
     started = perf_counter() + 0.1
@@ -92,12 +92,12 @@ async def open_loop(ready: Sequence[bytes], *, port: int, rate: float, wires: in
         await all_done.wait()
     for wire in idle:
         wire.close()
-    return tally.document(perf_counter() - started)
+    return counts.document(perf_counter() - started)
 
 
 async def closed_loop(source: Iterator[bytes], *, port: int, wires: int, seconds: float | None) -> dict[str, Any]:
     """Send as fast as the answers come."""
-    tally, all_done = Tally(), asyncio.Event()
+    counts, all_done = LoadCounts(), asyncio.Event()
     flying = 0
     started = perf_counter()
     ends = started + seconds if seconds else float("inf")
@@ -113,8 +113,8 @@ async def closed_loop(source: Iterator[bytes], *, port: int, wires: int, seconds
     def landed(wire: Wire, status: int, sent: float) -> None:
         nonlocal flying
         flying -= 1
-        tally.seconds.append(perf_counter() - sent)
-        tally.statuses[status] += 1
+        counts.seconds.append(perf_counter() - sent)
+        counts.statuses[status] += 1
         if status:
             fly(wire)
         if not flying:
@@ -127,7 +127,7 @@ async def closed_loop(source: Iterator[bytes], *, port: int, wires: int, seconds
     elapsed = perf_counter() - started
     for wire in connections:
         wire.close()
-    return tally.document(elapsed)
+    return counts.document(elapsed)
 
 
 async def main() -> None:

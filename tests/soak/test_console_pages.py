@@ -50,7 +50,7 @@ async def _plant(api: Api, scan: Statement) -> dict[str, str]:
     for cause, count in ((Cause.UNREADABLE, 400), (Cause.UNKNOWN_FORMAT, 300), (Cause.NORMALIZER_FAILED, DEAD_LETTERS - 730)):
         await bury_messages(api, *[f'"{cause} at line {number % 7}"' for number in range(count)], cause=cause)
     subscription_id = await _subscribe(api, scan)
-    await _tallies(api)
+    await _ack_counts(api)
     for number in range(SERVICES):
         stated = {"rules": {"stalled": {"in_transit": 24 + number}}, "why": "a tour", "replaces": None}
         answer = await api.call("PUT", "/v1/expectations/ups", scopes="ops", params={"service": f"Service {number}"}, json=stated)
@@ -94,9 +94,9 @@ async def _subscribe(api: Api, scan: Statement) -> UUID:
     return made[0]
 
 
-async def _tallies(api: Api) -> None:
+async def _ack_counts(api: Api) -> None:
     await api.carriers.execute(
-        "INSERT INTO statesvc.ingest_tally"
+        "INSERT INTO statesvc.ack_count"
         " SELECT carrier, date_trunc('minute', c) - make_interval(mins => m), 'p', 40 + m %% 17, m %% 5, m %% 3,"
         " c - make_interval(mins => m) FROM statesvc.clock() c, unnest(%s::text[]) carrier, generate_series(1, 1430, 7) m",
         [list(_CARRIERS)],

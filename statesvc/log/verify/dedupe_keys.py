@@ -6,7 +6,7 @@ cancel each other out. A part whose sum is off is then compared row by row.
 A row of a derived id counts by the digest that stands for it once its shipment is archived (`packed_keys`): so it makes no difference
 where it is.
 A duplicate may have brought an alias that its event's entry does not show, so an alias too many is not found as long as it stands for an
-event; one that follows from the entry and is missing is. What a scan carried (`carried`) is not compared.
+event; one that follows from the entry and is missing is. What a scan carried (`attribute_digests`) is not compared.
 """
 
 from collections.abc import Iterable, Iterator
@@ -109,11 +109,11 @@ def _row_faults(connection: Connection[Any], ids: EventIds, row: tuple[Any, ...]
 
 def stray_aliases(connection: Connection[Any]) -> Iterator[LogFault]:
     """Yield aliases that stand for no event, or not for what the event's own row says."""
-    for carrier_id, event_id, stands_for, exists in connection.execute(SQL["stray_aliases"], {"most": FAULTS_MAX}):
+    for carrier_id, event_id, alias_of, exists in connection.execute(SQL["stray_aliases"], {"most": FAULTS_MAX}):
         if exists:
-            yield _fault((carrier_id, event_id), "shipment_id, facts_digest, carried", f"is not what the row of {stands_for} says")
+            yield _fault((carrier_id, event_id), "shipment_id, facts_digest, attribute_digests", f"is not what the row of {alias_of} says")
         else:
-            yield _fault((carrier_id, event_id), "stands_for", f"there is no row of {stands_for}, or it is an alias itself")
+            yield _fault((carrier_id, event_id), "alias_of", f"there is no row of {alias_of}, or it is an alias itself")
 
 
 def missing_aliases(cursor: Cursor[Any], aliases: Iterable[DedupeKey]) -> Iterator[LogFault]:
@@ -131,9 +131,9 @@ def _absent(connection: Connection[Any], ids: EventIds) -> LogFault:
     found = connection.execute(SQL["key"], {"carrier_id": key[0], "event_id": key[1]}).fetchone()
     if found is None:
         return _fault(key, "event_id", f"the row is missing, though the log has the event in shipment {ids.shipment_id}: it was deleted")
-    shipment_id, stands_for = found
-    if stands_for is not None:
-        return _fault(key, "stands_for", f"says that it is an alias of {stands_for}, but the log has the event itself")
+    shipment_id, alias_of = found
+    if alias_of is not None:
+        return _fault(key, "alias_of", f"says that it is an alias of {alias_of}, but the log has the event itself")
     return _fault(key, "shipment_id", f"says {shipment_id}, but the event is in shipment {ids.shipment_id}")
 
 

@@ -1,7 +1,7 @@
 -- name: keys
 -- Return the rows of events themselves, of a part.
 SELECT carrier_id, event_id, shipment_id::text, facts_digest FROM statesvc.event_key
-WHERE shipment_id BETWEEN %(low)s AND %(high)s AND stands_for IS NULL;
+WHERE shipment_id BETWEEN %(low)s AND %(high)s AND alias_of IS NULL;
 
 -- name: packed
 -- Return the sets of the shipments of a part whose keys were packed.
@@ -14,17 +14,17 @@ SELECT shipment_id::text, version, canonical FROM statesvc.event WHERE shipment_
 
 -- name: key
 -- Return what stands under an id.
-SELECT shipment_id::text, stands_for FROM statesvc.event_key WHERE carrier_id = %(carrier_id)s AND event_id = %(event_id)s;
+SELECT shipment_id::text, alias_of FROM statesvc.event_key WHERE carrier_id = %(carrier_id)s AND event_id = %(event_id)s;
 
 -- name: stray_aliases
 -- Return aliases without the row of the event that they stand for, or with other values than it has. That row may have been packed.
-SELECT a.carrier_id, a.event_id, a.stands_for, k.event_id IS NOT NULL
+SELECT a.carrier_id, a.event_id, a.alias_of, k.event_id IS NOT NULL
 FROM statesvc.event_key a
-LEFT JOIN statesvc.event_key k ON k.carrier_id = a.carrier_id AND k.event_id = a.stands_for AND k.stands_for IS NULL
-WHERE a.stands_for IS NOT NULL
+LEFT JOIN statesvc.event_key k ON k.carrier_id = a.carrier_id AND k.event_id = a.alias_of AND k.alias_of IS NULL
+WHERE a.alias_of IS NOT NULL
     AND NOT EXISTS (SELECT FROM statesvc.stream s WHERE k.event_id IS NULL AND s.shipment_id = a.shipment_id
-        AND statesvc.holds_key(s.packed_keys, a.stands_for))
-    AND (k.event_id IS NULL OR (k.shipment_id, k.facts_digest, k.carried) <> (a.shipment_id, a.facts_digest, a.carried))
+        AND statesvc.holds_key(s.packed_keys, a.alias_of))
+    AND (k.event_id IS NULL OR (k.shipment_id, k.facts_digest, k.attribute_digests) <> (a.shipment_id, a.facts_digest, a.attribute_digests))
 LIMIT %(most)s;
 
 -- name: missing_aliases

@@ -53,4 +53,4 @@ async def test_the_append_takes_its_locks_in_the_stated_order(shop: Shop) -> Non
     firsts = list(dict.fromkeys(taken))
     assert firsts == sorted(firsts, key=order.index)
     assert set(firsts) == {"inbox", "stream", "conflict_key", "event_key", "dead_letter"}
-    assert await shop.value("SELECT count(*) FROM statesvc.event_key WHERE stands_for IS NOT NULL") > 0, "an alias was among it"
+    assert await shop.value("SELECT count(*) FROM statesvc.event_key WHERE alias_of IS NOT NULL") > 0, "an alias was among it"

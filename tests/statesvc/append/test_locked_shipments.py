@@ -269,7 +269,7 @@ async def test_a_submission_waits_for_a_shipment_that_a_worker_holds(shop: Shop)
 async def test_a_dedupe_key_that_another_holds_is_found_by_halving(shop: Shop) -> None:
     async with await AsyncConnection.connect(shop.database.service_dsn) as other:
         await other.execute(
-            "INSERT INTO statesvc.event_key (carrier_id, event_id, shipment_id, facts_digest, carried)"
+            "INSERT INTO statesvc.event_key (carrier_id, event_id, shipment_id, facts_digest, attribute_digests)"
             " VALUES ('acme', 'native-1', %s, '', '')",
             (shipment("ELSEWHERE"),),
         )

@@ -158,12 +158,12 @@ async def test_a_carrier_that_fell_silent_is_named(owner: AsyncConnection[Any], 
     await _run_roles(owner)
     await owner.execute("INSERT INTO statesvc.lane (carrier_id) VALUES ('ups'), ('fedex')")
     await owner.execute(
-        "INSERT INTO statesvc.ingest_tally"
+        "INSERT INTO statesvc.ack_count"
         " SELECT c, date_trunc('minute', statesvc.clock() - interval '26 hours'), 'p', 100, 0, 0, statesvc.clock() - interval '26 hours'"
         " FROM unnest(ARRAY['ups', 'fedex']) c"
     )
     await owner.execute(
-        "INSERT INTO statesvc.ingest_tally"
+        "INSERT INTO statesvc.ack_count"
         " VALUES ('fedex', date_trunc('minute', statesvc.clock()), 'p', 1, 0, 0, statesvc.clock() - interval '1 minute')"
     )
     told = await _document(shell)

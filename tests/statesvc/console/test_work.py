@@ -10,7 +10,7 @@ from tests.world.console import Tab
 
 async def _say_hello(api: Api, carrier_id: str, *, minutes_ago: int = 5, accepted: int = 7, duplicates: int = 3) -> None:
     await api.carriers.execute(
-        "INSERT INTO statesvc.ingest_tally SELECT %s, date_trunc('minute', c) - make_interval(mins => %s), 'p', %s, %s, 2,"
+        "INSERT INTO statesvc.ack_count SELECT %s, date_trunc('minute', c) - make_interval(mins => %s), 'p', %s, %s, 2,"
         " c - make_interval(mins => %s) FROM statesvc.clock() c",
         [carrier_id, minutes_ago, accepted, duplicates, minutes_ago],
     )

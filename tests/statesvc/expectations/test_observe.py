@@ -147,11 +147,11 @@ async def test_a_silent_carrier_raises_no_storm(shop: Shop) -> None:
     await say(shop, "A1", "in_transit")
     await shop.database.clock.advance(95 * HOUR)
     await shop.connection.execute(
-        "INSERT INTO statesvc.ingest_tally (carrier_id, minute, process, accepted, duplicates, refused, last_at)"
+        "INSERT INTO statesvc.ack_count (carrier_id, minute, process, accepted, duplicates, refused, last_at)"
         " SELECT 'acme', date_trunc('minute', statesvc.clock()), 'w', 60, 0, 0, statesvc.clock()"
     )
     assert (await watch(shop, hours=26)).put_off == 1
-    await shop.connection.execute("UPDATE statesvc.ingest_tally SET last_at = statesvc.clock()")
+    await shop.connection.execute("UPDATE statesvc.ack_count SET last_at = statesvc.clock()")
     assert len((await watch(shop, hours=2)).observations) == 1
 
 

@@ -41,7 +41,7 @@ async def test_dead_letters_show_by_cause_and_carriers_by_their_last_push(pool: 
     )
     await owner.execute("INSERT INTO statesvc.lane (carrier_id) VALUES ('ups'), ('fedex')")
     await owner.execute(
-        "INSERT INTO statesvc.ingest_tally VALUES"
+        "INSERT INTO statesvc.ack_count VALUES"
         " ('ups', to_timestamp(1800000000), 'p', 3, 1, 0, to_timestamp(1800000042)),"
         " ('ups', to_timestamp(1799999940), 'p', 3, 1, 0, to_timestamp(1799999999)),"
         " ('fedex', to_timestamp(1800000000), 'p', 0, 0, 2, NULL)"

@@ -194,7 +194,7 @@ async def test_a_count_that_is_written_twice_is_the_same(pool: Pool, owner: Asyn
     await ack_counts.flush()
     await ack_counts.flush()
     rows = await (
-        await owner.execute("SELECT sum(accepted), sum(duplicates), sum(refused), max(last_at) IS NOT NULL FROM statesvc.ingest_tally")
+        await owner.execute("SELECT sum(accepted), sum(duplicates), sum(refused), max(last_at) IS NOT NULL FROM statesvc.ack_count")
     ).fetchall()
     assert rows == [(2, 1, 1, True)]
 
@@ -202,12 +202,12 @@ async def test_a_count_that_is_written_twice_is_the_same(pool: Pool, owner: Asyn
 async def test_counts_survive_a_database_that_is_away(pool: Pool, owner: AsyncConnection[Any]) -> None:
     ack_counts = AckCounts(pool, process="test")
     ack_counts.accepted("ups", message_id(int(time.time() * 1000), bytes(10)))
-    await owner.execute("ALTER TABLE statesvc.ingest_tally RENAME TO away")
+    await owner.execute("ALTER TABLE statesvc.ack_count RENAME TO away")
     with pytest.raises(psycopg.Error):
         await ack_counts.flush()
-    await owner.execute("ALTER TABLE statesvc.away RENAME TO ingest_tally")
+    await owner.execute("ALTER TABLE statesvc.away RENAME TO ack_count")
     await ack_counts.flush()
-    assert await (await owner.execute("SELECT accepted FROM statesvc.ingest_tally")).fetchall() == [(1,)]
+    assert await (await owner.execute("SELECT accepted FROM statesvc.ack_count")).fetchall() == [(1,)]
 
 
 def test_the_first_id_of_a_second_lies_below_all_of_it() -> None:

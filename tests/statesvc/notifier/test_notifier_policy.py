@@ -21,20 +21,20 @@ async def notices(world: Any) -> list[tuple[str, str]]:
 
 
 async def fail(world: Any, subscription_id: UUID, times: int) -> None:
-    tally = ReceiverOutcomes()
+    outcomes = ReceiverOutcomes()
     for _ in range(times):
-        tally.add(subscription_id, AttemptOutcome.TIMED_OUT, None)
+        outcomes.add(subscription_id, AttemptOutcome.TIMED_OUT, None)
     async with world.connection.transaction():
         ((now,),) = await world.rows("SELECT statesvc.clock()")
-        assert await (await note(world.connection, tally, now=now)).rows() == []
+        assert await (await note(world.connection, outcomes, now=now)).rows() == []
 
 
 async def succeed(world: Any, subscription_id: UUID) -> list[Any]:
-    tally = ReceiverOutcomes()
-    tally.add(subscription_id, AttemptOutcome.DELIVERED, 200)
+    outcomes = ReceiverOutcomes()
+    outcomes.add(subscription_id, AttemptOutcome.DELIVERED, 200)
     async with world.connection.transaction():
         ((now,),) = await world.rows("SELECT statesvc.clock()")
-        recovered: list[Any] = await (await note(world.connection, tally, now=now)).rows()
+        recovered: list[Any] = await (await note(world.connection, outcomes, now=now)).rows()
     return recovered
 
 
@@ -120,13 +120,13 @@ async def test_one_delivery_ends_the_failing_and_is_reported_if_it_was_warned_of
 async def test_what_fails_after_the_last_delivery_of_a_group_begins_anew(world: Any) -> None:
     subscription_id = await world.subscribe()
     await fail(world, subscription_id, 7)
-    tally = ReceiverOutcomes()
+    outcomes = ReceiverOutcomes()
     for outcome in (AttemptOutcome.REFUSED, AttemptOutcome.DELIVERED, AttemptOutcome.REFUSED, AttemptOutcome.REFUSED):
-        tally.add(subscription_id, outcome, 500)
+        outcomes.add(subscription_id, outcome, 500)
     await world.advance(60)
     ((now,),) = await world.rows("SELECT statesvc.clock()")
     async with world.connection.transaction():
-        await note(world.connection, tally, now=now)
+        await note(world.connection, outcomes, now=now)
     assert await world.rows("SELECT since, failures FROM statesvc.subscription_failing") == [(now, 2)]
 
 

@@ -119,7 +119,8 @@ def rebuild(shop: Shop) -> Rebuild:
 async def personal_ids(shop: Shop) -> int:
     """Count the digests of values that a carrier added to its scans."""
     found: int = await shop.value(
-        "SELECT count(*) FILTER (WHERE event_id LIKE 'e1-%%') + sum(octet_length(carried)) FROM statesvc.event_key WHERE shipment_id = %s",
+        "SELECT count(*) FILTER (WHERE event_id LIKE 'e1-%%') + sum(octet_length(attribute_digests))"
+        " FROM statesvc.event_key WHERE shipment_id = %s",
         shipment("A1"),
     )
     return found

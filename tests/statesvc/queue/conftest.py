@@ -146,7 +146,8 @@ class Inbox:
 
     async def set_quota(self, carrier_id: str, *, weight: float = 1, in_flight_max: int | None = None) -> None:
         await self.connection.execute(
-            "INSERT INTO statesvc.allotment (carrier_id, weight, in_flight_max, changed_at, changed_by) VALUES (%s, %s, %s, now(), 'test')"
+            "INSERT INTO statesvc.carrier_quota (carrier_id, weight, in_flight_max, changed_at, changed_by)"
+            " VALUES (%s, %s, %s, now(), 'test')"
             " ON CONFLICT (carrier_id) DO UPDATE SET weight = excluded.weight, in_flight_max = excluded.in_flight_max",
             (carrier_id, weight, in_flight_max),
         )

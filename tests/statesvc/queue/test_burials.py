@@ -11,7 +11,7 @@ async def _leases_end(inbox: Any, times: int) -> None:
 
 async def _bound(inbox: Any, in_flight_max: int) -> None:
     await inbox.as_owner(
-        "INSERT INTO statesvc.allotment (carrier_id, in_flight_max, changed_at, changed_by)"
+        "INSERT INTO statesvc.carrier_quota (carrier_id, in_flight_max, changed_at, changed_by)"
         f" VALUES ('bounded', {in_flight_max}, now(), 'test')"
     )
 

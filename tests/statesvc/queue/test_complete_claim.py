@@ -29,7 +29,7 @@ async def test_a_claim_that_leaves_something_does_not(inbox: Any) -> None:
 async def test_a_claim_that_a_bound_keeps_from_more_does_not(inbox: Any) -> None:
     await complete(inbox)
     await inbox.as_owner(
-        "INSERT INTO statesvc.allotment (carrier_id, in_flight_max, changed_at, changed_by) VALUES ('ups', 1, now(), 'test')"
+        "INSERT INTO statesvc.carrier_quota (carrier_id, in_flight_max, changed_at, changed_by) VALUES ('ups', 1, now(), 'test')"
     )
     for _ in range(2):
         await inbox.put("ups")

@@ -46,7 +46,7 @@ class Protocol(Inbox, RuleBasedStateMachine):
             "WITH i AS (DELETE FROM statesvc.inbox), r AS (DELETE FROM statesvc.receipt),"
             " l AS (DELETE FROM statesvc.lane WHERE carrier_id <> '') UPDATE statesvc.lane SET low_water = '-infinity'"
         )
-        self.run("TRUNCATE statesvc.dead_letter, statesvc.rollout, statesvc.allotment, statesvc.message_attempt")
+        self.run("TRUNCATE statesvc.dead_letter, statesvc.rollout, statesvc.carrier_quota, statesvc.message_attempt")
         self.run("DELETE FROM statesvc.body")
         self.run("SELECT setseed(0.5)")
         self.start_at = self.run("SELECT statesvc.clock()")[0][0]
@@ -269,7 +269,8 @@ class Protocol(Inbox, RuleBasedStateMachine):
     def set_quota(self, carrier_id: str, weight: float, in_flight_max: int | None) -> None:
         self.weights[carrier_id], self.bounds[carrier_id] = weight, in_flight_max
         self.run(
-            "INSERT INTO statesvc.allotment (carrier_id, weight, in_flight_max, changed_at, changed_by) VALUES (%s, %s, %s, now(), 'test')"
+            "INSERT INTO statesvc.carrier_quota (carrier_id, weight, in_flight_max, changed_at, changed_by)"
+            " VALUES (%s, %s, %s, now(), 'test')"
             " ON CONFLICT (carrier_id) DO UPDATE SET weight = excluded.weight, in_flight_max = excluded.in_flight_max",
             carrier_id,
             weight,

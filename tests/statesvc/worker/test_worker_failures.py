@@ -251,7 +251,7 @@ async def test_a_suspect_is_worked_on_with_nothing_else_in_progress(shop: Shop) 
 async def test_a_bound_that_is_reached_delays_nothing_beyond_the_end_of_a_batch(shop: Shop) -> None:
     """Nobody is woken when a batch ends: the worker itself must look again."""
     await shop.connection.execute(
-        "INSERT INTO statesvc.allotment (carrier_id, in_flight_max, changed_at, changed_by) VALUES ('acme', 2, now(), 'test')"
+        "INSERT INTO statesvc.carrier_quota (carrier_id, in_flight_max, changed_at, changed_by) VALUES ('acme', 2, now(), 'test')"
     )
     await shop.push(*(_scan(f"N{n}") for n in range(40)))
     listener, waker = Listener(shop.database.service_dsn, [INBOX]), Waker(shop.database.service_dsn)

@@ -19,7 +19,7 @@ async def test_what_a_scan_carries_needs_no_dedupe_row_of_its_own(shop: Shop) ->
     carrying = {**SCAN, "signed_by": "X", "estimated_delivery": "2026-03-02"}
     await shop.say(carrying)
     await shop.say(carrying, envelope=1)
-    assert await shop.rows("SELECT octet_length(facts_digest), octet_length(carried), stands_for FROM statesvc.event_key") == [
+    assert await shop.rows("SELECT octet_length(facts_digest), octet_length(attribute_digests), alias_of FROM statesvc.event_key") == [
         (0, 16, None)
     ]
     await shop.say({**carrying, "signed_by": "Y"}, envelope=2)
@@ -35,7 +35,7 @@ async def test_a_changed_recipe_finds_what_the_old_one_appended(shop: Shop, monk
     monkeypatch.setitem(RECIPES, CARRIER_ID, CHANGED)
     await shop.say(SCAN, {**SCAN, "minute": 5, "signed_by": "X"}, envelope=1)
     assert await shop.events("A") == before
-    aliases = await shop.rows("SELECT stands_for FROM statesvc.event_key WHERE stands_for IS NOT NULL")
+    aliases = await shop.rows("SELECT alias_of FROM statesvc.event_key WHERE alias_of IS NOT NULL")
     assert sorted(aliases) == sorted((event["event_id"],) for event in before)
     monkeypatch.setitem(RECIPES, CARRIER_ID, replace(CHANGED, also=()))
     await shop.say(SCAN, {**SCAN, "minute": 5, "signed_by": "X"}, envelope=2)
@@ -64,9 +64,9 @@ async def test_two_workers_append_one_scan_that_came_in_two_envelopes(
     mine, theirs = bodies if mine_has_the_id else reversed(bodies)
     await process_after_the_other(shop, monkeypatch, mine, theirs)
     (event,) = await shop.events("A")
-    rows = await shop.rows("SELECT event_id, stands_for FROM statesvc.event_key")
-    assert len(rows) == (1 if mine_has_the_id else 2) or {stands_for for _, stands_for in rows} == {None, event["event_id"]}
-    assert all((stands_for or event_id) == event["event_id"] for event_id, stands_for in rows)
+    rows = await shop.rows("SELECT event_id, alias_of FROM statesvc.event_key")
+    assert len(rows) == (1 if mine_has_the_id else 2) or {alias_of for _, alias_of in rows} == {None, event["event_id"]}
+    assert all((alias_of or event_id) == event["event_id"] for event_id, alias_of in rows)
 
 
 async def test_facts_that_a_statement_leaves_out_contradict_nothing(shop: Shop) -> None:
