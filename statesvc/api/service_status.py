@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from psycopg import AsyncConnection
 
+from statesvc.api.dead_letter_words import cause_words
 from statesvc.api.subscription_checks import NAMED_MAX, Unsent, slow_findings, unsent_findings
 from statesvc.background.duration import duration
 from statesvc.database.queries import queries
@@ -309,7 +310,8 @@ def _readings(facts: Facts) -> Iterator[Finding]:
 
 def _dead_letters(facts: Facts) -> Iterator[Finding]:
     for kind, cause, count in sorted(facts.sample.dead_letters, key=lambda row: -row[2]):
-        text = f"{count:,} dead letter{'' if count == 1 else 's'}: {kind}, {cause.replace('_', ' ')}"
+        # the page finds what to do by the cause as the API has it
+        text = f"{count:,} dead letter{'' if count == 1 else 's'}: {cause_words(cause)} ({cause})"
         page = "UnknownCodes" if kind == "code" else "DeadLettersGrow"
         yield Finding(urgency=Urgency.HUMAN, about="dead letters", text=text, page=page)
 

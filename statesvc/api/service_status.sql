@@ -25,14 +25,14 @@ GROUP BY l.carrier_id;
 -- Return the subscriptions of which every try fails, and those that the service disabled: of each kind the `named_max` that are so for
 -- longest, and any of `late`; how many of the kind there are, and what waits for each.
 WITH unsent AS (
-    SELECT s.subscription_id::text, s.url, f.since, f.failures, f.last_outcome, f.last_status_code, s.disabled_at, s.disabled_why,
+    SELECT s.subscription_id::text, s.name, s.url, f.since, f.failures, f.last_outcome, f.last_status_code, s.disabled_at, s.disabled_why,
         count(*) OVER (PARTITION BY s.disabled_at IS NULL) AS alike,
         row_number() OVER (PARTITION BY s.disabled_at IS NULL ORDER BY coalesce(s.disabled_at, f.since)) AS place
     FROM statesvc.subscription s
     LEFT JOIN statesvc.subscription_failing f ON f.subscription_id = s.subscription_id
     WHERE s.deleted_at IS NULL AND (s.disabled_at IS NOT NULL OR f.since < statesvc.clock() - interval '1 minute')
 )
-SELECT u.subscription_id, u.url, extract(epoch FROM statesvc.clock() - u.since)::float8, u.failures, u.last_outcome, u.last_status_code,
+SELECT u.subscription_id, u.name, u.url, extract(epoch FROM statesvc.clock() - u.since)::float8, u.failures, u.last_outcome, u.last_status_code,
     extract(epoch FROM statesvc.clock() - u.disabled_at)::float8, u.disabled_why, u.alike,
     (SELECT count(*) FROM (SELECT FROM statesvc.outbox o WHERE o.subscription_id = u.subscription_id::uuid LIMIT %(count_max)s) o)
 FROM unsent u

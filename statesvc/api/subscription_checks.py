@@ -21,6 +21,7 @@ class Unsent(NamedTuple):
     """A subscription that takes nothing. `alike`: how many are disabled as it is, or fail as it does."""
 
     subscription_id: str
+    name: str | None
     url: str
     failing_seconds: float | None
     failures: int | None
@@ -40,11 +41,12 @@ class Unsent(NamedTuple):
     def sentence(self) -> str:
         """Say what happened to it."""
         host = URL(self.url).host or "?"
+        who = f"{self.name} ({host})" if self.name else host
         if self.disabled_seconds is not None:
-            return f"{host} was disabled {duration(self.disabled_seconds)} ago ({self.disabled_why}); {self.waiting:,} notifications wait"
+            return f"{who} was disabled {duration(self.disabled_seconds)} ago ({self.disabled_why}); {self.waiting:,} notifications wait"
         answer = outcome_words(self.last_outcome, self.last_status_code)
         return (
-            f"{host} has taken nothing for {duration(self.failing_seconds or 0)} "
+            f"{who} has taken nothing for {duration(self.failing_seconds or 0)} "
             f"({self.failures} tries failed, the last: {answer}); {self.waiting:,} notifications wait"
         )
 

@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any, Final
 
+from events.vocabulary import Reason, Status
 from statesvc.cli.api_calls import CallRefusedError, Calls, Json, work
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.declared import Subcommands
@@ -37,13 +38,17 @@ def configure_mapping(commands: Subcommands) -> None:
         command.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="for scripts")
         if name == "map":
             meaning = command.add_mutually_exclusive_group()
-            meaning.add_argument("--status", metavar="STATUS", help="it is a scan, with this status: delivered, in_transit, ...")
+            statuses = [status.value for status in Status]
+            meaning.add_argument(
+                "--status", choices=statuses, metavar="STATUS", help=f"it is a scan, with this status: {', '.join(statuses)}"
+            )
             meaning.add_argument("--info", action="store_true", help="the code only informs; it never changes the status")
             meaning.add_argument("--list", action="store_true", help="list the mappings, of one carrier or of all")
             meaning.add_argument("--show", type=int, metavar="REVISION", help="show a mapping and what came before it")
             meaning.add_argument("--export", action="store_true", help="print the carrier's mappings as a patch of its table")
             command.add_argument("--force", action="store_true", help="map the code although no event has it")
-            command.add_argument("--reason", metavar="REASON", help="the reason of the scan")
+            reasons = [reason.value for reason in Reason]
+            command.add_argument("--reason", choices=reasons, metavar="REASON", help=f"the reason of the scan: {', '.join(reasons)}")
 
 
 def run_mapping(options: argparse.Namespace) -> int:

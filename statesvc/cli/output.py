@@ -130,9 +130,9 @@ def cell(value: object) -> object:
         case str() if len(value) > 19 and value[4:5] == "-" and value[10:11] == "T":
             return time_of(value)
         case list():
-            return ", ".join(map(str, value)) or None
+            return ", ".join(str(cell(each)) for each in value) or None
         case dict():
-            return ", ".join(f"{name} {each}" for name, each in value.items() if each not in (None, "")) or None
+            return ", ".join(f"{name} {cell(each)}" for name, each in value.items() if each not in (None, "")) or None
         case float():
             return f"{value:g}"
         case _:

@@ -1,4 +1,4 @@
-"""`statesvc psql [--owner]`: psql with the service's own connection, to the embedded server too."""
+"""`statesvc psql [--owner | --superuser]`: psql with the service's own connection, to the embedded server too."""
 
 import argparse
 import asyncio
@@ -13,6 +13,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.session import running_database
+from statesvc.database.dsns import Dsns
 from statesvc.database.embedded_error import EmbeddedServerError
 from statesvc.database.password_command import password_command
 from statesvc.database.postgres_programs import MAJOR, programs
@@ -21,7 +22,9 @@ from statesvc.settings.service_settings import DatabaseSettings, load_settings
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.add_argument("--owner", action="store_true", help="as the owner of the tables (STATESVC_OWNER_URL), not as the service")
+    role = parser.add_mutually_exclusive_group()
+    role.add_argument("--owner", action="store_true", help="as the owner of the tables (STATESVC_OWNER_URL), not as the service")
+    role.add_argument("--superuser", action="store_true", help="as the superuser of the embedded server")
     parser.add_argument(
         "-c", dest="commands", action="append", default=[], metavar="SQL", help="run this and end; may stand more than once"
     )
@@ -37,13 +40,21 @@ async def _run(options: argparse.Namespace) -> int:
     settings = load_settings().database
     program = _program(settings)
     async with running_database(load_settings(), migrated=False) as dsns:
-        dsn = dsns.owner if options.owner else dsns.service
+        dsn = _address(dsns, options)
         arguments = [argument for command in options.commands for argument in ("-c", command)]
         address, password = await _address_and_password(dsn)
         # a Ctrl-C is psql's: it ends a query, and not the session
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, lambda: None)
         environment = os.environ if password is None else {**os.environ, "PGPASSWORD": password}
         return await asyncio.to_thread(_psql, [program, "-d", address, *arguments, *options.psql], environment)
+
+
+def _address(dsns: Dsns, options: argparse.Namespace) -> str:
+    if not options.superuser:
+        return dsns.owner if options.owner else dsns.service
+    if dsns.superuser is None:
+        raise CommandError("the superuser of a server of your own is not among the settings: psql with its address")
+    return dsns.superuser
 
 
 async def _address_and_password(dsn: str) -> tuple[str, str | None]:

@@ -11,6 +11,7 @@ import orjson
 from markupsafe import Markup
 
 from events.errors import Cause
+from statesvc.api.dead_letter_words import cause_words
 from statesvc.console.charts import line
 from statesvc.console.dead_letter_forms import GROUP, LIST, ONE, dead_letter_actions
 from statesvc.console.screen import FormAction, PageRequest, PersonalDataRequest, Screen, Shown, Values
@@ -26,21 +27,6 @@ _EVENTS_MAX: Final = 10
 _HOURS: Final = 24
 _COUNT_MAX: Final = 10_000
 _HOURLY: Final = "Dead letters of the last 24 hours, hour by hour"
-_CAUSE_WORDS: Final[Mapping[str, str]] = {
-    Cause.UNREADABLE: "Body cannot be read",
-    Cause.REFUSED_XML: "XML that is never parsed",
-    Cause.TOO_COMPLEX: "Body is too complex",
-    Cause.UNKNOWN_FORMAT: "Format is not known",
-    Cause.NO_TRACKING_NUMBER: "No tracking number",
-    Cause.INVALID_EVENT: "Event breaks the schema",
-    Cause.REJECTED_MEMBER: "Part of a message is no event",
-    Cause.UNKNOWN_CODE: "Unknown codes",
-    Cause.WORKER_DIED: "Its worker died at every attempt",
-    Cause.BODY_MISSING: "Body is missing",
-    Cause.ATTEMPTS_EXHAUSTED: "Every attempt failed",
-    Cause.NORMALIZER_FAILED: "Our reader failed",
-    Cause.DELIVERY_EXHAUSTED: "Receiver gave up",
-}
 _SQL: Final = queries("statesvc.console", "dead_letter_screens")
 
 
@@ -83,7 +69,7 @@ class DeadLetterRow:
     def what(self) -> str:
         """Say what went wrong, for people."""
         detail = self.group["details"][0]["detail"] if len(self.group["details"]) == 1 else ""
-        return cause_words(self.group["cause"], detail or "")
+        return _heading(cause_words(self.group["cause"], detail or ""))
 
     @property
     def details(self) -> str:
@@ -99,11 +85,8 @@ class DeadLetterRow:
         return shown + (f" and {len(details) - 2} more" if len(details) > 2 else "")
 
 
-def cause_words(cause: str, detail: str = "") -> str:
-    """Say what a cause means."""
-    if cause == Cause.UNKNOWN_CODE and detail:
-        return f"Unknown code {detail}"
-    return _CAUSE_WORDS.get(cause, cause.replace("_", " ").capitalize())
+def _heading(words: str) -> str:
+    return words[:1].upper() + words[1:]
 
 
 async def show_groups(visit: PageRequest) -> Mapping[str, Any]:
@@ -134,7 +117,7 @@ async def show_group(visit: PageRequest) -> Mapping[str, Any]:
         "query": urlencode(_stated(wanted)),
         "page_filter": {**wanted, "settled": "1" if settled else ""},
         "group": groups[0] if len(groups) == 1 else None,
-        "what": cause_words(groups[0]["cause"]) if len(groups) == 1 else "",
+        "what": _heading(cause_words(groups[0]["cause"])) if len(groups) == 1 else "",
         "in_words": IN_WORDS,
         "settled": settled,
         "dead_letters": page["items"],

@@ -169,6 +169,12 @@ async def test_what_makes_no_sense_is_refused_before_anything_is_asked(royal: Sh
     assert await royal.value("SELECT count(*) FROM statesvc.code_mapping") == 0
 
 
+async def test_a_status_that_there_is_not_is_refused_with_those_that_there_are(shell: Shell, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        await shell("carriers", "map", "royalmail", *CODE, "--status", "STATUS")
+    assert "--status cannot be 'STATUS': it is one of unknown, info_received, picked_up" in capsys.readouterr().err
+
+
 def repository(folder: Path) -> Path:
     """Copy the source, as a developer has it."""
     for part in ("events", "projections", "statesvc", "migrations"):

@@ -80,6 +80,7 @@ async def test_status_names_what_is_wrong_the_worst_first_and_fails(owner: Async
         " VALUES (%s, statesvc.clock() - interval '3 hours', statesvc.clock(), 40, 'refused', 500)",
         (ONE,),
     )
+    await owner.execute("UPDATE statesvc.subscription SET name = 'returns desk' WHERE subscription_id = %s", (ONE,))
     await owner.execute("INSERT INTO statesvc.reconciled VALUES ('settled', 0, 60, statesvc.clock(), 9, 0, 2, NULL)")
     told = await _document(shell)
     by_urgency = [trouble["urgency"] for trouble in told["troubles"]]
@@ -89,8 +90,8 @@ async def test_status_names_what_is_wrong_the_worst_first_and_fails(owner: Async
     assert "no notifier" in said["processes", "docs/runbook/RoleDown.md"]
     assert "the first for 5 min" in said["ups", "docs/runbook/Lag.md"]
     assert "on hold" in said["fedex", "docs/runbook/CarrierHeld.md"]
-    assert "1 dead letter: message, unreadable" in said["dead letters", "docs/runbook/DeadLettersGrow.md"]
-    assert "receiver.example has taken nothing for 3 h" in said["subscription a0000000", "docs/runbook/SubscriberFailing.md"]
+    assert "1 dead letter: body cannot be read (unreadable)" in said["dead letters", "docs/runbook/DeadLettersGrow.md"]
+    assert "returns desk (receiver.example) has taken nothing for 3 h" in said["subscription a0000000", "docs/runbook/SubscriberFailing.md"]
 
 
 async def test_what_follows_from_a_dead_worker_stands_below_it_in_one_line(owner: AsyncConnection[Any], shell: Shell) -> None:

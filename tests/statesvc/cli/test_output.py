@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from statesvc.cli.output import fitting, shown_time, write_table
+from statesvc.cli.output import cell, fitting, shown_time, write_table
 from statesvc.cli.presentation import Painted, Presentation, present
 from statesvc.telemetry.colour import Colour
 
@@ -89,6 +89,11 @@ def test_wide_tables_have_all_columns(capsys: pytest.CaptureFixture[str]) -> Non
 def test_times_are_to_the_second_in_the_zone_that_they_are_stated_in() -> None:
     assert shown_time(datetime(2026, 3, 1, 14, 5, 7, 999, tzinfo=UTC)) == "2026-03-01 14:05:07Z"
     assert shown_time(datetime(2026, 3, 1, 14, 5, tzinfo=timezone(timedelta(hours=-5)))) == "2026-03-01 14:05:00-05:00"
+
+
+def test_a_time_inside_an_object_is_a_time_like_any_other() -> None:
+    failing = {"since": "2026-03-01T14:05:07.000999+00:00", "failures": 3}
+    assert cell(failing) == cell([failing]) == "since 2026-03-01 14:05:07Z, failures 3"
 
 
 @pytest.mark.usefixtures("_wide")

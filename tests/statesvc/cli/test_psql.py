@@ -35,3 +35,10 @@ def test_no_password_stands_in_the_list_of_processes(database: Database) -> None
     assert "psql" in shown
     password = address.partition(":")[2]
     assert not password or password not in shown
+
+
+@pytest.mark.usefixtures("own_processes")
+def test_the_superuser_is_known_of_the_embedded_server_alone(database: Database) -> None:
+    refused = _psql(database, "--superuser", "-c", "SELECT 1")
+    assert refused.returncode == 1
+    assert "the superuser of a server of your own is not among the settings" in refused.stderr
