@@ -101,6 +101,16 @@ def write_private(path: Path, text: str, user: ServerUser) -> None:
         os.fsync(descriptor)
     user.give(unfinished)
     unfinished.rename(path)
+    sync(path.parent)
+
+
+def sync(path: Path) -> None:
+    """Make a file durable, or the names in a folder."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _short_dir(folder: Path) -> Path | None:

@@ -22,6 +22,7 @@ from statesvc.database.data_dir import (
     read_passwords,
     remove_socket_dir,
     socket_dir,
+    sync,
     take_lock,
     write_private,
 )
@@ -146,7 +147,9 @@ class EmbeddedServer:
             raise EmbeddedServerError(f"initdb failed:\n{_tail(made.stdout)}")
         with (unfinished / "postgresql.conf").open("a") as file:
             file.write(f"include_if_exists = '{FILE_NAME}'\n")
+        sync(unfinished / "postgresql.conf")
         unfinished.rename(self._folder)
+        sync(self._data_dir)
 
     def _check_major(self) -> None:
         found = (self._folder / "PG_VERSION").read_text().strip()

@@ -23,6 +23,7 @@ from typing import IO, Final, TypeAlias
 
 from events.crypto.keyring import Keyring
 from events.entry.kinds import FIRST_EPOCH
+from statesvc.database.data_dir import sync
 from statesvc.files.object_path import ObjectPath, ObjectStoreError
 from statesvc.settings.bucket import Bucket
 from statesvc.settings.service_settings import Settings
@@ -157,15 +158,6 @@ def remove(path: ArchivePath) -> None:
     path.unlink(missing_ok=True)
     if path.parent.is_dir():
         sync(path.parent)
-
-
-def sync(path: Path) -> None:
-    """Make a file durable, or the names in a folder."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def digest_of(path: ArchivePath) -> bytes:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from events.merkle.checkpoint import NoteError, read_checkpoint
+from statesvc.database.data_dir import sync
 from statesvc.files.object_store import NoObjectStoreError, client, open_bucket
 from statesvc.settings.bucket import Bucket
 
@@ -211,8 +212,4 @@ def write_published(path: Path, note: str) -> None:
     finally:
         os.close(descriptor)
     unfinished.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    sync(path.parent)

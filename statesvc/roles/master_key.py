@@ -13,6 +13,7 @@ from typing import Any, Final
 from psycopg import AsyncConnection
 
 from events.crypto.sealing import MasterKeys
+from statesvc.database.data_dir import sync
 from statesvc.database.keyring_store import MasterKeyError, parse_master_keys
 from statesvc.database.kms.backends import kms_at
 from statesvc.database.kms.kms import Credentials, Kms
@@ -80,6 +81,7 @@ def ensure_master_key(settings: Settings) -> Path | None:
         return None
     finally:
         unfinished.unlink()
+    sync(data_dir)
     return path
 
 

@@ -18,6 +18,7 @@ from typing import Any, BinaryIO, Final
 
 import orjson
 
+from statesvc.database.data_dir import sync
 from statesvc.shovel.source import ShovelError
 from statesvc.shovel.source_message import Taken, Transport
 
@@ -56,11 +57,7 @@ class BackupWriter:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = self._folder / f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(4)}{SUFFIX}"
         self._file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
-        directory = os.open(self._folder, os.O_RDONLY)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
+        sync(self._folder)
         return self._file
 
 

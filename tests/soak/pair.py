@@ -18,7 +18,7 @@ from statesvc.database.migrator import migrate
 from statesvc.database.postgres_programs import MAJOR, programs
 from statesvc.database.server_user import ServerUser, choose_user, with_access
 from tests.acceptance.processes import until_false
-from tests.soak.server import kill_all, on_tcp
+from tests.soak.server import on_tcp
 from tests.world import postgres
 from tests.world.ports import free_port
 
@@ -72,7 +72,7 @@ class Node:
 
     def kill(self) -> None:
         """Send SIGKILL to the server and all of its processes: as if its machine were gone."""
-        kill_all(self._data)
+        postgres.kill_all(self._data)
 
     def remove(self) -> None:
         """End it, and leave nothing behind."""

@@ -4,10 +4,9 @@ import asyncio
 import os
 import shutil
 import signal
-import subprocess
 import tempfile
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from psycopg import AsyncConnection
@@ -17,8 +16,8 @@ from statesvc.database.embedded import EmbeddedServer
 from statesvc.database.migrator import migrate
 from statesvc.database.postgres_programs import MAJOR, programs
 from statesvc.database.postmaster import running_pid
-from tests.soak.disk import Disk
 from tests.world import postgres
+from tests.world.disk import Disk
 from tests.world.ports import free_port
 
 
@@ -61,7 +60,7 @@ class SoakServer:
 
     async def lose_power(self, disk: Disk) -> None:
         """Kill it, have the disk that its folder is on forget what was not flushed, and start it again."""
-        kill_all(self.data_dir / "postgres")
+        postgres.kill_all(self.data_dir / "postgres")
         await asyncio.to_thread(self._embedded.stop)  # gives the data back: an open lock would hold the disk
         await disk.lose_power()
         await asyncio.to_thread(self._embedded.start)
@@ -74,16 +73,6 @@ class SoakServer:
     async def stop(self) -> None:
         await asyncio.to_thread(self._embedded.stop)
         shutil.rmtree(self._folder, ignore_errors=True)
-
-
-def kill_all(data: Path) -> None:
-    """Send SIGKILL to the server on this data folder and all of its processes: as if its machine were gone."""
-    pid = running_pid(data)
-    assert pid is not None
-    children = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True, check=False).stdout
-    for member in (pid, *map(int, children.split())):
-        with suppress(ProcessLookupError):
-            os.kill(member, signal.SIGKILL)
 
 
 def on_tcp(server: postgres.Server, ports: str, **more: str) -> postgres.Server:

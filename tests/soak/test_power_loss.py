@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.soak.disk import made_disk
 from tests.soak.server import soak_server
 from tests.soak.story import told
+from tests.world.disk import made_disk
 
 
 @pytest.mark.soak

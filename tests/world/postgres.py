@@ -5,9 +5,11 @@ import fcntl
 import json
 import os
 import shutil
+import signal
+import subprocess
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
@@ -19,6 +21,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from statesvc.database.embedded import EmbeddedServer
 from statesvc.database.migrator import migrate
+from statesvc.database.postmaster import running_pid
 from statesvc.demo.movable_clock import MOVABLE_CLOCK
 from tests.world.ports import free_port
 
@@ -204,6 +207,16 @@ def root() -> Path | None:
 
 def _new_folder() -> Path:
     return Path(tempfile.mkdtemp(prefix=f"{FOLDER_PREFIX}{os.getpid()}-", dir=root()))
+
+
+def kill_all(data: Path) -> None:
+    """Send SIGKILL to the server on this data folder and all of its processes: as if its machine were gone."""
+    pid = running_pid(data)
+    assert pid is not None
+    children = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True, check=False).stdout
+    for member in (pid, *map(int, children.split())):
+        with suppress(ProcessLookupError):
+            os.kill(member, signal.SIGKILL)
 
 
 def _end_servers_of_dead_runs() -> None:

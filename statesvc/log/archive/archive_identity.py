@@ -16,8 +16,9 @@ import structlog
 from psycopg import AsyncConnection
 
 from events.crypto.keyring import Keyring
+from statesvc.database.data_dir import sync
 from statesvc.database.queries import queries
-from statesvc.files.archive_folder import ArchivePath, file_sizes, sync
+from statesvc.files.archive_folder import ArchivePath, file_sizes
 from statesvc.files.object_path import ObjectPath, ObjectStoreError
 from statesvc.log.archive.file_names import LOG_FILES
 

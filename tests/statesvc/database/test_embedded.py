@@ -21,6 +21,8 @@ from statesvc.database.embedded import EmbeddedServer, attach
 from statesvc.database.embedded_error import DataInUseError, EmbeddedServerError
 from statesvc.database.postgres_programs import MAJOR, programs
 from statesvc.database.server_user import ServerUser, with_access
+from tests.world.disk import made_disk
+from tests.world.postgres import kill_all
 
 pytestmark = pytest.mark.usefixtures("own_processes")
 
@@ -74,6 +76,25 @@ def test_data_and_passwords_survive_stop_and_power_cut(make_server: MakeServer, 
     assert attach(tmp_path / "data") is None
     assert server.start() == dsns
     assert ask(dsns.owner, "SELECT number FROM parcel") == 1
+
+
+async def test_a_power_cut_just_after_the_first_start_leaves_a_server_that_starts() -> None:
+    async with made_disk() as disk:
+        data_dir = disk.folder / "data"
+        server = EmbeddedServer(data_dir, overrides=SMALL)
+        try:
+            dsns = await asyncio.to_thread(server.start)
+            async with await AsyncConnection.connect(dsns.owner, autocommit=True) as connection:
+                await connection.execute("CREATE TABLE parcel AS SELECT 1 AS number")
+            kill_all(data_dir / "postgres")
+            # gives the data back: an open lock would hold the disk
+            await asyncio.to_thread(server.stop)
+            await disk.lose_power()
+            assert await asyncio.to_thread(server.start) == dsns
+            async with await AsyncConnection.connect(dsns.owner, autocommit=True) as connection:
+                assert await (await connection.execute("SELECT number FROM parcel")).fetchone() == (1,)
+        finally:
+            await asyncio.to_thread(server.stop)
 
 
 def test_it_is_durable_private_and_reached_by_password_alone(make_server: MakeServer, tmp_path: Path) -> None:
