@@ -90,8 +90,14 @@ async def _photograph_page(tab: Page, url: str, picture: Picture, names: dict[st
 def render_evidence(reader: httpx.Client, picture: Picture, names: dict[str, str], folder: Path) -> None:
     """Make a picture of page 1."""
     document = folder / "evidence.pdf"
-    answer = reader.get(picture.path.format(**names), headers={"Accept": "application/pdf"})
-    document.write_bytes(answer.raise_for_status().content)
+
+    def is_made() -> bool:
+        # a busy machine may have no room for the document yet
+        answer = reader.get(picture.path.format(**names), headers={"Accept": "application/pdf"})
+        document.write_bytes(answer.content)
+        return answer.is_success
+
+    until(is_made, "the evidence")
     file = FOLDER / picture.name
     program = required("pdftoppm", "poppler-utils")
     command = [program, "-png", "-singlefile", "-r", str(_PDF_DPI), "-f", "1", str(document), str(file.with_suffix(""))]

@@ -57,7 +57,7 @@ _NAMES: Final[Mapping[Objective, tuple[str, str]]] = {
     ACK_LATENCY: ("ACK, p99", "promise 100 ms"),
     ACK_AVAILABILITY: ("Acknowledged", "promise 99.95 %"),
     LAG: ("Applied in time", "promise 2 min for 99.9 %"),
-    FIRST_ATTEMPT: ("Subscribers notified, p99", "promise 10 s"),
+    FIRST_ATTEMPT: ("Notified, p99", "promise 10 s"),
     SEALING: ("Sealed", "alarm at 60 s"),
 }
 

@@ -57,8 +57,8 @@ class DemoSubscriber:
         await site.start()
         port = self._runner.addresses[0][1]
         await self._forget_earlier()
-        for path in (PATH, SLOW_PATH):
-            await self._subscribe(f"http://127.0.0.1:{port}", path)
+        for path, name in ((PATH, "shop"), (SLOW_PATH, "slow shop")):
+            await self._subscribe(f"http://127.0.0.1:{port}", path, name=name)
 
     async def stop(self) -> None:
         """Unsubscribe as far as the service still answers, and close the port."""
@@ -70,8 +70,8 @@ class DemoSubscriber:
         if self._runner is not None:
             await self._runner.cleanup()
 
-    async def _subscribe(self, base: str, path: str) -> None:
-        wish = {"url": f"{base}{path}"}
+    async def _subscribe(self, base: str, path: str, *, name: str) -> None:
+        wish = {"url": f"{base}{path}", "name": name}
         async with self._session.post(f"{self._api}/v1/subscriptions", json=wish, headers=self._headers) as answer:
             answer.raise_for_status()
             subscription = orjson.loads(await answer.read())
