@@ -229,6 +229,7 @@ async def test_a_disk_at_its_bound_is_said_by_readyz_and_status(running: Running
                     break
         assert exit_code == 1
         assert re.search(r"NOW +pushes +the database's disk has .* every push is refused", printed), printed
+        await until(lambda: any("storage_low" in line["why"] for line in running.lines("service_not_ready")))
         async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{running.metrics_port}/metrics") as answer:
             assert 'statesvc_ingest_storage_low{role="ingress"} 1.0' in await answer.text()
     finally:

@@ -6,6 +6,7 @@ there soon after it is killed.
 """
 
 import asyncio
+import json
 import os
 import shlex
 import sys
@@ -156,24 +157,27 @@ async def _announce(plan: ServicePlan, text: str) -> None:
     """Print the banner once the port says that it is ready, which includes the API; until then log now and then that it is not."""
     loop = asyncio.get_running_loop()
     warn_at = loop.time() + NOT_READY_SECONDS
-    while not await _is_ready(plan):
+    while (why := await _not_ready(plan)) is not None:
         if loop.time() >= warn_at:
-            log.warning("service_not_ready", host=plan.host, port=plan.ports[INGRESS], seconds=NOT_READY_SECONDS)
+            log.warning("service_not_ready", host=plan.host, port=plan.ports[INGRESS], seconds=NOT_READY_SECONDS, why=why)
             warn_at += NOT_READY_SECONDS
         await asyncio.sleep(0.1)
     _print(text)
 
 
-async def _is_ready(plan: ServicePlan) -> bool:
-    """Return whether it is ready, asked without an HTTP client, the only one that this process would ever need."""
+async def _not_ready(plan: ServicePlan) -> str | None:
+    """Return why it is not ready, None when it is: asked without an HTTP client, the only one that this process would ever need."""
     with suppress(OSError):
         async with asyncio.timeout(PROBE_SECONDS):
             reader, writer = await asyncio.open_connection(plan.reached_at, plan.ports[INGRESS])
             writer.write(b"GET /readyz HTTP/1.1\r\nHost: statesvc\r\nConnection: close\r\n\r\n")
-            status = await reader.readline()
+            head, _, body = (await reader.read()).partition(b"\r\n\r\n")
             writer.close()
-            return status.split()[1:2] == [b"200"]
-    return False
+            if head.split()[1:2] == [b"200"]:
+                return None
+            with suppress(ValueError, KeyError):
+                return str(json.loads(body)["detail"])
+    return "its port does not answer"
 
 
 def _print(text: str) -> None:
