@@ -18,12 +18,16 @@ WELL_SECONDS = 3.0
 AGAIN_SECONDS_MAX = 15.0
 WORK_SECONDS_MAX = 90.0
 GRACE_SECONDS = 33
-SHORT_STATEMENTS = {
+SHORT_WAITS = {
     "STATESVC_WORKER_STATEMENT_SECONDS": "2",
     "STATESVC_WORKER_LOCK_SECONDS": "1",
     "STATESVC_WORKER_IDLE_IN_TRANSACTION_SECONDS": "2",
+    "STATESVC_WORKER_SWEEP_SECONDS": "4",
+    "STATESVC_NOTIFIER_SWEEP_SECONDS": "4",
+    "STATESVC_SEALER_SWEEP_SECONDS": "4",
 }
-"""Of worker, notifier and sealer: a connection that is silent is given up after 4 s."""
+"""Of worker, notifier and sealer: a connection that is silent is given up after 4 s, and what a silent listener did not hear is found
+after 4 s."""
 JSON = {"Content-Type": "application/json"}
 
 

@@ -13,7 +13,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from tests.acceptance.all_roles import (
     ROLES,
-    SHORT_STATEMENTS,
+    SHORT_WAITS,
     all_are_ready,
     all_end_and_nothing_is_lost,
     all_roles,
@@ -45,7 +45,7 @@ def server() -> Iterator[postgres.Server]:
 
 async def test_sessions_that_were_stopped_while_idle(service_maker: ServiceMaker, server: postgres.Server, tmp_path: Path) -> None:
     service = await service_maker(tmp_path)
-    async with all_roles(service, **SHORT_STATEMENTS) as (roles, subscriber):
+    async with all_roles(service, **SHORT_WAITS) as (roles, subscriber):
         async with steady_pushes(service, roles[0], per_second=PER_SECOND) as pushes:
             await everything_works(service, subscriber, pushes)
         await service.drained()

@@ -12,7 +12,7 @@ from psycopg import AsyncConnection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from tests.acceptance.all_roles import (
-    SHORT_STATEMENTS,
+    SHORT_WAITS,
     all_are_ready,
     all_end_and_nothing_is_lost,
     all_roles,
@@ -41,7 +41,7 @@ async def test_a_network_that_acknowledges_and_never_answers(service_maker: Serv
     service = await service_maker(tmp_path)
     async with proxy_to(int(str(conninfo_to_dict(server.service_dsn)["port"]))) as proxy:
         through = make_conninfo(service.service_dsn, host="127.0.0.1", port=proxy.port)
-        async with all_roles(service, DATABASE_URL=through, **SHORT_STATEMENTS) as (roles, subscriber):
+        async with all_roles(service, DATABASE_URL=through, **SHORT_WAITS) as (roles, subscriber):
             async with steady_pushes(service, roles[0], per_second=PER_SECOND) as pushes:
                 await everything_works(service, subscriber, pushes)
                 since = time.monotonic()

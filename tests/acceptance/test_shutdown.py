@@ -29,6 +29,13 @@ def scan(place: int) -> bytes:
     return ups_alert(f"1ZSTOP{place:010d}", "I/OT", day=3, minute=300).body
 
 
+async def start_program(service: Service, name: str) -> RoleProcess:
+    """Start the role that a test stops, as a program of its own; those around it are forked."""
+    role = await service.spawn(name, program=service.program)
+    await service.ready(role)
+    return role
+
+
 async def is_ready(role: RoleProcess, session: aiohttp.ClientSession) -> bool:
     async with session.get(f"{role.url}/readyz") as answer:
         return answer.status == 200
@@ -54,9 +61,9 @@ async def assert_aborts(role: RoleProcess) -> None:
 async def test_the_api_serves_on_while_it_is_not_ready_and_answers_every_request_that_it_took(
     service_maker: ServiceMaker, tmp_path: Path
 ) -> None:
-    service: Service = await service_maker(tmp_path, {"STATESVC_DRAIN_SECONDS": "2"}, as_programs=True)
+    service: Service = await service_maker(tmp_path, {"STATESVC_DRAIN_SECONDS": "1"})
     async with service:
-        (api,) = await service.start("api")
+        api = await start_program(service, "api")
         acknowledged: list[str] = []
         taken_while_draining: list[str] = []
         is_told, is_gone = asyncio.Event(), asyncio.Event()
@@ -77,10 +84,10 @@ async def test_the_api_serves_on_while_it_is_not_ready_and_answers_every_request
             async with asyncio.timeout(5):
                 await until_false(lambda: is_ready(api, service.session))
             is_told.set()
-            await asyncio.sleep(0.5)
+            await asyncio.sleep(0.3)
             is_gone.set()
             await asyncio.gather(*clients)
-            await asyncio.sleep(2.5)
+            await asyncio.sleep(1.2)
             assert api.process.returncode is None, "a request is still on its way"
             assert await slow.finish() == 200
         assert await api.exit_code() == 0
@@ -91,9 +98,9 @@ async def test_the_api_serves_on_while_it_is_not_ready_and_answers_every_request
 
 
 async def test_a_second_signal_aborts_the_api(service_maker: ServiceMaker, tmp_path: Path) -> None:
-    service: Service = await service_maker(tmp_path, PATIENT, as_programs=True)
+    service: Service = await service_maker(tmp_path, PATIENT)
     async with service:
-        (api,) = await service.start("api")
+        api = await start_program(service, "api")
         async with slow_request(api.port, "fedex", b"{}  "):
             await assert_aborts(api)
 
@@ -121,12 +128,12 @@ async def until_leased(service: Service, table: str = "inbox") -> None:
 
 
 async def test_a_worker_finishes_the_batch_that_it_has_begun_and_claims_no_other(service_maker: ServiceMaker, tmp_path: Path) -> None:
-    service: Service = await service_maker(tmp_path, {"STATESVC_WORKER_BATCH_MIN": "8", "STATESVC_WORKER_BATCH_MAX": "8"}, as_programs=True)
+    service: Service = await service_maker(tmp_path, {"STATESVC_WORKER_BATCH_MIN": "8", "STATESVC_WORKER_BATCH_MAX": "8"})
     async with service:
         await service.start("api")
         acknowledged = await push(service, 120)
         async with log_locked(service) as lock:
-            (worker,) = await service.start("worker")
+            worker = await start_program(service, "worker")
             await until_leased(service)
             worker.send(signal.SIGTERM)
             await until_logged(worker, '"stopping"')
@@ -145,12 +152,12 @@ async def test_a_worker_finishes_the_batch_that_it_has_begun_and_claims_no_other
 
 
 async def test_a_second_signal_aborts_a_worker_which_gives_back_its_leases_uncharged(service_maker: ServiceMaker, tmp_path: Path) -> None:
-    service: Service = await service_maker(tmp_path, PATIENT, as_programs=True)
+    service: Service = await service_maker(tmp_path, PATIENT)
     async with service:
         await service.start("api")
         acknowledged = await push(service, 60)
         async with log_locked(service):
-            (worker,) = await service.start("worker")
+            worker = await start_program(service, "worker")
             await until_leased(service)
             await assert_aborts(worker)
             assert await leased(service) == 0
@@ -199,9 +206,9 @@ async def told(service: Service) -> AsyncIterator[Subscriber]:
 
 
 async def test_a_notifier_settles_what_is_on_its_way(service_maker: ServiceMaker, tmp_path: Path) -> None:
-    service: Service = await service_maker(tmp_path, as_programs=True)
+    service: Service = await service_maker(tmp_path)
     async with service, told(service) as subscriber:
-        (notifier,) = await service.start("notifier")
+        notifier = await start_program(service, "notifier")
         await asyncio.wait_for(subscriber.asked.wait(), 20)
         notifier.send(signal.SIGTERM)
         await until_logged(notifier, '"stopping"')
@@ -214,9 +221,9 @@ async def test_a_notifier_settles_what_is_on_its_way(service_maker: ServiceMaker
 
 
 async def test_a_second_signal_aborts_a_notifier_which_gives_back_its_leases(service_maker: ServiceMaker, tmp_path: Path) -> None:
-    service: Service = await service_maker(tmp_path, PATIENT, as_programs=True)
+    service: Service = await service_maker(tmp_path, PATIENT)
     async with service, told(service) as subscriber:
-        (notifier,) = await service.start("notifier")
+        notifier = await start_program(service, "notifier")
         await asyncio.wait_for(subscriber.asked.wait(), 20)
         assert await leased(service, "outbox") == 1
         await assert_aborts(notifier)

@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from events.vocabulary import Kind, Reason, Status, TimePrecision
@@ -115,33 +115,28 @@ def messages_of(story: Sequence[Fact], cuts: Sequence[bool]) -> list[list[Fact]]
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
 @given(story=stories(), seed=st.randoms(use_true_random=False))
 def test_any_order_of_arrival_gives_the_same_state(story: list[Fact], seed: Random) -> None:
     check_order(fold, story, [seed.sample(story, len(story)) for _ in range(4)])
 
 
-@settings(max_examples=100, deadline=None)
 @given(story=stories())
 def test_an_event_that_comes_twice_counts_once(story: list[Fact]) -> None:
     check_repetition(fold, story)
 
 
 @pytest.mark.slow
-@settings(max_examples=500, deadline=None)
 @given(story=stories(), cuts=st.lists(st.booleans(), min_size=12, max_size=12), ordered=st.booleans())
 def test_advance_answers_as_fold_does(story: list[Fact], cuts: list[bool], ordered: bool) -> None:  # noqa: FBT001
     arrival = sorted(story, key=lambda fact: fact.key) if ordered else story
     check_advance(advance, messages_of(arrival, cuts))
 
 
-@settings(max_examples=200, deadline=None)
 @given(story=stories(corrections=False), repeats=st.lists(st.integers(0, 11), max_size=6))
 def test_advance_answers_as_fold_does_when_events_repeat(story: list[Fact], repeats: list[int]) -> None:
     check_advance(advance, [[fact] for fact in [*story, *(story[index % len(story)] for index in repeats)]])
 
 
-@settings(max_examples=200, deadline=None)
 @given(story=stories(corrections=False), cuts=st.lists(st.booleans(), min_size=12, max_size=12))
 def test_scans_in_their_own_order_never_need_the_log(story: list[Fact], cuts: list[bool]) -> None:
     scans = sorted((fact for fact in story if not fact.enriches and not fact.names_signer), key=lambda fact: fact.key)
@@ -149,7 +144,6 @@ def test_scans_in_their_own_order_never_need_the_log(story: list[Fact], cuts: li
     assert check_advance(advance, messages) == len(messages)
 
 
-@settings(max_examples=200, deadline=None)
 @given(story=stories())
 def test_a_state_is_made_of_its_events(story: list[Fact]) -> None:
     state = fold(story)

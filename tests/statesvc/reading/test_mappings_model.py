@@ -4,7 +4,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from events.event import Raw
@@ -52,7 +52,6 @@ def expected(rows: list[tuple[MappedCode, Meaning | None]], carrier_id: str, raw
     asked=st.tuples(CODES, st.booleans()),
     cut=st.integers(0, 12),
 )
-@settings(max_examples=300)
 def test_rows_mean_what_the_model_says_however_they_are_taken_in(
     rows: list[tuple[MappedCode, Meaning | None]], asked: tuple[MappedCode, bool], cut: int
 ) -> None:
