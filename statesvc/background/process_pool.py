@@ -4,6 +4,9 @@
 call --> waits for a free process (bounded) --> one frame there, one frame back --> the process is free again
             +-- it dies, or the caller stops waiting: the process is killed, the next call gets another
 ```
+One that is still starting has nothing of the call yet: it goes on and is there for the next. Otherwise a machine on which the start takes
+longer than callers wait would begin it anew for each of them, and never answer.
+
 A process works on one call at a time, so that whatever it dies of is the failure of that call alone. Frames are pickles between a process
 and its own child: nothing else can write to these pipes. A child whose parent is gone ends itself.
 """
@@ -26,6 +29,8 @@ from statesvc.background.niceness import own_session, run_in_idle_time
 
 IDLE_SECONDS: Final = 300.0
 _SIZE: Final = struct.Struct(">Q")
+_GREETING: Final = b"\n"
+"""Says that a process can take a call."""
 _NICENESS: Final = 19
 """Everything else comes first: an answer takes seconds anyway."""
 
@@ -76,8 +81,19 @@ class ProcessPool:
             self._free.release()
 
     async def _call(self, task: str, argument: object) -> object:
-        child = self._idle.pop()[1] if self._idle else await _ChildTask.start(self._command)
+        child = self._idle_child() or await _ChildTask.start(self._command)
         self._busy.add(child)
+        try:
+            await child.started()
+        except asyncio.CancelledError:
+            self._busy.discard(child)
+            self._keep(child)
+            raise
+        except ProcessDiedError:
+            self._busy.discard(child)
+            self._end(child)
+            log.exception("computing_process_died", task=task, pid=child.pid)
+            raise
         try:
             raised, answer = await child.ask(task, argument)
         except BaseException as error:
@@ -88,13 +104,25 @@ class ProcessPool:
             raise
         finally:
             self._busy.discard(child)
+        self._keep(child)
+        if raised:
+            raise answer
+        return answer
+
+    def _idle_child(self) -> "_ChildTask | None":
+        """Return the process that worked last; one that died meanwhile is nobody's failure."""
+        while self._idle:
+            _, child = self._idle.pop()
+            if not child.is_gone:
+                return child
+            self._end(child)
+        return None
+
+    def _keep(self, child: "_ChildTask") -> None:
         loop = asyncio.get_running_loop()
         self._idle.append((loop.time() + self._idle_seconds, child))
         if self._retiring is None:
             self._retiring = loop.call_later(self._idle_seconds, self._retire)
-        if raised:
-            raise answer
-        return answer
 
     async def close(self) -> None:
         """Kill the processes."""
@@ -129,6 +157,9 @@ class _ChildTask:
         self._requests = requests
         self._answers = answers
         self.pid = process.pid
+        self._starting = asyncio.create_task(self._read_greeting(), name=f"computing-{process.pid}-starts")
+        # nobody may wait for it
+        self._starting.add_done_callback(lambda starting: starting.cancelled() or starting.exception())
 
     @classmethod
     async def start(cls, command: Sequence[str]) -> "_ChildTask":
@@ -136,6 +167,20 @@ class _ChildTask:
         if process.stdin is None or process.stdout is None:
             raise RuntimeError("the process has no pipes")
         return cls(process, process.stdin, process.stdout)
+
+    @property
+    def is_gone(self) -> bool:
+        return self._process.returncode is not None
+
+    async def started(self) -> None:
+        """Wait until it can take a call; who stops waiting does not stop its start. Raises ProcessDiedError."""
+        await asyncio.shield(self._starting)
+
+    async def _read_greeting(self) -> None:
+        try:
+            await self._answers.readexactly(len(_GREETING))
+        except (asyncio.IncompleteReadError, ConnectionError):
+            raise ProcessDiedError("the process ended while it started") from None
 
     async def ask(self, task: str, argument: object) -> tuple[bool, Any]:
         """Return whether the task raised, and what it answered or raised."""
@@ -171,6 +216,7 @@ def serve_tasks(tasks: Mapping[str, Task]) -> Callable[[], Awaitable[None]]:
     async def serve() -> None:
         loop = asyncio.get_running_loop()
         calls: asyncio.Queue[bytes] = asyncio.Queue()
+        _write(answers, _GREETING)
         threading.Thread(target=_listen, args=(loop, calls), daemon=True, name="parent").start()
         while True:
             task, argument = pickle.loads(await calls.get())  # noqa: S301 - from our own parent

@@ -21,12 +21,12 @@ LIMITS: Final = PoolLimits(
     connections_min=0,
     connections_max=1,
     idle_seconds=2.0,
-    acquire_seconds=5.0,
+    acquire_seconds=30.0,
     statement_seconds=30.0,
     lock_seconds=5.0,
     idle_in_transaction_seconds=60.0,
 )
-"""Its connection is one that a command may need a moment later."""
+"""Its connection is one that a command may need a moment later. It runs in idle time, so that to connect takes long where that is rare."""
 
 
 async def compute(settings: Settings) -> None:

@@ -40,6 +40,7 @@ async def chat(argument): print("to nobody"); return argument
 
 asyncio.run(serve_tasks(dict(pid=pid, die=die, hang=hang, spin=spin, refuse=refuse, odd=odd, chat=chat))())
 """
+_GATE = "while not os.path.exists({!r}): time.sleep(0.01)"
 Make = Callable[..., ProcessPool]
 
 
@@ -48,7 +49,7 @@ async def make() -> AsyncIterator[Make]:
     async with AsyncExitStack() as stack:
 
         def make(**limits: Any) -> ProcessPool:
-            pool = ProcessPool([sys.executable, "-c", CHILD], **{"processes_max": 1, "waiting_max": 8, **limits})
+            pool = ProcessPool(**{"command": [sys.executable, "-c", CHILD], "processes_max": 1, "waiting_max": 8, **limits})
             stack.push_async_callback(pool.close)
             return pool
 
@@ -67,6 +68,34 @@ async def until(happened: Callable[[], bool]) -> None:
     async with asyncio.timeout(20):
         while not happened():  # noqa: ASYNC110 - other processes make it happen
             await asyncio.sleep(0.02)
+
+
+async def test_a_start_that_takes_longer_than_its_caller_waits_is_there_for_the_next(make: Make, tmp_path: Path) -> None:
+    gate, begun = tmp_path / "gate", tmp_path / "begun"
+    pool = make(
+        command=[
+            sys.executable,
+            "-c",
+            f"import os, time\nopen({str(begun)!r}, 'a').write(f'{{os.getpid()}} ')\n{_GATE.format(str(gate))}\n{CHILD}",
+        ]
+    )
+    for _ in range(2):
+        call = asyncio.create_task(pool.call("pid", None))
+        await until(lambda: begun.exists() and pool.busy == 1)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+    gate.touch()
+    pid, _ = await pool.call("pid", None)
+    assert begun.read_text().split() == [str(pid)]
+
+
+async def test_a_process_that_died_while_it_was_idle_fails_no_call(make: Make) -> None:
+    pool = make()
+    pid, _ = await pool.call("pid", None)
+    os.kill(pid, signal.SIGKILL)
+    await until(lambda: not is_running(pid))
+    assert (await pool.call("pid", None))[0] != pid
 
 
 async def test_calls_are_answered_by_one_process_after_the_other(make: Make) -> None:
