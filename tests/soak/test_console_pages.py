@@ -231,8 +231,13 @@ async def _visit(page: Page, tab: Tab, name: str, path: str) -> list[str]:
 
 async def _judge(page: Page, name: str) -> list[str]:
     flaws = []
-    for width, size in (("desktop", browser.DESKTOP), ("phone", browser.PHONE)):
+    for width, size, scheme in (
+        ("desktop", browser.DESKTOP, "light"),
+        ("phone", browser.PHONE, "light"),
+        ("dark", browser.DESKTOP, "dark"),
+    ):
         await page.set_viewport_size(size)
+        await page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
         flaws += [f"{name} {width}: {fault}" for fault in await browser.faults(page)]
         if wider := await browser.sideways(page):
             flaws.append(f"{name} {width}: {wider} pixels wider than the window")
