@@ -13,7 +13,7 @@ from events.carriers import sendcloud_events
 from events.carriers.carrier import Carrier, Hmac, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
 from events.event import PrintedTime, Raw, Reading
-from events.parsing.json import read_json
+from events.parsing.json import read_object
 from events.parsing.lists import JsonObject, child, object_at
 from events.parsing.meanings import Meaning, meanings
 from events.parsing.rejections import Rejections, normalizer
@@ -34,11 +34,9 @@ _ENVELOPE: Final = frozenset({"action", "parcel", "timestamp", "error", "errors"
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> list[Reading]:
     """Yield the events of one push or answer."""
-    push = read_json(body)
-    if push in ({}, []):
+    push = read_object(body, otherwise="JSON, but nothing of Sendcloud")
+    if not push:
         return []
-    if type(push) is not dict:
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but nothing of Sendcloud")
     return _readings(push, received_at, rejections)
 
 

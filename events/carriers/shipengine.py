@@ -16,7 +16,7 @@ from events.errors import Cause, UnreadableMessageError
 from events.event import EventPlace, PrintedTime, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import TimeFormats
-from events.parsing.json import read_json
+from events.parsing.json import read_object
 from events.parsing.lines import reported_place
 from events.parsing.lists import JsonObject, child, objects_at
 from events.parsing.meanings import UNMAPPED, Meaning, meanings
@@ -66,11 +66,9 @@ class Printed(NamedTuple):
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> list[Reading]:
     """Return the events of one webhook or answer; other webhooks say nothing about scans."""
-    push = read_json(body)
-    if push in ({}, []):
+    push = read_object(body, otherwise="JSON, but no tracking of ShipEngine")
+    if not push:
         return []
-    if type(push) is not dict:
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking of ShipEngine")
     where, tracking = ("/data", child(push, "data")) if "data" in push else ("", push)
     if not ("events" in tracking or "tracking_number" in tracking or _ERROR_FIELDS & push.keys()):
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking of ShipEngine")

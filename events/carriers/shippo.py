@@ -14,7 +14,7 @@ from events.errors import Cause, UnreadableMessageError
 from events.event import EventPlace, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import ISO
-from events.parsing.json import read_json
+from events.parsing.json import read_object
 from events.parsing.lines import reported_place
 from events.parsing.lists import JsonObject, as_list, child, objects_at
 from events.parsing.meanings import UNMAPPED, Meaning, meanings
@@ -45,11 +45,9 @@ _ERROR_FIELDS: Final = frozenset({"detail", "error", "errors", "event", "message
 @normalizer
 def normalize(body: bytes, received_at: datetime, rejections: Rejections) -> list[Reading]:
     """Return the events of one webhook or answer; other webhooks say nothing about scans."""
-    push = read_json(body)
-    if push in ({}, []):
+    push = read_object(body, otherwise="JSON, but no track of Shippo")
+    if not push:
         return []
-    if type(push) is not dict:
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no track of Shippo")
     where, track = ("/data", child(push, "data")) if "data" in push else ("", push)
     if not (_HISTORY in track or "tracking_status" in track or _ERROR_FIELDS & push.keys()):
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no track of Shippo")

@@ -39,6 +39,19 @@ def read_json(body: bytes) -> Any:  # noqa: ANN401 - the value of a JSON text ha
     return value
 
 
+def read_object(body: bytes, *, otherwise: str) -> dict[str, Any]:
+    """Parse a JSON object; an empty list, which carriers print where they have nothing, is an empty object.
+
+    Raises UnreadableMessageError as read_json does, and `unknown_format` with the text `otherwise` where it is another value.
+    """
+    value = read_json(body)
+    if value == []:
+        return {}
+    if type(value) is not dict:
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, otherwise)
+    return value
+
+
 def _read(body: bytes) -> Any:  # noqa: ANN401 - as read_json
     if not body.strip(b" \t\r\n"):
         raise UnreadableMessageError(Cause.UNREADABLE, "the body is empty")

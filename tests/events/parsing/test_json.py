@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from events.errors import Cause, UnreadableMessageError
-from events.parsing.json import DEPTH_MAX, read_json
+from events.parsing.json import DEPTH_MAX, read_json, read_object
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(10**30), 10**30) | st.text(),
@@ -119,3 +119,15 @@ def test_what_a_body_is_instead_is_said_where_it_shows(body: bytes, detail: str)
     with pytest.raises(UnreadableMessageError) as raised:
         read_json(body)
     assert raised.value.detail == detail
+
+
+@pytest.mark.parametrize(("body", "value"), [(b'{"a": 1}', {"a": 1}), (b"{}", {}), (b"[]", {})])
+def test_an_empty_list_is_an_empty_object(body: bytes, value: dict[str, int]) -> None:
+    assert read_object(body, otherwise="no push") == value
+
+
+@pytest.mark.parametrize("body", [b"[1]", b"7", b"null", b"false", b'"text"'])
+def test_a_value_that_is_no_object_is_of_an_unknown_format(body: bytes) -> None:
+    with pytest.raises(UnreadableMessageError, match="no push") as raised:
+        read_object(body, otherwise="no push")
+    assert raised.value.cause is Cause.UNKNOWN_FORMAT
