@@ -272,7 +272,7 @@ class CellSettings(Section):
     model_config = config("CELLS_")
 
     file: Path | None = None
-    """The directory of cells (docs/cells.md),, for `statesvc cell`. A cell itself needs none. Default: none."""
+    """The directory of cells (docs/cells.md), for `statesvc cell`. A cell itself needs none. Default: none."""
 
 
 class TelemetrySettings(Section):
