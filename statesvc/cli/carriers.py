@@ -5,7 +5,7 @@
 
 import argparse
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Final
 
@@ -59,8 +59,9 @@ async def _show(options: argparse.Namespace) -> int:
 
         shown = await described_carrier(options.carrier)
     async with api_calls(options) as calls:
-        status, rollouts = await calls.call("get_status"), (await calls.call("list_rollouts"))["items"]
-    shown |= _in_operation(options.carrier, status, rollouts)
+        # refuses what is no carrier, where the machine of this command knows none
+        rollout = await calls.call("get_rollout", carrier_id=options.carrier)
+        shown |= _in_operation(options.carrier, await calls.call("get_status"), rollout)
     if options.json:
         write_json(shown)
         return 0
@@ -70,16 +71,15 @@ async def _show(options: argparse.Namespace) -> int:
     return 0
 
 
-def _in_operation(carrier_id: str, status: Mapping[str, Json], rollouts: Sequence[Mapping[str, Json]]) -> dict[str, Json]:
+def _in_operation(carrier_id: str, status: Mapping[str, Json], rollout: Mapping[str, Json]) -> dict[str, Json]:
     """Return what it pushed, what waits, who reads it, and what is wrong with it."""
     last = status["last_pushes"].get(carrier_id)
-    rollout = next((one for one in rollouts if one["carrier_id"] == carrier_id), None)
     states = ("hold", "stable", "candidate", "percent", "shadow", "changed_at", "changed_by", "why")
     return {
         "last_push": None if last is None else datetime.fromtimestamp(last, UTC).isoformat(),
         "pushed_in_an_hour": status["pushes_last_hour"].get(carrier_id),
         "queue": status["queue"]["carriers"].get(carrier_id),
-        "rollout": None if rollout is None else {name: rollout[name] for name in states},
+        "rollout": None if rollout["changed_at"] is None else {name: rollout[name] for name in states},
         "findings": [finding["text"] for finding in status["troubles"] if finding["about"] == carrier_id],
     }
 

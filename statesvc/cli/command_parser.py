@@ -37,6 +37,15 @@ class _ActionsInLine(argparse.HelpFormatter):
             return super()._format_action(action)
         return self._join_parts([super(_ActionsInLine, self)._format_action(listed) for listed in self._iter_indented_subactions(action)])
 
+    def _format_usage(self, usage: str | None, actions: Iterable[argparse.Action], groups: Iterable[Any], prefix: str | None) -> str:
+        """Leave options to the list below where they would not fit: argparse breaks no line within a group of them or their choices."""
+        listed = list(actions)
+        whole = super()._format_usage(usage, listed, groups, prefix)
+        if max(map(len, whole.splitlines())) <= self._width:
+            return whole
+        needed = [action for action in listed if action.required or not action.option_strings]
+        return super()._format_usage(usage, needed, [], prefix).rstrip() + " [OPTION ...]\n\n"
+
 
 class CommandParser(argparse.ArgumentParser):
     """The parser of a command or of one of its actions."""

@@ -238,7 +238,7 @@ async def problems(request: web.Request, handler: NextHandler) -> web.StreamResp
         if translated is None:
             raise
         if translated.code is Code.NOT_FOUND and (request.path.endswith("/") or "//" in request.path):
-            translated = Problem(Code.NOT_FOUND, "no such path: a part of it is empty; /docs lists all calls")
+            translated = Problem(Code.NOT_FOUND, "no such path: it ends with a slash, or a part of it is empty; /docs lists all calls")
         return translated.response()
     except psycopg.Error as error:
         if failure(error) not in _AWAY:

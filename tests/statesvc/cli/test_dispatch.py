@@ -173,6 +173,13 @@ def test_the_help_of_a_group_begins_with_its_actions(capsys: pytest.CaptureFixtu
             assert max(map(len, told.splitlines())) <= 80
 
 
+def test_no_help_is_wider_than_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    parser, _ = build_parser(set(COMMANDS))
+    lines = [line for name in COMMANDS for end in _ends(parser.actions.choices[name]) for line in end.format_help().splitlines()]
+    assert [line for line in lines if len(line) > 80] == []
+
+
 @pytest.mark.parametrize(("typed", "said"), [("keys create", "make a key; it is shown once"), ("shipments show", "where it is")])
 def test_the_help_of_an_action_says_what_it_does(typed: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):

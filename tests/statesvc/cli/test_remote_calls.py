@@ -71,6 +71,7 @@ async def test_a_key_without_the_scope_gets_the_sentence_of_the_api(afar: Callab
 async def test_what_breaks_the_contract_names_the_option(afar: Callable[[str], Afar]) -> None:
     assert "--percent: " in await afar("ops")("rollout", "set", "ups", "--percent", "101", exit_code=2)
     assert "no such carrier" in await afar("ops")("rollout", "hold", "nobody", exit_code=2)
+    assert "no such carrier" in await afar("ops read")("carriers", "show", "nobody", exit_code=2)
 
 
 @pytest.mark.usefixtures("afar")
