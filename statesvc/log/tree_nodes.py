@@ -1,4 +1,4 @@
-"""Reads the hashes of the tree that are stored: leaves in the batches, inner nodes in `subtree`."""
+"""Read the hashes of the tree that are stored: leaves in the batches, inner nodes in `subtree`."""
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC

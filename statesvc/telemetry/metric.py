@@ -60,7 +60,7 @@ def histogram(name: str, unit: str, description: str, *attributes: Attribute, bu
 
 
 def gauge(name: str, unit: str, description: str, *attributes: Attribute) -> Metric:
-    """Read at each scrape."""
+    """Define a value that is read at each scrape."""
     return Metric(name=name, instrument=Instrument.OBSERVED_GAUGE, unit=unit, description=description, attributes=attributes)
 
 

@@ -11,6 +11,8 @@ from typing import Final, Self
 ROOT: Final = Path(__file__).parents[2]
 VARIABLE: Final = "STATESVC_SOAK_UPGRADE_FROM"
 _TABLES: Final = ("--", ":(glob)migrations/[0-9]*.sql")
+_RELEASED: Final = ("--", "migrations/released.sha256")
+"""Written when a release is cut."""
 
 
 class NoEarlierCodeError(RuntimeError):
@@ -19,26 +21,25 @@ class NoEarlierCodeError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class EarlierCode:
-    """`folder` holds the packages of `commit`. `has_our_tables`: its numbered migrations are ours, so `migrate` upgrades its database."""
+    """`folder` holds the packages of `commit`. `is_upgradable`: its numbered migrations stand unchanged among ours."""
 
     commit: str
     folder: Path
-    has_our_tables: bool
+    is_upgradable: bool
 
     @classmethod
     def unpack(cls, folder: Path) -> Self:
         """Unpack the code of the commit in STATESVC_SOAK_UPGRADE_FROM.
 
-        By default until release 0.1 the oldest code that has today's tables, because a database of other tables is not upgraded: the
-        commit that changed them last. Later the newest release. Raises NoEarlierCodeError.
+        By default that of the newest release. Raises NoEarlierCodeError.
         """
-        commit = _git("rev-parse", "--verify", f"{os.environ.get(VARIABLE) or _default()}^{{commit}}")
+        commit = _git("rev-parse", "--verify", f"{os.environ.get(VARIABLE) or _newest_release()}^{{commit}}")
         if not _git("diff", "--name-only", commit, "--", "statesvc", "events", "projections", "migrations"):
             raise NoEarlierCodeError(f"the code of {commit[:8]} is today's: name an earlier commit in {VARIABLE}")
         packed = subprocess.run(["git", "-C", ROOT, "archive", commit], capture_output=True, check=True).stdout
         folder.mkdir()
         subprocess.run(["tar", "-x", "-C", folder], input=packed, check=True)
-        return cls(commit, folder, has_our_tables=not _git("diff", "--name-only", commit, *_TABLES))
+        return cls(commit, folder, is_upgradable=not _git("diff", "--name-only", "--diff-filter=a", commit, *_TABLES))
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -52,9 +53,8 @@ class EarlierCode:
         assert found.count(str(self.folder)) == 2, found
 
 
-def _default() -> str:
-    releases = _git("tag", "--list", "v*", "--sort=-version:refname", "--no-contains", "HEAD").splitlines()
-    return releases[0] if releases else _git("log", "-1", "--format=%H", *_TABLES)
+def _newest_release() -> str:
+    return _git("log", "-1", "--format=%H", *_RELEASED)
 
 
 def _git(*arguments: str) -> str:

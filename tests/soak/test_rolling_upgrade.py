@@ -36,14 +36,14 @@ async def test_an_upgrade_under_load_and_back_loses_nothing(tmp_path: Path) -> N
     earlier.check()
     old_posts = [Post(role=role, settings=earlier.environment) for role in ROLES]
     async with soak_server(migrated=False) as own:
-        await _migrate(own.dsns, earlier.environment if earlier.has_our_tables else {})
+        await _migrate(own.dsns, earlier.environment if earlier.is_upgradable else {})
         async with told(f"upgrade from {earlier.commit[:8]}", own.dsns, tmp_path, posts=old_posts) as story:
             await asyncio.sleep(PAUSE_SECONDS)
             with story.disturbance("the new code migrates"):
                 await _migrate(own.dsns, {})
             await _replace_all(story, {})
             await _replace_all(story, earlier.environment)
-        story.notes.append("" if earlier.has_our_tables else "the database was made by the new code")
+        story.notes.append("" if earlier.is_upgradable else "the database was made by the new code")
     logs = [role.log for role in story.service.roles]
     strange = {log.name: found for log in logs if (found := sorted(set(_STRANGE.findall(log.read_text(errors="replace")))))}
     assert strange == {}
