@@ -32,6 +32,12 @@ def normalize_number(printed: str) -> str:
     return number if number == printed else normalize_number(number)
 
 
+def stands_alone(number: str, text: str) -> bool:
+    """Return whether a text holds a normalized number in any spelling, and not as part of a longer one."""
+    spellings = f"{_IGNORED.pattern}*".join(map(re.escape, number))
+    return re.search(rf"(?<![^\W_]){spellings}(?![^\W_])", unicodedata.normalize("NFKC", text).upper()) is not None
+
+
 def short(digest: bytes) -> str:
     """Return the first 26 characters of lower-case base32, two characters (ten bits) at a time."""
     bits = int.from_bytes(digest[:17]) >> 6

@@ -15,7 +15,7 @@ from events.crypto.keyring import Keyring, body_context
 from events.crypto.sealing import SealError, unsalted
 from events.identity.ids import shipment_id
 from events.identity.recipes import discriminator_of, number_of
-from events.spelling import normalize_number
+from events.spelling import normalize_number, stands_alone
 from statesvc.bodies.find_bodies import find_bodies
 from statesvc.database.queries import queries
 from statesvc.files.archive_folder import ArchivePath
@@ -30,6 +30,8 @@ Connection = AsyncConnection[Any]
 
 DEAD_LETTERS_AT_ONCE: Final = 200
 _ENCODINGS: Final = ("utf-8", "utf-16-le", "utf-16-be", "latin-1")
+_DISTINCT_CHARACTERS_MIN: Final = 8
+"""A shorter number may be part of any other text, so it counts only where it stands alone."""
 
 
 class UnderLegalHoldError(RuntimeError):
@@ -184,4 +186,7 @@ async def erase_dead_letters(connection: Connection, search: DeadLetterSearch, *
 
 def names(body: bytes, number: str) -> bool:
     """Return whether a body that nobody could parse holds the number, in any of the encodings that carriers send and any spelling of it."""
-    return any(number in normalize_number(body.decode(encoding, "ignore")) for encoding in _ENCODINGS)
+    texts = (body.decode(encoding, "ignore") for encoding in _ENCODINGS)
+    if len(number) < _DISTINCT_CHARACTERS_MIN:
+        return any(stands_alone(number, text) for text in texts)
+    return any(number in normalize_number(text) for text in texts)

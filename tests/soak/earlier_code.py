@@ -11,8 +11,8 @@ from typing import Final, Self
 ROOT: Final = Path(__file__).parents[2]
 VARIABLE: Final = "STATESVC_SOAK_UPGRADE_FROM"
 _TABLES: Final = ("--", ":(glob)migrations/[0-9]*.sql")
-_RELEASED: Final = ("--", "migrations/released.sha256")
-"""Written when a release is cut."""
+_RELEASED: Final = ("--", "tests/migrations/released")
+"""Kept when a release is cut."""
 
 
 class NoEarlierCodeError(RuntimeError):

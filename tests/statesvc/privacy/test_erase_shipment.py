@@ -311,3 +311,13 @@ async def test_what_fails_as_it_is_appended_and_names_an_erased_number_keeps_no_
 def test_a_number_is_found_in_any_spelling_and_encoding(encoding: str) -> None:
     assert names("ab 1z-99 \n9 cd".encode(encoding), "1Z999")
     assert not names("ab 1z-98 \n9 cd".encode(encoding), "1Z999")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le", "utf-16-be", "latin-1"])
+def test_a_short_number_counts_only_where_it_stands_alone(encoding: str) -> None:
+    assert names('{"number": "70 41-6", "weight": 1}'.encode(encoding), "70416")
+    assert not names('{"number": "1704160", "weight": 1}'.encode(encoding), "70416")
+
+
+def test_a_long_number_counts_within_another_text() -> None:
+    assert names(b"420902109405511899223344556677", "9405511899223344556677")
