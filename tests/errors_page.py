@@ -10,7 +10,7 @@ _HEAD: Final = """# Errors
 <!-- written by python -m tests.errors_page: change statesvc/http/problem.py instead -->
 
 Every error is `application/problem+json` (RFC 9457): `status`, `title` (the same each time), `detail` (this time) and `code`, which
-programs read. Codes are only ever added: treat one that you do not know by its status. `errors` names each flaw of a request by its place
+programs read. Codes are only ever added: treat one that you do not know by its status. `errors` names each flaw of a request, and where
 (`/query/limit`, `/body/url`). A 429 or 503 says in `Retry-After` how many seconds to wait. The call that gives a carrier its token adds
 `error`, as RFC 6749 has it, and says `application/json`.
 
