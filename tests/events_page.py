@@ -35,7 +35,7 @@ def _members() -> str:
     _, definitions = schemas_of([(ChangeData, "serialization")])
     members = definitions["ChangeData"]["properties"]
     required = set(definitions["ChangeData"]["required"])
-    rows = [f"| `{name}` | {'always' if name in required else 'or absent'} | {_text(schema)} |" for name, schema in members.items()]
+    rows = [f"| `{name}` | {'always' if name in required else 'sometimes'} | {_text(schema)} |" for name, schema in members.items()]
     return (
         "\n".join(["## Members of `data`", "Of the types of a shipment.", "", "| member | is there | says |", "|---|---|---|", *rows])
         + "\n"
