@@ -201,7 +201,8 @@ DUE_TIMES_REPAIRED: Final = counter(
 OBSERVATIONS: Final = counter(
     "statesvc.observations",
     "{observation}",
-    "What did not happen to shipments as it should have. type: stalled, not_picked_up, overdue, delivery_missed, pickup_expiring.",
+    "What did not happen to shipments as it should have. type: stalled, not_picked_up, overdue, delivery_missed, pickup_expiring, "
+    "never_heard.",
     Attribute.CARRIER,
     Attribute.TYPE,
 )
@@ -222,7 +223,8 @@ STREAM_ENDS: Final = counter(
     "statesvc.stream.ends",
     "{stream}",
     "Streams that ended. cause: closed (by the client), slow (took nothing for too long), shed (the process is under "
-    "pressure), stopping, revoked (its key), failed (the log could not be read).",
+    "pressure), stopping, revoked (its key), failed (the log could not be read), "
+    "forked (the log began a new epoch).",
     Attribute.CAUSE,
 )
 API_PROBLEMS: Final = counter(
