@@ -16,7 +16,7 @@ _MEANINGS: Final = {
     Status.DELIVERED: "it arrived",
     Status.UNKNOWN: "nothing was said of it yet, or nothing that says where it is",
     Status.EXCEPTION: "something holds it up; a reason says what",
-    Status.DELIVERY_ATTEMPTED: "somebody came with it in vain",
+    Status.DELIVERY_ATTEMPTED: "an attempt to deliver it failed",
     Status.AVAILABLE_FOR_PICKUP: "the recipient may fetch it",
     Status.RETURNING: "it is on its way back",
     Status.RETURNED: "it is back with its sender",
