@@ -20,7 +20,7 @@ from statesvc.repair.dead_letters.listing import DeadLetterDetails, DeadLetterGr
 
 async def bury_messages(api: Any, *details: str, cause: Cause = Cause.NORMALIZER_FAILED) -> list[int]:
     """Push messages that are then buried with these details; return the open dead letters."""
-    messages = [seal_message(api.keyring, "ups", f"{number}{detail}".encode(), "{}") for number, detail in enumerate(details)]
+    messages = [seal_message(api.keyring, "ups", f"{number} {detail}".encode(), "{}") for number, detail in enumerate(details)]
     await put(api.connection, messages)
     claimed = (await claim(api.connection, Claim(worker="worker-1", limit=500, lease_seconds=30, bytes_max=1 << 20, sweep=True))).messages
     said = dict(zip([message.message_id for message in messages], details, strict=True))
