@@ -16,6 +16,5 @@ themselves. Every other function is repeatable. PL/pgSQL and quoted SQL bodies f
 `functions/` may call each other; a body that PostgreSQL binds when it is created (RETURN, BEGIN ATOMIC) must not call a function of
 another file there, because that file could then no longer be applied alone.
 
-The numbered files of a release are never edited: there is no database to upgrade. From then on they only
-grow by new ones.
+The numbered files of a release are never edited; a change is another one.
 """
