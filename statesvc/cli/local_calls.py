@@ -30,7 +30,7 @@ from statesvc.http.inner_calls import InnerCalls
 from statesvc.http.keys.api_keys import Caller
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.operation import Operation, routes_of
-from statesvc.http.problem import Problem
+from statesvc.http.problem import Code, Problem
 from statesvc.roles.master_key import open_master_keys
 from statesvc.settings.service_settings import Settings, load_settings
 
@@ -95,7 +95,11 @@ def _refused(listed: ListedOperation) -> Iterator[None]:
     try:
         yield
     except Problem as problem:
-        raise CallRefusedError(problem.document(), listed) from None
+        document = problem.document()
+        if problem.code is Code.MISSING_SCOPE:
+            # this process may do anything; its user owns no key
+            document["detail"] = f"{document['detail']}; with --url and --key-file the command acts for the owner of a key"
+        raise CallRefusedError(document, listed) from None
 
 
 @asynccontextmanager

@@ -76,7 +76,9 @@ async def _find(calls: Calls, wanted: str) -> Mapping[str, Any]:
 
 
 async def _complete_ids(calls: Calls, options: argparse.Namespace) -> None:
-    """Complete the ids of the commands about notifications; a notification's, of the newest `_NOTIFICATIONS_SEARCHED`."""
+    """Complete the ids that a command takes; a notification's, of the newest `_NOTIFICATIONS_SEARCHED`."""
+    if not hasattr(options, "subscription_id"):
+        return
     options.subscription_id = (await _find(calls, options.subscription_id))["id"]
     if len(getattr(options, "webhook_id", " " * _WEBHOOK_ID_CHARS)) >= _WEBHOOK_ID_CHARS:
         return

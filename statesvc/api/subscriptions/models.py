@@ -62,10 +62,20 @@ URL_RULE: Final = (
     "STATESVC_SUBSCRIBER_ALLOW, and a broker's names what the broker needs."
 )
 Carriers = Annotated[
-    list[CarrierId] | None, Field(min_length=1, max_length=FILTER_MAX, description="Only of these carriers; null: of all.")
+    list[CarrierId] | None,
+    Asked(flag="--carrier"),
+    Field(min_length=1, max_length=FILTER_MAX, description="Only of these carriers; null: of all."),
 ]
-Statuses = Annotated[list[Status] | None, Field(min_length=1, max_length=FILTER_MAX, description="Only changes to these; null: to any.")]
-Types = Annotated[list[NotificationType] | None, Field(min_length=1, max_length=FILTER_MAX, description="Only these; null: all.")]
+Statuses = Annotated[
+    list[Status] | None,
+    Asked(flag="--status"),
+    Field(min_length=1, max_length=FILTER_MAX, description="Only changes to these; null: to any."),
+]
+Types = Annotated[
+    list[NotificationType] | None,
+    Asked(flag="--type"),
+    Field(min_length=1, max_length=FILTER_MAX, description="Only these; null: all."),
+]
 
 
 class WatchedShipment(ClosedModel):

@@ -27,6 +27,7 @@ from statesvc.api.subscriptions.shown import all_shown, attempt_shown, read_show
 from statesvc.database.wakeups.channels import OUTBOX
 from statesvc.delivery.outcome import TOTAL_SECONDS
 from statesvc.http.call import Call
+from statesvc.http.faces import Command
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.operation import WHY_TAKEN, operation
 from statesvc.http.paging import Page, decode_cursor, encode_cursor
@@ -43,10 +44,17 @@ T = TypeVar("T")
 
 PATH: Final = "/v1/subscriptions"
 ONE: Final = PATH + "/{subscription_id}"
+_PLAIN: Final = ("name", "description", "carriers", "statuses", "types", "payload", "parcels", "rate_per_second")
+"""Members that a command states by a flag each."""
 
 
 @operation(
-    f"POST {PATH}", scope="subscriptions", rules=(URL_RULE,), statuses={CREATED: "made; `secret` is shown once"}, request_headers=WHY_TAKEN
+    f"POST {PATH}",
+    scope="subscriptions",
+    rules=(URL_RULE,),
+    statuses={CREATED: "made; `secret` is shown once"},
+    request_headers=WHY_TAKEN,
+    commands=(Command(name="subscriptions create", arguments=("url",), fields=(*_PLAIN, "key_type")),),
 )
 async def create_subscription(context: Context, call: Call[None, SubscriptionInput]) -> SubscriptionMade:
     """Create a subscription."""
@@ -95,6 +103,7 @@ async def get_subscription(context: Context, call: Call[SubscriptionParameters, 
     rules=(URL_RULE, "`pii` is for the payload `full`."),
     request_headers=WHY_TAKEN,
     problems=(Code.NOT_FOUND, Code.CONFLICT),
+    commands=(Command(name="subscriptions change", fields=("url", *_PLAIN)),),
 )
 async def change_subscription(context: Context, call: Call[SubscriptionParameters, SubscriptionChange]) -> SubscriptionShown:
     """Change a subscription."""
@@ -131,7 +140,14 @@ async def change_subscription(context: Context, call: Call[SubscriptionParameter
         return await read_shown(connection, context, subscription_id)
 
 
-@operation(f"DELETE {ONE}", scope="subscriptions", statuses={NO_CONTENT: "ended"}, request_headers=WHY_TAKEN, problems=(Code.NOT_FOUND,))
+@operation(
+    f"DELETE {ONE}",
+    scope="subscriptions",
+    statuses={NO_CONTENT: "ended"},
+    request_headers=WHY_TAKEN,
+    problems=(Code.NOT_FOUND,),
+    commands=(Command(name="subscriptions delete", done="{subscription_id}: deleted"),),
+)
 async def delete_subscription(context: Context, call: Call[SubscriptionParameters, None]) -> None:
     """Delete a subscription."""
     await _switch(context, call, "delete")

@@ -63,6 +63,20 @@ async def test_dead_letters_are_shown_and_replayed_from_afar(api: Api, afar: Cal
     assert await open_dead_letters(api) == []
 
 
+async def test_a_subscription_is_made_changed_and_deleted_from_afar(afar: Callable[[str], Afar]) -> None:
+    shell = afar("subscriptions")
+    filters = ("--carrier", "ups", "--carrier", "fedex", "--status", "delivered")
+    made = json.loads(await shell("subscriptions", "create", "https://receiver.example/hook", "--name", "shop", *filters, "--json"))
+    assert made["secret"].startswith("whsec_")
+    assert (sorted(made["carriers"]), made["statuses"]) == (["fedex", "ups"], ["delivered"])
+    await shell("subscriptions", "change", made["id"][:12], "--type", "shipment.status_changed")
+    told = await shell("subscriptions", "show", made["id"])
+    assert "shop" in told
+    assert "shipment.status_changed" in told
+    assert "deleted" in await shell("subscriptions", "delete", made["id"], "--why", "closed")
+    assert "no subscription" in await shell("subscriptions", "show", made["id"], exit_code=1)
+
+
 async def test_a_key_without_the_scope_gets_the_sentence_of_the_api(afar: Callable[[str], Afar]) -> None:
     told = await afar("read")("rollout", "hold", "ups", exit_code=1)
     assert "this call takes a key with scope `ops`; key " in told
