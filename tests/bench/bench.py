@@ -30,7 +30,11 @@ class Bench:
 
     def service(self, place: Place, **settings: str) -> Service:
         """Return the service's processes on a database; not started yet."""
-        open_doors = {"STATESVC_WEBHOOK_SECRET_UPS": None, "STATESVC_LOG_LEVEL": "warning"}
+        open_doors = {
+            "STATESVC_WEBHOOK_SECRET_UPS": None,
+            "STATESVC_LOG_LEVEL": "warning",
+            "STATESVC_API_CALLS_PER_KEY_PER_SECOND": "100000",
+        }
         return Service(service_dsn=place.service, owner_dsn=place.owner, folder=self.folder, settings={**open_doors, **settings})
 
     def say(self, text: str) -> None:
