@@ -20,7 +20,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from tests.world.ports import free_port
+from tests.world.ports import free_port, port_for_up
 
 ROOT: Final = Path(__file__).parents[2]
 PAGE: Final = ROOT / "docs" / "newcomer.md"
@@ -71,7 +71,7 @@ class Journey:
         self._home = home
         self._parcels = home / "parcels"
         self._python = python
-        self._ports = {"8080": str(free_port()), "9000": str(free_port())}
+        self._ports = {"8080": str(port_for_up()), "9000": str(free_port())}
         given = {name: value for name, value in os.environ.items() if not name.startswith(("STATESVC_", "DATABASE_URL", "VIRTUAL_ENV"))}
         self.environment = {**given, "HOME": str(home), "STATESVC_PORT": self._ports["8080"], "PATH": self._path(given["PATH"])}
         self._servers: list[subprocess.Popen[bytes]] = []
