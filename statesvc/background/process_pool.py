@@ -170,6 +170,12 @@ class _ChildTask:
 
     @property
     def is_gone(self) -> bool:
+        if self._process.returncode is None:
+            try:
+                os.kill(self.pid, 0)
+            except ProcessLookupError:
+                # its end is known to the system, and in a moment to asyncio
+                return True
         return self._process.returncode is not None
 
     async def started(self) -> None:

@@ -46,13 +46,13 @@ async def test_a_body_is_read_with_a_reason_which_is_on_record(tab: Tab) -> None
     token = await tab.form_token(LIST)
     unsaid = await (await tab.post(path, form_token=token, why=" ")).text()
     assert "say what for" in unsaid
-    assert "0hello" not in unsaid
+    assert "0 hello" not in unsaid
     assert await _readings(tab.api) == []
     page = await (await tab.post(path, form_token=token, why="ticket 7")).text()
-    assert "0hello &lt;b&gt;you&lt;/b&gt;" in page
+    assert "0 hello &lt;b&gt;you&lt;/b&gt;" in page
     (reading,) = await _readings(tab.api)
     assert reading["why"] == "ticket 7"
-    assert "0hello" not in await tab.text(f"{LIST}/{dead_letter_id}")
+    assert "0 hello" not in await tab.text(f"{LIST}/{dead_letter_id}")
 
 
 async def test_a_body_is_not_for_a_key_without_both_scopes(tab: Tab) -> None:
