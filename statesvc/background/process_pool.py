@@ -85,20 +85,10 @@ class ProcessPool:
         self._busy.add(child)
         try:
             await child.started()
-        except asyncio.CancelledError:
-            self._busy.discard(child)
-            self._keep(child)
-            raise
-        except ProcessDiedError:
-            self._busy.discard(child)
-            self._end(child)
-            log.exception("computing_process_died", task=task, pid=child.pid)
-            raise
-        try:
             raised, answer = await child.ask(task, argument)
         except BaseException as error:
-            # also where the caller has stopped waiting: nobody wants the rest
-            self._end(child)
+            # whoever stops waiting does not want the rest; one that is still starting has nothing of the call
+            (self._keep if child.is_starting else self._end)(child)
             if isinstance(error, ProcessDiedError):
                 log.exception("computing_process_died", task=task, pid=child.pid)
             raise
@@ -177,6 +167,10 @@ class _ChildTask:
                 # its end is known to the system, and in a moment to asyncio
                 return True
         return self._process.returncode is not None
+
+    @property
+    def is_starting(self) -> bool:
+        return not self._starting.done()
 
     async def started(self) -> None:
         """Wait until it can take a call; who stops waiting does not stop its start. Raises ProcessDiedError."""
