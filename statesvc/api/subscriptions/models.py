@@ -47,6 +47,8 @@ CarrierId = Annotated[
 GiveUpSeconds = Annotated[float | None, Field(gt=0, le=GIVE_UP_SECONDS_MAX, allow_inf_nan=False)]
 Url = Annotated[
     str,
+    # a command's `--url` is the service's own address
+    Asked(flag="--receiver", metavar="URL"),
     Field(
         max_length=URL_CHARS_MAX,
         json_schema_extra={"pattern": rf"^({'|'.join(['https', 'http', *map(re.escape, BY_SCHEME)])})://\S+$"},

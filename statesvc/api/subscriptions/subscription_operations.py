@@ -54,7 +54,7 @@ _PLAIN: Final = ("name", "description", "carriers", "statuses", "types", "payloa
     rules=(URL_RULE,),
     statuses={CREATED: "made; `secret` is shown once"},
     request_headers=WHY_TAKEN,
-    commands=(Command(name="subscriptions create", arguments=("url",), fields=(*_PLAIN, "key_type")),),
+    commands=(Command(name="subscriptions create", fields=("url", *_PLAIN, "key_type")),),
 )
 async def create_subscription(context: Context, call: Call[None, SubscriptionInput]) -> SubscriptionMade:
     """Create a subscription."""

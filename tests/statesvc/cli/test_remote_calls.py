@@ -66,12 +66,15 @@ async def test_dead_letters_are_shown_and_replayed_from_afar(api: Api, afar: Cal
 async def test_a_subscription_is_made_changed_and_deleted_from_afar(afar: Callable[[str], Afar]) -> None:
     shell = afar("subscriptions")
     filters = ("--carrier", "ups", "--carrier", "fedex", "--status", "delivered")
-    made = json.loads(await shell("subscriptions", "create", "https://receiver.example/hook", "--name", "shop", *filters, "--json"))
+    made = json.loads(
+        await shell("subscriptions", "create", "--receiver", "https://receiver.example/hook", "--name", "shop", *filters, "--json")
+    )
     assert made["secret"].startswith("whsec_")
     assert (sorted(made["carriers"]), made["statuses"]) == (["fedex", "ups"], ["delivered"])
-    await shell("subscriptions", "change", made["id"][:12], "--type", "shipment.status_changed")
+    await shell("subscriptions", "change", made["id"][:12], "--type", "shipment.status_changed", "--receiver", "https://new.example/hook")
     told = await shell("subscriptions", "show", made["id"])
     assert "shop" in told
+    assert "https://new.example/hook" in told
     assert "shipment.status_changed" in told
     assert "deleted" in await shell("subscriptions", "delete", made["id"], "--why", "closed")
     assert "no subscription" in await shell("subscriptions", "show", made["id"], exit_code=1)

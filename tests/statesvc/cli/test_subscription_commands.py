@@ -95,4 +95,4 @@ def test_the_tries_of_a_notification_are_a_table(capsys: pytest.CaptureFixture[s
 @pytest.mark.usefixtures("told")
 async def test_who_makes_one_without_a_key_is_told_to_name_a_key(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STATESVC_SUBSCRIBER_ALLOW", "127.0.0.0/8")
-    assert "--key-file" in await shell("subscriptions", "create", "http://127.0.0.1:9/hook", exit_code=1)
+    assert "--key-file" in await shell("subscriptions", "create", "--receiver", "http://127.0.0.1:9/hook", exit_code=1)
