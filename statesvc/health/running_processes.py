@@ -13,13 +13,13 @@ from statesvc.health.worker_list import WORKERS_MAX
 
 _SQL = queries("statesvc.health", "running_processes")
 
-_SET_BY: Final[Mapping[str, str]] = {
-    "database": "ALTER DATABASE ...",
-    "user": "ALTER ROLE ...",
-    "database user": "ALTER ROLE ... IN DATABASE ...",
-    "configuration file": "ALTER SYSTEM",
+_ENDED_BY: Final[Mapping[str, str]] = {
+    "database": "`ALTER DATABASE ... RESET default_transaction_read_only` ends it",
+    "user": "`ALTER ROLE ... RESET default_transaction_read_only` ends it",
+    "database user": "`ALTER ROLE ... IN DATABASE ... RESET default_transaction_read_only` ends it",
+    "configuration file": "`ALTER SYSTEM RESET default_transaction_read_only` (or postgresql.conf) and `SELECT pg_reload_conf()` end it",
 }
-"""Statement that sets it, by where PostgreSQL says that a setting comes from."""
+"""How it ends, by where PostgreSQL says that the setting comes from."""
 REMEMBERED_SECONDS: Final = 600.0
 """Time for which a process that has fallen silent is named: it may have been taken away for good, with its machine."""
 
@@ -77,8 +77,8 @@ async def why_not_writable(connection: AsyncConnection[Any]) -> NotWritable | No
         return NotWritable("it is a standby", "lead the service to the primary, or promote this one")
     if source is None:
         return None
-    reset = f"`{_SET_BY.get(source, 'SET')} RESET default_transaction_read_only`"
-    return NotWritable("default_transaction_read_only is on", f"{reset} ends it, unless it fences a server that was moved away")
+    ended_by = _ENDED_BY.get(source, f"it was set by the {source}: take it out there")
+    return NotWritable("default_transaction_read_only is on", f"{ended_by}, unless it fences a server that was moved away")
 
 
 def count_silent(processes: Sequence[RunningProcess]) -> Counter[str]:
